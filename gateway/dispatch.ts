@@ -34,7 +34,7 @@ import {
   credentialsOf,
   NO_PARTS,
   RequestView,
-  Visit,
+  RequestContext,
 } from './request/request-context.js'
 
 export type PipelineNeeds = {
@@ -77,156 +77,159 @@ export class Pipeline {
     const realMs = clock === systemClock ? now : systemClock.monotonicMs()
     const deadlineMs = requestTimeoutMs > 0 ? realMs + requestTimeoutMs : undefined
     const requestId = this.ids.idOf(exchange.headers.get('x-request-id'), now)
-    const visit = new Visit(exchange, requestId, now, deadlineMs)
+    const context = new RequestContext(exchange, requestId, now, deadlineMs)
     try {
       if (exchange.fault !== null) {
-        answers.problem(visit, FAULT_PROBLEMS[exchange.fault], true)
+        answers.problem(context, FAULT_PROBLEMS[exchange.fault], true)
         return
       }
       const host = hosts(exchange.host)
       if (host !== 'served') {
-        answers.problem(visit, host === 'malformed' ? MALFORMED_HOST : MISDIRECTED)
+        answers.problem(context, host === 'malformed' ? MALFORMED_HOST : MISDIRECTED)
         return
       }
       if (exchange.path === '*') {
-        answers.send(visit, 204, null, 'no-store', [ALLOW_ALL], null)
+        answers.send(context, 204, null, 'no-store', [ALLOW_ALL], null)
         return
       }
       const match = router.match(exchange.path)
       if (match === null) {
-        answers.problem(visit, { name: 'not-found', detail: 'There is nothing at this path.' })
+        answers.problem(context, { name: 'not-found', detail: 'There is nothing at this path.' })
         return
       }
       const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
       const route = match.resource.methods.get(method)
       if (route === undefined) {
-        void this.withoutRoute(visit, match.resource)
+        void this.withoutRoute(context, match.resource)
         return
       }
-      visit.route = route
-      visit.rawParams = match.params
+      context.route = route
+      context.rawParams = match.params
       if (!route.isHealth && !this.needs.started()) {
-        answers.problem(visit, STARTING)
+        answers.problem(context, STARTING)
         return
       }
-      if (route.light) this.answerLight(visit, route)
-      else void this.answer(visit, route)
+      if (route.light) this.answerLight(context, route)
+      else void this.answer(context, route)
     } catch (error) {
-      this.fail(visit, error)
+      this.fail(context, error)
     }
   }
 
   /** The short way: nothing to read, nobody to ask who is calling. */
-  private answerLight(visit: Visit, route: CompiledRoute): void {
+  private answerLight(context: RequestContext, route: CompiledRoute): void {
     const { quotas, addresses, originOf } = this.needs
     const { cors: policy = 'configured', cache } = route.route
-    const origin = visit.exchange.headers.get('origin')
+    const origin = context.exchange.headers.get('origin')
     const cors = this.needs.cors.headers(policy, origin, undefined, cache !== undefined)
-    if (!(cors instanceof Promise)) visit.cors = cors
+    if (!(cors instanceof Promise)) context.cors = cors
     if (route.throttling.byDefault !== 'none' && quotas.enabled) {
-      if (!this.admit(visit, quotas.takeDefault(this.addressKey(visit)))) return
+      if (!this.admit(context, quotas.takeDefault(this.addressKey(context)))) return
     }
     const { target } = route.route
     if (target.via !== 'actor') return
-    const request = new RequestView(visit, addresses, originOf, NO_PARTS)
+    const request = new RequestView(context, addresses, originOf, NO_PARTS)
     route
-      .ref!.ask(target.kind, target.message(request), visit)
-      .then((outcome) => this.conclude(visit, route, outcome))
-      .catch((error: unknown) => this.fail(visit, error))
+      .ref!.ask(target.kind, target.message(request), context)
+      .then((outcome) => this.conclude(context, route, outcome))
+      .catch((error: unknown) => this.fail(context, error))
   }
 
-  private async answer(visit: Visit, route: CompiledRoute): Promise<void> {
+  private async answer(context: RequestContext, route: CompiledRoute): Promise<void> {
     try {
-      visit.exchange.onAborted(() => visit.leave())
-      const request = await this.prepare(visit, route)
-      if (request !== null) await this.ask(visit, route, request)
+      context.exchange.onAborted(() => context.leave())
+      const request = await this.prepare(context, route)
+      if (request !== null) await this.ask(context, route, request)
     } catch (error) {
-      this.fail(visit, error)
+      this.fail(context, error)
     }
   }
 
   /** Everything before the ask; null when the request was answered on the way. */
-  private async prepare(visit: Visit, route: CompiledRoute): Promise<AnyRouteRequest | null> {
+  private async prepare(
+    context: RequestContext,
+    route: CompiledRoute,
+  ): Promise<AnyRouteRequest | null> {
     const { quotas, addresses, originOf, input, answers, pages, cors } = this.needs
-    const { exchange } = visit
+    const { exchange } = context
     const { throttling } = route
     const { cors: policy = 'configured', cache } = route.route
-    pages.meet(visit, route.route.security)
+    pages.meet(context, route.route.security)
     const origin = exchange.headers.get('origin')
     const met = cors.headers(policy, origin, undefined, cache !== undefined)
-    visit.cors = met instanceof Promise ? await met : met
+    context.cors = met instanceof Promise ? await met : met
 
     if (quotas.enabled) {
       if (throttling.byDefault === 'address') {
-        if (!this.admit(visit, quotas.takeDefault(this.addressKey(visit)))) return null
+        if (!this.admit(context, quotas.takeDefault(this.addressKey(context)))) return null
       }
       if (throttling.early.length > 0) {
-        const key = this.addressKey(visit)
+        const key = this.addressKey(context)
         const taken = throttling.early.map((policy) => ({ policy, key }))
-        if (!this.admit(visit, await quotas.takeShared(taken, visit))) return null
+        if (!this.admit(context, await quotas.takeShared(taken, context))) return null
       }
     }
-    if (isGuarded(route) && !(await this.authenticate(visit, route))) return null
+    if (isGuarded(route) && !(await this.authenticate(context, route))) return null
     if (quotas.enabled && throttling.byDefault === 'caller') {
-      const { principal } = visit
-      const key = principal === null ? this.addressKey(visit) : `token:${principal.tokenId}`
-      if (!this.admit(visit, quotas.takeDefault(key))) return null
+      const { principal } = context
+      const key = principal === null ? this.addressKey(context) : `token:${principal.tokenId}`
+      if (!this.admit(context, quotas.takeDefault(key))) return null
     }
 
-    const reading = input.read(visit, route, visit.principal)
+    const reading = input.read(context, route, context.principal)
     const parts = reading instanceof Promise ? await reading : reading
-    if (visit.unknown.length > 0) await this.warn(visit)
+    if (context.unknown.length > 0) await this.warn(context)
     if (!parts.ok) {
-      answers.problem(visit, parts.problem, parts.close === true)
+      answers.problem(context, parts.problem, parts.close === true)
       return null
     }
-    const foreign = pages.refuseForm(visit, route.route.security, parts.value.body)
+    const foreign = pages.refuseForm(context, route.route.security, parts.value.body)
     if (foreign !== null) {
-      answers.problem(visit, foreign)
+      answers.problem(context, foreign)
       return null
     }
-    const request = new RequestView(visit, addresses, originOf, parts.value)
+    const request = new RequestView(context, addresses, originOf, parts.value)
     if (origin !== undefined && policy === 'application-origins') {
       const clientId = clientIdOf(request) ?? undefined
-      visit.cors = await cors.headers(policy, origin, clientId)
+      context.cors = await cors.headers(policy, origin, clientId)
     }
     if (quotas.enabled && throttling.late.length > 0) {
       const taken = throttling.late.map(({ policy, by }) => ({
         policy,
-        key: typeof by === 'function' ? by(request) : this.callerKey(visit),
+        key: typeof by === 'function' ? by(request) : this.callerKey(context),
       }))
-      if (!this.admit(visit, await quotas.takeShared(taken, visit))) return null
+      if (!this.admit(context, await quotas.takeShared(taken, context))) return null
     }
     return request
   }
 
   /** Names members that the operation does not know, in sandbox tenants only. */
-  private async warn(visit: Visit): Promise<void> {
-    const { principal, unknown } = visit
+  private async warn(context: RequestContext): Promise<void> {
+    const { principal, unknown } = context
     const isSandbox = this.needs.isSandbox
     if (principal === null || isSandbox === undefined) return
     // A warning fails no request.
-    const warns = await isSandbox(principal.tenantId, visit).catch(() => false)
-    if (warns) visit.warnings = warningsHeader(unknown)
+    const warns = await isSandbox(principal.tenantId, context).catch(() => false)
+    if (warns) context.warnings = warningsHeader(unknown)
   }
 
   /** False when the request was refused. */
-  private async authenticate(visit: Visit, { route }: CompiledRoute): Promise<boolean> {
+  private async authenticate(context: RequestContext, { route }: CompiledRoute): Promise<boolean> {
     const { security } = route
     const { answers, authenticator, quotas, originOf, metricsToken } = this.needs
     if (security.scheme === 'session') {
-      const location = await this.needs.pages.openSession(visit)
+      const location = await this.needs.pages.openSession(context)
       if (location === null) return true
-      answers.send(visit, 303, null, 'no-store', [['location', location]], null)
+      answers.send(context, 303, null, 'no-store', [['location', location]], null)
       return false
     }
-    const authorization = visit.exchange.headers.get('authorization')
+    const authorization = context.exchange.headers.get('authorization')
     if (authorization === undefined && security.scheme === 'optional') return true
     if (authorization === undefined && isPageCall(security)) {
-      const call = await this.needs.pages.openCall(visit)
+      const call = await this.needs.pages.openCall(context)
       if (call === 'open') return true
       if (call === 'foreign') {
-        answers.problem(visit, FOREIGN_CALL)
+        answers.problem(context, FOREIGN_CALL)
         return false
       }
     }
@@ -235,54 +238,59 @@ export class Pipeline {
     }
     // Guessing has a quota of its own per address, so that it costs no more verifications than
     // honest use does and cannot use up the quota of honest callers behind the same address.
-    const guesses = quotas.enabled ? `refused:${this.addressKey(visit)}` : null
+    const guesses = quotas.enabled ? `refused:${this.addressKey(context)}` : null
     const spent = guesses === null ? null : quotas.spentDefault(guesses)
-    if (spent !== null) return this.admit(visit, spent)
-    const credentials = credentialsOf(visit, originOf)
-    const { host } = visit.exchange
-    const judged = await authenticator.authenticate(credentials, host, scopesOf(security), visit)
+    if (spent !== null) return this.admit(context, spent)
+    const credentials = credentialsOf(context, originOf)
+    const { host } = context.exchange
+    const judged = await authenticator.authenticate(credentials, host, scopesOf(security), context)
     if (judged.tag === 'problem') {
       if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
-      answers.problem(visit, judged.problem)
+      answers.problem(context, judged.problem)
       return false
     }
     const refusal = refuseAuthority(security, judged.principal, this.needs.baseUrl)
     if (refusal !== null) {
-      answers.problem(visit, refusal)
+      answers.problem(context, refusal)
       return false
     }
-    visit.principal = judged.principal
+    context.principal = judged.principal
     return true
   }
 
   private async ask(
-    visit: Visit,
+    context: RequestContext,
     compiled: CompiledRoute,
     request: AnyRouteRequest,
   ): Promise<void> {
     const { answers } = this.needs
     const { target } = compiled.route
     if (target.via === 'gateway') {
-      answers.rendered(visit, await target.answer(request), false)
+      answers.rendered(context, await target.answer(request), false)
       return
     }
     const { proxy = false, body } = compiled.route
-    if (proxy) visit.deadlineMs = undefined
-    visit.share = visit.principal?.tenantId ?? visit.session?.tenantId ?? this.addressKey(visit)
+    if (proxy) context.deadlineMs = undefined
+    context.share =
+      context.principal?.tenantId ?? context.session?.tenantId ?? this.addressKey(context)
     let outcome: { readonly tag: string }
     try {
-      outcome = await compiled.ref!.ask(target.kind, target.message(request), visit)
+      outcome = await compiled.ref!.ask(target.kind, target.message(request), context)
     } catch (error) {
       if (body?.kind === 'stream') (request.body as StreamedBody).stream?.cancel('not taken')
       throw error
     }
     // The body broke off, and with it whatever was made of it.
-    const { bodyFailure } = visit.exchange
+    const { bodyFailure } = context.exchange
     if (bodyFailure !== null && body?.kind === 'stream') throw new BodyUnreadable(bodyFailure)
-    this.conclude(visit, compiled, outcome)
+    this.conclude(context, compiled, outcome)
   }
 
-  private conclude(visit: Visit, compiled: CompiledRoute, outcome: { readonly tag: string }): void {
+  private conclude(
+    context: RequestContext,
+    compiled: CompiledRoute,
+    outcome: { readonly tag: string },
+  ): void {
     const rule = compiled.rules[outcome.tag]
     if (rule === undefined) {
       const { method, path } = compiled.route
@@ -290,20 +298,23 @@ export class Pipeline {
     }
     const replayed = 'replayed' in outcome && outcome.replayed === true
     this.needs.answers.rendered(
-      visit,
-      rule.render(outcome as never, this.contextOf(visit)),
+      context,
+      rule.render(outcome as never, this.contextOf(context)),
       replayed,
     )
   }
 
   /** A path that exists with a method it does not know: preflight, OPTIONS, or 405. */
-  private async withoutRoute(visit: Visit, resource: Resource<CompiledRoute>): Promise<void> {
+  private async withoutRoute(
+    context: RequestContext,
+    resource: Resource<CompiledRoute>,
+  ): Promise<void> {
     const { answers, cors } = this.needs
-    const { method, headers } = visit.exchange
+    const { method, headers } = context.exchange
     try {
       if (method !== 'OPTIONS') {
         const detail = `This resource knows ${resource.allow}.`
-        answers.problem(visit, {
+        answers.problem(context, {
           name: 'method-not-allowed',
           detail,
           headers: { allow: resource.allow },
@@ -322,68 +333,68 @@ export class Pipeline {
           if (allowed) pairs.push(...preflightHeaders(resource.allow))
         }
       }
-      answers.send(visit, 204, null, 'no-store', pairs, null)
+      answers.send(context, 204, null, 'no-store', pairs, null)
     } catch (error) {
-      this.fail(visit, error)
+      this.fail(context, error)
     }
   }
 
   /** Remembers what the quota says; false when the request was refused. */
-  private admit(visit: Visit, verdict: QuotaVerdict): boolean {
+  private admit(context: RequestContext, verdict: QuotaVerdict): boolean {
     const { answers } = this.needs
     if (verdict.tag === 'unknown') {
-      answers.problem(visit, {
+      answers.problem(context, {
         name: 'service-unavailable',
         detail: 'The quota of this operation cannot be counted at the moment.',
         retryAfterSecs: 1,
       })
       return false
     }
-    visit.windows =
-      visit.windows.length === 0 ? verdict.windows : [...visit.windows, ...verdict.windows]
+    context.windows =
+      context.windows.length === 0 ? verdict.windows : [...context.windows, ...verdict.windows]
     if (verdict.tag === 'taken') return true
-    answers.problem(visit, rateLimited(verdict.violated, verdict.retryAfterSecs))
+    answers.problem(context, rateLimited(verdict.violated, verdict.retryAfterSecs))
     return false
   }
 
-  private addressKey(visit: Visit): string {
-    return quotaAddress(clientAddressOf(visit, this.needs.addresses))
+  private addressKey(context: RequestContext): string {
+    return quotaAddress(clientAddressOf(context, this.needs.addresses))
   }
 
-  private callerKey(visit: Visit): string {
-    const { principal } = visit
+  private callerKey(context: RequestContext): string {
+    const { principal } = context
     return principal === null
-      ? this.addressKey(visit)
+      ? this.addressKey(context)
       : `${principal.tenantId}:${principal.clientId}`
   }
 
-  private contextOf({ exchange, requestId, browser }: Visit): ReplyContext {
+  private contextOf({ exchange, requestId, browser }: RequestContext): ReplyContext {
     const { path, query } = exchange
     return { requestId, baseUrl: this.needs.baseUrl, path, query, browser }
   }
 
   /** No outcome: a body that never came, an actor that gave none, or a defect of ours. */
-  private fail(visit: Visit, error: unknown): void {
+  private fail(context: RequestContext, error: unknown): void {
     const { answers, log } = this.needs
-    if (visit.exchange.done) return
+    if (context.exchange.done) return
     if (error instanceof BodyUnreadable) {
       if (error.reason === 'aborted') return
       const problem = BODY_PROBLEMS[error.reason]
-      const close = error.reason !== 'too_large' || !restIsDropped(visit.exchange)
-      answers.problem(visit, problem, close)
+      const close = error.reason !== 'too_large' || !restIsDropped(context.exchange)
+      answers.problem(context, problem, close)
       return
     }
     if (error instanceof ActorUnavailable && error.reason !== 'failed') {
-      answers.problem(visit, unavailable(error))
+      answers.problem(context, unavailable(error))
       return
     }
     if (!(error instanceof ActorUnavailable)) {
-      log.error({ err: error, request_id: visit.requestId }, 'the pipeline failed')
+      log.error({ err: error, request_id: context.requestId }, 'the pipeline failed')
     }
     try {
-      answers.problem(visit, { name: 'server-error' })
+      answers.problem(context, { name: 'server-error' })
     } catch (second) {
-      log.error({ err: second, request_id: visit.requestId }, 'no answer could be written')
+      log.error({ err: second, request_id: context.requestId }, 'no answer could be written')
     }
   }
 }

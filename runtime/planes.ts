@@ -44,7 +44,7 @@ import { x402Actor } from '../actors/commerce/x402/actor.js'
 import { workspacesActor } from '../actors/agents/workspaces/actor.js'
 import type { Plane } from './configuration/deployment.js'
 import type { Settings } from './configuration/settings.js'
-import { inline, pool, seat, thread } from './kernel/placement.js'
+import { inline, pool, placement, thread } from './kernel/placement.js'
 
 export type RunPlane = Exclude<Plane, 'all'>
 
@@ -59,47 +59,47 @@ const SSHCA_THREADS_MAX = 2
 const X402_THREADS_MAX = 2
 
 // biome-ignore format: the alignment is the information
-export const seats = [
+export const placements = [
   //   actor              place                                                     planes
-  seat(healthActor,       inline,                                                   A, C, J),
-  seat(keysActor,         inline,                                                   A, C, J),
-  seat(tenantsActor,      inline,                                                   A, C, J),
-  seat(throttleActor,     inline,                                                   A, C, J),
-  seat(tokensActor,       inline,                                                   A, C, J),
-  seat(discoveryActor,    inline,                                                   A, C   ),
-  seat(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A, C   ),
-  seat(passwordsActor,    pool('passwords', { threadsMax: PASSWORD_THREADS_MAX }),  A, C   ),
-  seat(usersActor,        inline,                                                   A, C   ),
-  seat(agentsActor,       inline,                                                   A      ),
-  seat(workspacesActor,   inline,                                                   A      ),
-  seat(browserSessionsActor, inline,                                                A      ),
-  seat(ssoActor,          inline,                                                   A      ),
-  seat(loginActor,        inline,                                                   A      ),
-  seat(credentialsActor,  inline,                                                   A      ),
-  seat(passkeysActor,     inline,                                                   A      ),
-  seat(authorizationActor, inline,                                                  A      ),
-  seat(backchannelActor,  inline,                                                   A      ),
-  seat(delegationActor,   inline,                                                   A      ),
-  seat(accountActor,      inline,                                                   A      ),
-  seat(registrationActor, inline,                                                   A, C   ),
-  seat(applicationsActor, inline,                                                      C   ),
-  seat(organizationsActor, inline,                                                     C   ),
-  seat(federationActor,   inline,                                                      C   ),
-  seat(auditActor,        inline,                                                      C   ),
-  seat(rosterActor,       inline,                                                      C   ),
-  seat(webhooksActor,     inline,                                                      C   ),
-  seat(deliveriesActor,   thread('webhooks'),                                             J),
-  seat(notifyActor,       inline,                                                         J),
-  seat(sshcaActor,        pool('sshca', { threadsMax: SSHCA_THREADS_MAX }),         A, C   ),
-  seat(vaultActor,        inline,                                                   A, C   ),
-  seat(checkoutActor,     inline,                                                   A      ),
-  seat(commerceActor,     inline,                                                      C   ),
-  seat(settlementActor,   inline,                                                      C   ),
-  seat(billingActor,      inline,                                                         J),
-  seat(egressActor,       thread('egress'),                                         A      ),
-  seat(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),
-  seat(reconciliationActor, inline,                                                       J),
-  seat(upkeepActor,       inline,                                                         J),
+  placement(healthActor,       inline,                                                   A, C, J),
+  placement(keysActor,         inline,                                                   A, C, J),
+  placement(tenantsActor,      inline,                                                   A, C, J),
+  placement(throttleActor,     inline,                                                   A, C, J),
+  placement(tokensActor,       inline,                                                   A, C, J),
+  placement(discoveryActor,    inline,                                                   A, C   ),
+  placement(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A, C   ),
+  placement(passwordsActor,    pool('passwords', { threadsMax: PASSWORD_THREADS_MAX }),  A, C   ),
+  placement(usersActor,        inline,                                                   A, C   ),
+  placement(agentsActor,       inline,                                                   A      ),
+  placement(workspacesActor,   inline,                                                   A      ),
+  placement(browserSessionsActor, inline,                                                A      ),
+  placement(ssoActor,          inline,                                                   A      ),
+  placement(loginActor,        inline,                                                   A      ),
+  placement(credentialsActor,  inline,                                                   A      ),
+  placement(passkeysActor,     inline,                                                   A      ),
+  placement(authorizationActor, inline,                                                  A      ),
+  placement(backchannelActor,  inline,                                                   A      ),
+  placement(delegationActor,   inline,                                                   A      ),
+  placement(accountActor,      inline,                                                   A      ),
+  placement(registrationActor, inline,                                                   A, C   ),
+  placement(applicationsActor, inline,                                                      C   ),
+  placement(organizationsActor, inline,                                                     C   ),
+  placement(federationActor,   inline,                                                      C   ),
+  placement(auditActor,        inline,                                                      C   ),
+  placement(rosterActor,       inline,                                                      C   ),
+  placement(webhooksActor,     inline,                                                      C   ),
+  placement(deliveriesActor,   thread('webhooks'),                                             J),
+  placement(notifyActor,       inline,                                                         J),
+  placement(sshcaActor,        pool('sshca', { threadsMax: SSHCA_THREADS_MAX }),         A, C   ),
+  placement(vaultActor,        inline,                                                   A, C   ),
+  placement(checkoutActor,     inline,                                                   A      ),
+  placement(commerceActor,     inline,                                                      C   ),
+  placement(settlementActor,   inline,                                                      C   ),
+  placement(billingActor,      inline,                                                         J),
+  placement(egressActor,       thread('egress'),                                         A      ),
+  placement(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),
+  placement(reconciliationActor, inline,                                                       J),
+  placement(upkeepActor,       inline,                                                         J),
 ]
 
 /** The planes that a process serves. */
@@ -119,15 +119,15 @@ const BACKGROUND: ReadonlySet<string> = new Set([
   reconciliationActor.address.name,
 ])
 
-type SeatSettings = Pick<Settings, 'deployment' | 'oidc' | 'passkey'>
+type PlacementSettings = Pick<Settings, 'deployment' | 'oidc' | 'passkey'>
 
 /** Actors of features that a deployment turns on. */
-const isAbsent = (actor: string, { deployment, oidc, passkey }: SeatSettings): boolean =>
+const isAbsent = (actor: string, { deployment, oidc, passkey }: PlacementSettings): boolean =>
   (BACKGROUND.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
   (actor === registrationActor.address.name && !oidc.dynamic_registration_enabled)
 
 /** The seats that are filled; the routes of the others do not exist. */
-export function seatsWith(settings: SeatSettings): typeof seats {
-  return seats.filter(({ definition }) => !isAbsent(definition.address.name, settings))
+export function placementsWith(settings: PlacementSettings): typeof placements {
+  return placements.filter(({ definition }) => !isAbsent(definition.address.name, settings))
 }

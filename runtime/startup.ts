@@ -16,7 +16,7 @@ import { withEgressSizes } from '../gateway/routes/vault/egress.js'
 import { createSealer } from '../storage/platform/sealing/seal.js'
 import type { Plane } from './configuration/deployment.js'
 import { eventTypesOf, featureDetails } from './configuration/feature-details.js'
-import { furnishings } from './wiring/actors.js'
+import { actorWirings } from './wiring/actors.js'
 import type { ActorRef } from './kernel/actor.js'
 import { systemClock } from './kernel/clock.js'
 import { createMetrics } from './kernel/metrics/metrics.js'
@@ -27,7 +27,7 @@ import type { ThreadOptions } from './kernel/threads/thread.js'
 import { type LoadedSettings, loadSettings } from './configuration/load-settings.js'
 import { settingsWithoutEffect } from './configuration/unavailable-features.js'
 import { explainedBy } from './process/which-database.js'
-import { isServed, planesOf, seatsWith } from './planes.js'
+import { isServed, planesOf, placementsWith } from './planes.js'
 import {
   openBackend,
   openKeyManagement,
@@ -36,7 +36,7 @@ import {
   requireSchema,
 } from './process/open-storage.js'
 import {
-  type Site,
+  type StartContext,
   StartRefused,
   type StartOptions,
   type Step,
@@ -114,7 +114,7 @@ export async function startService(options: StartOptions): Promise<Service> {
   for (const key of settingsWithoutEffect(loaded.sources)) {
     log.warn({ key }, 'this setting has no effect in this build')
   }
-  const site: Site = {
+  const context: StartContext = {
     options,
     loaded,
     log,
@@ -125,7 +125,7 @@ export async function startService(options: StartOptions): Promise<Service> {
   }
   const undos: { name: string; undo: Undo }[] = []
   const takeBack = async (withinMs: number) => {
-    site.state.stopping = true
+    context.state.stopping = true
     const endMs = clock.monotonicMs() + withinMs
     let clean = true
     for (const { name, undo } of undos.splice(0).toReversed()) {
@@ -144,7 +144,7 @@ export async function startService(options: StartOptions): Promise<Service> {
     for (const [name, run] of steps) {
       options.signal?.throwIfAborted()
       const began = clock.monotonicMs()
-      const undo = await run(site)
+      const undo = await run(context)
       if (undo) undos.push({ name, undo })
       log.debug({ step: name, ms: Math.round(clock.monotonicMs() - began) }, 'started')
     }
@@ -153,7 +153,7 @@ export async function startService(options: StartOptions): Promise<Service> {
     throw explained(loaded, error)
   }
   return serviceOf(
-    site,
+    context,
     once(async () => {
       log.info({ plane: loaded.plane }, 'stopping')
       const began = clock.monotonicMs()
@@ -166,15 +166,15 @@ export async function startService(options: StartOptions): Promise<Service> {
   )
 }
 
-async function seatActors(site: Site): Promise<Undo> {
-  const { loaded, log, clock, random, metrics, state } = site
-  const database = site.database!
-  const kms = site.kms!
+async function seatActors(context: StartContext): Promise<Undo> {
+  const { loaded, log, clock, random, metrics, state } = context
+  const database = context.database!
+  const kms = context.kms!
   const { settings } = loaded
   const access: ThreadAccess = {
     database: settings.database,
-    urls: site.urls!,
-    kms: site.kmsAccess!,
+    urls: context.urls!,
+    kms: context.kmsAccess!,
   }
   const sending = senderSettingsOf(settings)
   const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, sending }
@@ -198,13 +198,13 @@ async function seatActors(site: Site): Promise<Undo> {
     },
   }
   const system: System = await startSystem({
-    seats: seatsWith(settings),
+    placements: placementsWith(settings),
     thread: (name) => threads[name]!,
     planes: planesOf(loaded.plane),
-    furnishings: furnishings({
+    actorWirings: actorWirings({
       settings: loaded.settings,
       database,
-      coordination: site.coordination!,
+      coordination: context.coordination!,
       kms,
       sealer: createSealer({ database, kms, random, clock }),
       clock,
@@ -214,20 +214,20 @@ async function seatActors(site: Site): Promise<Undo> {
       process: {
         started: () => state.started,
         stopping: () => state.stopping,
-        unfit: () => site.system?.readiness().unready ?? [],
+        unfit: () => context.system?.readiness().unready ?? [],
       },
     }),
     clock,
     log,
     metrics,
-    cloneMessages: site.options.cloneMessages,
+    cloneMessages: context.options.cloneMessages,
   })
-  site.system = system
+  context.system = system
   return (withinMs) => system.drain(withinMs)
 }
 
 /** What settings switch on beside the routes (decisions.md 18: each addition is listed). */
-function switchedCapabilities(settings: Site['loaded']['settings']): readonly string[] {
+function switchedCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop } = settings
   const names = {
     'oauth.dpop': dpop.enabled,
@@ -241,20 +241,20 @@ function switchedCapabilities(settings: Site['loaded']['settings']): readonly st
     .map(([name]) => name)
 }
 
-async function openListener(site: Site): Promise<Undo> {
-  const { loaded, log, clock, random, metrics, system } = site
+async function openListener(context: StartContext): Promise<Undo> {
+  const { loaded, log, clock, random, metrics, system } = context
   const { server, openapi, oidc, session_cookie, vault, auth } = loaded.settings
   const planes = planesOf(loaded.plane)
-  const seated = seatsWith(loaded.settings)
+  const placed = placementsWith(loaded.settings)
   const refs = new Map<string, ActorRef<never>>(
-    seated
-      .filter((seat) => seat.planes.some((plane) => planes.includes(plane)))
+    placed
+      .filter((placement) => placement.planes.some((plane) => planes.includes(plane)))
       .map(({ definition: { address } }) => [
         address.name,
         system!.ref(address) as ActorRef<never>,
       ]),
   )
-  const actors = new Set(seated.map(({ definition }) => definition.address.name))
+  const actors = new Set(placed.map(({ definition }) => definition.address.name))
   const described = withEgressSizes(routes, {
     jsonBytes: vault.egress_json_max_bytes,
     bodyBytes: vault.egress_body_max_bytes,
@@ -290,9 +290,9 @@ async function openListener(site: Site): Promise<Undo> {
       },
     },
   })
-  site.gateway = gateway
+  context.gateway = gateway
   try {
-    site.url = (await gateway.listen()).url
+    context.url = (await gateway.listen()).url
   } catch (error) {
     await gateway.close()
     throw error
@@ -305,25 +305,25 @@ async function openListener(site: Site): Promise<Undo> {
 }
 
 /** The first start of all makes the control-plane tenant and the signing keys. */
-async function awaitTenantAndKeys(site: Site): Promise<void> {
-  const { system, clock } = site
+async function awaitTenantAndKeys(context: StartContext): Promise<void> {
+  const { system, clock } = context
   const { tenant } = await system!.ref(tenants).ask('ensureControlPlane', {})
-  site.controlPlaneTenantId = tenant.id
+  context.controlPlaneTenantId = tenant.id
   const maintain = () => system!.ref(keys).ask('maintain', null, { timeoutMs: MAINTAIN_LIMIT_MS })
   const endMs = clock.monotonicMs() + KEYS_WITHIN_MS
   while ((await maintain()).tag !== 'maintained') {
     if (clock.monotonicMs() > endMs) throw new StartRefused('the signing keys cannot be loaded')
-    site.options.signal?.throwIfAborted()
+    context.options.signal?.throwIfAborted()
     await sleep(KEYS_RETRY_MS)
   }
 }
 
-async function listenForChanges({ database, system }: Site): Promise<Undo> {
+async function listenForChanges({ database, system }: StartContext): Promise<Undo> {
   return followChanges(database!.listener, system!)
 }
 
 /** Whoever reads that it is ready, and asks the probe, must hear the same. */
-async function letIn({ gateway, state, log, loaded, system, clock }: Site): Promise<void> {
+async function letIn({ gateway, state, log, loaded, system, clock }: StartContext): Promise<void> {
   state.started = true
   gateway!.started()
   const fit = async () => (await system!.ref(health).ask('ready', null)).tag === 'ok'
@@ -332,8 +332,8 @@ async function letIn({ gateway, state, log, loaded, system, clock }: Site): Prom
   log.info({ plane: loaded.plane }, 'ready')
 }
 
-function serviceOf(site: Site, stop: () => Promise<boolean>): Service {
-  const { loaded, url, controlPlaneTenantId, system } = site
+function serviceOf(context: StartContext, stop: () => Promise<boolean>): Service {
+  const { loaded, url, controlPlaneTenantId, system } = context
   const { oidc, openapi } = loaded.settings
   return {
     plane: loaded.plane,
@@ -341,7 +341,8 @@ function serviceOf(site: Site, stop: () => Promise<boolean>): Service {
     baseUrl: oidc.issuer_url,
     docsUrl: openapi.enabled ? oidc.issuer_url + openapi.docs_path : undefined,
     controlPlaneTenantId: controlPlaneTenantId!,
-    dataDir: site.embedded === true || site.hasLocalKeys === true ? loaded.dataDir : undefined,
+    dataDir:
+      context.embedded === true || context.hasLocalKeys === true ? loaded.dataDir : undefined,
     ref: (address) => system!.ref(address),
     stop,
   }

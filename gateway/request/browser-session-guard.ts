@@ -4,7 +4,7 @@ import type { ActorRef } from '../../runtime/kernel/actor.js'
 import { type BrowserReader, isOwnCall, isOwnForm } from './browser.js'
 import type { Problem } from '../response/problems.js'
 import type { Security } from '../route.js'
-import type { Visit } from './request-context.js'
+import type { RequestContext } from './request-context.js'
 
 export type PageDoorNeeds = {
   readonly browsers: BrowserReader
@@ -41,22 +41,22 @@ export class PageDoor {
   }
 
   /** Reads the cookies of a browser that wants a page; a new one gets a secret of its own. */
-  meet(visit: Visit, { scheme }: Security): void {
+  meet(context: RequestContext, { scheme }: Security): void {
     if (scheme !== 'browser' && scheme !== 'session') return
-    const { browser, setCookie } = this.needs.browsers.read(visit.exchange, scheme === 'session')
-    visit.browser = browser
-    if (setCookie !== null) visit.cookies = [setCookie]
+    const { browser, setCookie } = this.needs.browsers.read(context.exchange, scheme === 'session')
+    context.browser = browser
+    if (setCookie !== null) context.cookies = [setCookie]
   }
 
   /** Finds who is signed in. Null, or where the browser is to be sent when nobody is. */
-  async openSession(visit: Visit): Promise<string | null> {
-    const token = visit.browser.sessionToken
-    const read = await this.needs.sessions?.ask('read', { token }, visit)
+  async openSession(context: RequestContext): Promise<string | null> {
+    const token = context.browser.sessionToken
+    const read = await this.needs.sessions?.ask('read', { token }, context)
     if (read?.tag === 'open') {
-      visit.session = read.session
+      context.session = read.session
       return null
     }
-    const { method, path, query } = visit.exchange
+    const { method, path, query } = context.exchange
     // What a form wanted is not repeated by itself after the sign-in: it starts over.
     const here = method === 'GET' ? (query === '' ? path : `${path}?${query}`) : '/auth/account'
     const back = `return_to=${encodeURIComponent(here)}`
@@ -66,18 +66,22 @@ export class PageDoor {
   }
 
   /** Finds who is signed in, for a call of a page. Anything but `open` is not. */
-  async openCall(visit: Visit): Promise<'open' | 'none' | 'foreign'> {
-    const { browser } = this.needs.browsers.read(visit.exchange, true)
+  async openCall(context: RequestContext): Promise<'open' | 'none' | 'foreign'> {
+    const { browser } = this.needs.browsers.read(context.exchange, true)
     if (browser.sessionToken === null) return 'none'
-    if (!isOwnCall(visit.exchange)) return 'foreign'
-    const read = await this.needs.sessions?.ask('read', { token: browser.sessionToken }, visit)
+    if (!isOwnCall(context.exchange)) return 'foreign'
+    const read = await this.needs.sessions?.ask('read', { token: browser.sessionToken }, context)
     if (read?.tag !== 'open') return 'none'
-    visit.session = read.session
+    context.session = read.session
     return 'open'
   }
 
   /** Null where the form of a page is one that we gave to this browser, and for all that are no pages. */
-  refuseForm({ exchange, browser }: Visit, security: Security, body: unknown): Problem | null {
+  refuseForm(
+    { exchange, browser }: RequestContext,
+    security: Security,
+    body: unknown,
+  ): Problem | null {
     if (security.scheme !== 'browser' && security.scheme !== 'session') return null
     if (security.scheme === 'browser' && security.forms === 'foreign') return null
     if (isOwnForm(exchange, body, browser)) return null

@@ -27,7 +27,7 @@ import {
   type StreamedBody,
 } from '../route.js'
 import { decodeParams } from '../router.js'
-import { clientAddressOf, EMPTY, type Parts, type Visit } from './request-context.js'
+import { clientAddressOf, EMPTY, type Parts, type RequestContext } from './request-context.js'
 
 export type PartsRead =
   | { readonly ok: true; readonly value: Parts }
@@ -56,11 +56,11 @@ export class InputReader {
 
   /** At once where there is no body to wait for. */
   read(
-    visit: Visit,
+    context: RequestContext,
     compiled: CompiledRoute,
     principal: Principal | null,
   ): PartsRead | Promise<PartsRead> {
-    const { exchange } = visit
+    const { exchange } = context
     const { route, offers } = compiled
     const accept = exchange.headers.get('accept')
     if (
@@ -78,7 +78,7 @@ export class InputReader {
     const media = route.body === undefined ? null : refuseMedia(route.body, exchange)
     if (media !== null) return refused(media)
 
-    const raw = decodeParams(visit.rawParams)
+    const raw = decodeParams(context.rawParams)
     if (raw === null) return refused({ name: 'bad-request', detail: 'The path is malformed.' })
     const params = route.params === undefined ? KEPT(raw) : checked(route.params, raw, pathPointer)
     if (!params.ok) return params
@@ -112,7 +112,11 @@ export class InputReader {
       const idempotency: IdempotencyClaim | null =
         named === undefined
           ? null
-          : { scope: this.scopeOf(visit, principal), key: named, fingerprint: fingerprintOf(bytes) }
+          : {
+              scope: this.scopeOf(context, principal),
+              key: named,
+              fingerprint: fingerprintOf(bytes),
+            }
       const value: Parts = {
         params: params.value,
         query: query.value,
@@ -135,10 +139,12 @@ export class InputReader {
       return whole({ stream, bytes } satisfies StreamedBody, NO_BYTES)
     }
     const rule = route.body
-    return exchange.readBody(rule.maxBytes, this.bodyMs(visit)).then((bytes) => {
+    return exchange.readBody(rule.maxBytes, this.bodyMs(context)).then((bytes) => {
       // Only of those whose environment we know: it decides whether anything is said.
       const onUnknown =
-        principal === null ? undefined : (names: readonly string[]) => void (visit.unknown = names)
+        principal === null
+          ? undefined
+          : (names: readonly string[]) => void (context.unknown = names)
       const parsed = parseBody(rule, bytes, onUnknown)
       return parsed.ok ? whole(parsed.value, bytes) : parsed
     })
@@ -148,16 +154,16 @@ export class InputReader {
    * Tenant, caller, method and path (decisions.md 14). A caller without a token is one address at one
    * host: clients that choose the same key do not meet.
    */
-  private scopeOf(visit: Visit, principal: Principal | null): string {
-    const { exchange } = visit
+  private scopeOf(context: RequestContext, principal: Principal | null): string {
+    const { exchange } = context
     const caller =
       principal === null
-        ? `anonymous:${clientAddressOf(visit, this.addresses)}:${exchange.host}`
+        ? `anonymous:${clientAddressOf(context, this.addresses)}:${exchange.host}`
         : `${principal.tenantId}:${principal.clientId}:${principal.subject}`
     return `${caller}:${exchange.method}:${exchange.path}`
   }
 
-  private bodyMs({ deadlineMs }: Visit): number {
+  private bodyMs({ deadlineMs }: RequestContext): number {
     return deadlineMs === undefined
       ? BODY_MS_MAX
       : Math.max(1, deadlineMs - systemClock.monotonicMs())

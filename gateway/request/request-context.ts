@@ -16,7 +16,7 @@ const NO_COOKIES: readonly string[] = []
 const NO_NAMES: readonly string[] = []
 
 /** It is an `AskOptions` too: hand it to every ask on behalf of the request. */
-export class Visit implements AskOptions, Leaver {
+export class RequestContext implements AskOptions, Leaver {
   readonly exchange: Exchange
   readonly requestId: string
   readonly startedMs: number
@@ -91,13 +91,18 @@ const NO_LIMIT_MS = 2_147_483_647
 
 /** What routes read. Everything is worked out when somebody looks. */
 export class RequestView implements AnyRouteRequest {
-  private readonly visit: Visit
+  private readonly context: RequestContext
   private readonly addresses: ClientAddresses
   private readonly originOf: RequestOrigin
   private readonly parts: Parts
 
-  constructor(visit: Visit, addresses: ClientAddresses, originOf: RequestOrigin, parts: Parts) {
-    this.visit = visit
+  constructor(
+    context: RequestContext,
+    addresses: ClientAddresses,
+    originOf: RequestOrigin,
+    parts: Parts,
+  ) {
+    this.context = context
     this.addresses = addresses
     this.originOf = originOf
     this.parts = parts
@@ -124,31 +129,31 @@ export class RequestView implements AnyRouteRequest {
   }
 
   get principal(): Principal | null {
-    return this.visit.principal
+    return this.context.principal
   }
 
   get session(): BrowserSession | null {
-    return this.visit.session
+    return this.context.session
   }
 
   get browser(): Browser {
-    return this.visit.browser
+    return this.context.browser
   }
 
   get requestId(): string {
-    return this.visit.requestId
+    return this.context.requestId
   }
 
   get host(): string {
-    return this.visit.exchange.host
+    return this.context.exchange.host
   }
 
   get clientAddress(): string {
-    return clientAddressOf(this.visit, this.addresses)
+    return clientAddressOf(this.context, this.addresses)
   }
 
   get credentials(): Credentials {
-    return credentialsOf(this.visit, this.originOf)
+    return credentialsOf(this.context, this.originOf)
   }
 }
 
@@ -169,11 +174,11 @@ export const NO_PARTS: Parts = Object.freeze({
   idempotency: null,
 })
 
-export function clientAddressOf({ exchange }: Visit, addresses: ClientAddresses): string {
+export function clientAddressOf({ exchange }: RequestContext, addresses: ClientAddresses): string {
   return addresses.clientOf(exchange.peerAddress, exchange.headers.get('x-forwarded-for'))
 }
 
-export function credentialsOf({ exchange }: Visit, originOf: RequestOrigin): Credentials {
+export function credentialsOf({ exchange }: RequestContext, originOf: RequestOrigin): Credentials {
   return {
     authorization: exchange.headers.get('authorization') ?? null,
     dpopProof: exchange.headers.get('dpop') ?? null,

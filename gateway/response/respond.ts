@@ -17,7 +17,7 @@ import {
 } from './problems.js'
 import { errorPage } from '../pages/platform/error.js'
 import { pagePolicy, type Rendered } from './replies.js'
-import type { Visit } from '../request/request-context.js'
+import type { RequestContext } from '../request/request-context.js'
 
 const NO_STORE = 'no-store'
 /** A refused target is not sent back whole. */
@@ -41,14 +41,14 @@ export class Answers {
     this.needs = needs
   }
 
-  rendered(visit: Visit, rendered: Rendered, replayed: boolean): void {
+  rendered(context: RequestContext, rendered: Rendered, replayed: boolean): void {
     if (rendered.form === 'problem') {
-      this.problem(visit, rendered.problem)
+      this.problem(context, rendered.problem)
       return
     }
     if (rendered.form === 'oauth') {
       this.oauthError(
-        visit,
+        context,
         rendered.status,
         rendered.error,
         rendered.description,
@@ -57,58 +57,58 @@ export class Answers {
       return
     }
     if (rendered.form === 'relayed') {
-      this.relay(visit, rendered).catch((error: unknown) => {
+      this.relay(context, rendered).catch((error: unknown) => {
         // Nobody else is left to hear of it, and unheard it would end the process.
         const { body } = rendered
         if (!(body instanceof Uint8Array)) body.cancel('it could not be handed on')
         this.needs.log.error(
-          { err: error, request_id: visit.requestId },
+          { err: error, request_id: context.requestId },
           'an answer could not be handed on',
         )
       })
       return
     }
     const { status, contentType, body, headers, etag, session, policy } = rendered
-    const cache = rendered.cacheControl ?? (status < 300 ? visit.route?.route.cache : undefined)
+    const cache = rendered.cacheControl ?? (status < 300 ? context.route?.route.cache : undefined)
     const pairs: HeaderPair[] = []
     if (headers !== undefined) for (const name in headers) pairs.push([name, headers[name]!])
     if (session !== undefined) pairs.push(['set-cookie', this.needs.sessionCookie(session)])
     if (replayed) pairs.push(['idempotency-replayed', 'true'])
     if (etag !== undefined) {
       pairs.push(['etag', etag])
-      const { exchange } = visit
+      const { exchange } = context
       if (status === 200 && isSafe(exchange.method)) {
         if (!noneMatch(exchange.headers.get('if-none-match'), etag)) {
-          this.send(visit, 304, null, cache ?? NO_STORE, pairs, null)
+          this.send(context, 304, null, cache ?? NO_STORE, pairs, null)
           return
         }
       }
     }
-    this.send(visit, status, contentType, cache ?? NO_STORE, pairs, body, false, policy)
+    this.send(context, status, contentType, cache ?? NO_STORE, pairs, body, false, policy)
   }
 
-  problem(visit: Visit, problem: Problem, close = false): void {
+  problem(context: RequestContext, problem: Problem, close = false): void {
     const { status, title } = PROBLEM_TYPES[problem.name]
-    const errors = errorsOf(visit)
+    const errors = errorsOf(context)
     const oauth = errors === 'oauth'
     if (oauth && hasOauthForm(status)) {
       const code = problem.error ?? oauthCode(problem.name)
       const description = problem.errorDescription ?? problem.detail ?? title
-      this.oauthError(visit, status, code, description, problemHeaders(problem))
+      this.oauthError(context, status, code, description, problemHeaders(problem))
       return
     }
     const pairs = Object.entries(problemHeaders(problem))
-    if (visit.route?.route.proxy === true && problem.headers?.['proxy-status'] === undefined) {
+    if (context.route?.route.proxy === true && problem.headers?.['proxy-status'] === undefined) {
       pairs.push(['proxy-status', `${PROXY_NAME}; error=${refusalType(status)}`])
     }
     if (errors === 'page') {
       const html = errorPage(
         problem,
-        visit.exchange.headers.get('accept-language'),
-        visit.requestId,
+        context.exchange.headers.get('accept-language'),
+        context.requestId,
       )
       const type = 'text/html; charset=utf-8'
-      this.send(visit, status, type, NO_STORE, pairs, html, close, pagePolicy([]))
+      this.send(context, status, type, NO_STORE, pairs, html, close, pagePolicy([]))
       return
     }
     const full =
@@ -117,14 +117,14 @@ export class Answers {
         : problem
     const body = problemBody(full, {
       errorsBaseUrl: this.needs.errorsBaseUrl,
-      instance: visit.exchange.path.slice(0, INSTANCE_CHARS_MAX),
-      requestId: visit.requestId,
+      instance: context.exchange.path.slice(0, INSTANCE_CHARS_MAX),
+      requestId: context.requestId,
     })
-    this.send(visit, status, PROBLEM_MEDIA_TYPE, NO_STORE, pairs, JSON.stringify(body), close)
+    this.send(context, status, PROBLEM_MEDIA_TYPE, NO_STORE, pairs, JSON.stringify(body), close)
   }
 
   send(
-    visit: Visit,
+    context: RequestContext,
     status: number,
     contentType: string | null,
     cacheControl: string,
@@ -133,17 +133,17 @@ export class Answers {
     close = false,
     policy?: string,
   ): void {
-    const { exchange, route, requestId } = visit
+    const { exchange, route, requestId } = context
     const headers: HeaderPair[] = [['x-request-id', requestId]]
-    if (visit.windows.length > 0) headers.push(stateHeader(visit.windows))
+    if (context.windows.length > 0) headers.push(stateHeader(context.windows))
     if (route !== null) {
       const { policyHeader } = route.throttling
-      if (policyHeader !== null && visit.windows.length > 0) headers.push(policyHeader)
+      if (policyHeader !== null && context.windows.length > 0) headers.push(policyHeader)
       if (route.deprecation.length > 0) headers.push(...route.deprecation)
     }
-    if (visit.cors.length > 0) headers.push(...visit.cors)
-    if (visit.warnings !== null) headers.push(['svc-warnings', visit.warnings])
-    for (const cookie of visit.cookies) headers.push(['set-cookie', cookie])
+    if (context.cors.length > 0) headers.push(...context.cors)
+    if (context.warnings !== null) headers.push(['svc-warnings', context.warnings])
+    for (const cookie of context.cookies) headers.push(['set-cookie', cookie])
     for (const pair of pairs) {
       if (isFieldValue(pair[1])) headers.push(pair)
       else this.needs.log.error({ request_id: requestId, header: pair[0] }, 'header value refused')
@@ -155,7 +155,7 @@ export class Answers {
       body,
       close,
     })
-    this.account(visit, status)
+    this.account(context, status)
   }
 
   /**
@@ -163,14 +163,14 @@ export class Answers {
    * about something else (decisions.md 22). The date and what makes a browser careful are ours.
    */
   private async relay(
-    visit: Visit,
+    context: RequestContext,
     { status, headers: theirs, body, bodyBytes, unsent }: Extract<Rendered, { form: 'relayed' }>,
   ): Promise<void> {
-    const { exchange, requestId } = visit
+    const { exchange, requestId } = context
     const headers: HeaderPair[] = [
       ['x-request-id', requestId],
       ['proxy-status', `${PROXY_NAME}; received-status=${status}`],
-      ...visit.cors,
+      ...context.cors,
     ]
     let contentType: string | null = null
     let cacheControl = NO_STORE
@@ -192,13 +192,13 @@ export class Answers {
         bodyBytes,
         filler: fillerOf(contentType),
       })
-      if (typeof end === 'object') return this.problem(visit, unsent(end.unsent))
+      if (typeof end === 'object') return this.problem(context, unsent(end.unsent))
     }
-    this.account(visit, status)
+    this.account(context, status)
   }
 
   private oauthError(
-    visit: Visit,
+    context: RequestContext,
     status: number,
     error: string,
     description: string | undefined,
@@ -208,16 +208,16 @@ export class Answers {
       error,
       ...(description === undefined ? {} : { error_description: quotable(description) }),
       // RFC 6749 section 5.2 names no other member and forbids none: clients ignore what they do not know.
-      request_id: visit.requestId,
+      request_id: context.requestId,
     }
-    visit.error = error
+    context.error = error
     const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(headers ?? {})]
-    this.send(visit, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))
+    this.send(context, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))
   }
 
-  private account(visit: Visit, status: number): void {
-    const ms = this.needs.monotonicMs() - visit.startedMs
-    const { route, exchange, requestId } = visit
+  private account(context: RequestContext, status: number): void {
+    const ms = this.needs.monotonicMs() - context.startedMs
+    const { route, exchange, requestId } = context
     if (route === null) this.needs.observeUnrouted(status, ms)
     else route.meter.observe(status, ms)
     const level =
@@ -230,7 +230,7 @@ export class Answers {
         method: exchange.method,
         route: route?.route.path ?? null,
         status,
-        ...(visit.error === null ? {} : { error: visit.error }),
+        ...(context.error === null ? {} : { error: context.error }),
         ms: Math.round(ms * 10) / 10,
       },
       'request',
@@ -257,7 +257,7 @@ function refusalType(status: number): string {
 }
 
 /** What a route's failures look like to this client. */
-function errorsOf({ route, browser, exchange }: Visit): 'problem' | 'oauth' | 'page' {
+function errorsOf({ route, browser, exchange }: RequestContext): 'problem' | 'oauth' | 'page' {
   // Somebody who followed a wrong link reads a page.
   if (route === null) return wantsPage(exchange.headers) ? 'page' : 'problem'
   const errors = route.route.errors ?? 'problem'

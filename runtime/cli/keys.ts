@@ -35,14 +35,16 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
     .command('list')
     .description('signing keys with their states, data keys by master key')
     .option('--json', 'as JSON')
-    .action(({ json = false }: { json?: boolean }) => inHouse(host, (house) => list(house, json)))
+    .action(({ json = false }: { json?: boolean }) =>
+      inHouse(host, (resources) => list(resources, json)),
+    )
   keys
     .command('rotate')
     .description('replace the current signing keys; tokens already signed stay valid')
     .option('--algorithm <algorithm>', `only this one: ${SIGNING_ALGORITHMS.join(' or ')}`)
     .option('--compromised', 'withdraw the current keys at once: every token they signed dies')
     .action(({ algorithm, compromised = false }: { algorithm?: string; compromised?: boolean }) =>
-      inHouse(host, (house) => rotate(house, algorithmOf(algorithm), compromised)),
+      inHouse(host, (resources) => rotate(resources, algorithmOf(algorithm), compromised)),
     )
   keys
     .command('rewrap')
@@ -54,7 +56,7 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
     .option('--tenant <id>', 'of this tenant')
     .option('--all', 'of every tenant and of the service itself')
     .action((asked: { tenant?: string; all?: boolean }) =>
-      inHouse(host, (house) => rotateData(house, asked)),
+      inHouse(host, (resources) => rotateData(resources, asked)),
     )
   keys
     .command('reseal')
@@ -146,9 +148,9 @@ async function rotateData(
   return `${chosen.length} data keys were made. Running services seal with them within a minute.`
 }
 
-async function reseal(house: KeyHouse): Promise<string> {
-  const count = await resealAll({ ...house, log: silentLogger })
-  const { open, unopened } = await house.database.system(countRotations)
+async function reseal(resources: KeyHouse): Promise<string> {
+  const count = await resealAll({ ...resources, log: silentLogger })
+  const { open, unopened } = await resources.database.system(countRotations)
   const broken = unopened > 0 ? ` ${unopened} values do not open.` : ''
   return `${count} values were sealed anew; ${open} rotations are not finished yet.${broken}`
 }
@@ -162,14 +164,14 @@ function algorithmOf(word: string | undefined): SigningAlgorithm | undefined {
 
 async function inHouse(
   { open, out, err, exitWith }: KeysCommandHost,
-  work: (house: KeyHouse) => Promise<string>,
+  work: (resources: KeyHouse) => Promise<string>,
 ): Promise<void> {
   try {
-    const house = await open()
+    const resources = await open()
     try {
-      out(await work(house))
+      out(await work(resources))
     } finally {
-      await house.close()
+      await resources.close()
     }
   } catch (error) {
     err(`svc keys: ${withReason(error)}`)

@@ -13,7 +13,7 @@ const NAME = /^\P{Cc}{1,120}$/u
 /** Adds `app` to `operator`; `inHouse` runs work on the database and prints what it returns. */
 export function operatorAppCommand(
   operator: Command,
-  inHouse: (work: (house: DatabaseHouse) => Promise<string>) => Promise<void>,
+  inHouse: (work: (resources: DatabaseHouse) => Promise<string>) => Promise<void>,
 ): void {
   const known = OPERATOR_APPLICATION_SCOPES.join(' ')
   operator
@@ -28,7 +28,7 @@ export function operatorAppCommand(
       (scope: string, before: readonly string[] = []) => [...before, ...parseScope(scope)],
     )
     .option('--json', 'as JSON')
-    .action((wishes: Wishes) => inHouse((house) => create(house, wishes)))
+    .action((wishes: Wishes) => inHouse((resources) => create(resources, wishes)))
 }
 
 async function create({ database }: DatabaseHouse, wishes: Wishes): Promise<string> {

@@ -41,11 +41,11 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
     )
     .option('--json', 'as JSON')
     .action((wishes: Wishes) =>
-      inHouse(host, (house) => {
+      inHouse(host, (resources) => {
         if (!NAME.test(wishes.organization)) {
           throw new Error('a name has 1 to 120 characters, none of them a control character')
         }
-        return create(house, wishes)
+        return create(resources, wishes)
       }),
     )
   operatorAppCommand(operator, (work) => inHouse(host, work))
@@ -69,21 +69,21 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
       )
       .option('--json', 'as JSON')
       .action((agentId: string, { json = false, scope }: AppointmentWishes) =>
-        inHouse(host, (house) => change(house, { agentId, to, scopes: scope }, json)),
+        inHouse(host, (resources) => change(resources, { agentId, to, scopes: scope }, json)),
       )
   }
 }
 
 async function inHouse(
   host: OperatorCommandHost,
-  work: (house: DatabaseHouse) => Promise<string>,
+  work: (resources: DatabaseHouse) => Promise<string>,
 ): Promise<void> {
   try {
-    const house = await host.open()
+    const resources = await host.open()
     try {
-      host.out(await work(house))
+      host.out(await work(resources))
     } finally {
-      await house.close()
+      await resources.close()
     }
   } catch (error) {
     host.err(`svc operator: ${withReason(error)}`)

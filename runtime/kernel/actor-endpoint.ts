@@ -22,7 +22,7 @@ import type { Protocol } from './protocol.js'
 /** How closely a deadline is kept. One timer serves all asks of an actor. */
 const DEADLINE_TICK_MS = 16
 
-export interface CellOptions {
+export interface ActorEndpointOptions {
   readonly clock?: Clock | undefined
   readonly log?: Logger | undefined
   readonly metrics?: KernelMetrics | undefined
@@ -30,7 +30,7 @@ export interface CellOptions {
   readonly cloneMessages?: boolean | undefined
 }
 
-/** Carries out messages whose turn has come. Answers each by exactly one of the cell's verdicts. */
+/** Carries out messages whose turn has come. Answers each by exactly one of the endpoint's verdicts. */
 export interface Executor {
   execute(job: Job): void
   /** Nobody waits for this running message any more. A verdict is still expected. */
@@ -55,7 +55,7 @@ export function lanesOf(
   }
 }
 
-export class Cell implements JobOwner {
+export class ActorEndpoint implements JobOwner {
   readonly name: string
   readonly log: Logger
   readonly clock: Clock
@@ -70,7 +70,7 @@ export class Cell implements JobOwner {
   #timer: NodeJS.Timeout | undefined = undefined
   #onIdle: (() => void) | undefined = undefined
 
-  constructor(name: string, laneOf: LaneOf, bounds: MailboxBounds, options: CellOptions) {
+  constructor(name: string, laneOf: LaneOf, bounds: MailboxBounds, options: ActorEndpointOptions) {
     this.name = name
     this.clock = options.clock ?? systemClock
     this.log = (options.log ?? silentLogger).child({ actor: name })
@@ -136,7 +136,7 @@ export class Cell implements JobOwner {
     }
   }
 
-  tell(kind: string, message: unknown, options?: AskOptions): void {
+  send(kind: string, message: unknown, options?: AskOptions): void {
     const nowMs = this.clock.monotonicMs()
     const requestId = options?.requestId
     const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
@@ -356,12 +356,14 @@ export class Cell implements JobOwner {
   }
 }
 
-/** The typed face of a cell, and the way in for a link. */
-export function refTo<P extends Protocol>(cell: Cell): ActorRef<P> & { receive: Cell['receive'] } {
+/** The typed face of a endpoint, and the way in for a link. */
+export function refTo<P extends Protocol>(
+  endpoint: ActorEndpoint,
+): ActorRef<P> & { receive: ActorEndpoint['receive'] } {
   return {
-    name: cell.name,
-    ask: (kind, message, options) => cell.ask(kind, message, options),
-    tell: (kind, message, options) => cell.tell(kind, message, options),
-    receive: (kind, message, inbound) => cell.receive(kind, message, inbound),
+    name: endpoint.name,
+    ask: (kind, message, options) => endpoint.ask(kind, message, options),
+    send: (kind, message, options) => endpoint.send(kind, message, options),
+    receive: (kind, message, inbound) => endpoint.receive(kind, message, inbound),
   }
 }

@@ -4,7 +4,7 @@ import type { Loop } from './loops.js'
 import type { Address, Protocol } from './protocol.js'
 
 /** What a handler knows about the message in hand. It is also an `AskOptions`: pass it on. */
-export interface Turn {
+export interface MessageContext {
   /** Aborted when the caller gave up, disconnected or the deadline passed. */
   readonly signal: AbortSignal
   /** What `signal` tells, for a fraction of what one costs. */
@@ -47,7 +47,7 @@ export interface AskOptions {
 }
 
 export type Handlers<P extends Protocol> = {
-  [K in keyof P]: (message: P[K]['message'], turn: Turn) => Promise<P[K]['reply']>
+  [K in keyof P]: (message: P[K]['message'], context: MessageContext) => Promise<P[K]['reply']>
 }
 
 type AskKind<P extends Protocol> = {
@@ -55,7 +55,7 @@ type AskKind<P extends Protocol> = {
 }[keyof P] &
   string
 
-type TellKind<P extends Protocol> = Exclude<keyof P, AskKind<P>> & string
+type SendKind<P extends Protocol> = Exclude<keyof P, AskKind<P>> & string
 
 /** A handle on an actor, the same wherever the actor runs. */
 export interface ActorRef<P extends Protocol> {
@@ -70,7 +70,7 @@ export interface ActorRef<P extends Protocol> {
     options?: AskOptions,
   ): Promise<P[K]['reply']>
   /** Sends a message nobody waits for. A full mailbox drops it and counts the drop. */
-  tell<K extends TellKind<P>>(kind: K, message: P[K]['message'], options?: AskOptions): void
+  send<K extends SendKind<P>>(kind: K, message: P[K]['message'], options?: AskOptions): void
 }
 
 /** Why an ask has no outcome. */
@@ -117,13 +117,13 @@ export interface ActorDefinition<P extends Protocol, Needs> {
   /** Messages of one lane run in turn; `undefined` means the message needs no turn. */
   readonly lane: { [K in keyof P]: (message: P[K]['message']) => string | undefined }
   /** A fresh instance; called again after a restart. */
-  readonly create: (needs: Needs, life: Life) => Handlers<P>
+  readonly create: (needs: Needs, lifecycle: Lifecycle) => Handlers<P>
   /** What follows a failure; see `supervisor.ts` for the values taken where this says nothing. */
   readonly supervision?: Partial<SupervisionPolicy>
 }
 
 /** What an instance knows about its own life, for work that is not the answer to a message. */
-export interface Life {
+export interface Lifecycle {
   /** Aborted when this instance is replaced or the actor stops: end loops and timers then. */
   readonly signal: AbortSignal
   /** Logs with the actor's name. */

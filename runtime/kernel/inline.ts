@@ -4,9 +4,15 @@ import {
   type ActorRef,
   ActorUnavailable,
   type Handlers,
-  type Life,
+  type Lifecycle,
 } from './actor.js'
-import { Cell, type CellOptions, type Executor, lanesOf, refTo } from './actor-endpoint.js'
+import {
+  ActorEndpoint,
+  type ActorEndpointOptions,
+  type Executor,
+  lanesOf,
+  refTo,
+} from './actor-endpoint.js'
 import { DependencyUnavailable } from './dependency.js'
 import type { Job } from './job.js'
 import { Loops } from './loops.js'
@@ -14,7 +20,7 @@ import type { ActorStats } from './metrics/metrics.js'
 import type { Protocol } from './protocol.js'
 import { Supervisor, SUPERVISION_DEFAULT } from './supervisor.js'
 
-export interface SpawnOptions extends CellOptions {
+export interface SpawnOptions extends ActorEndpointOptions {
   /** In logs, metrics and errors instead of the address. */
   readonly name?: string | undefined
 }
@@ -39,7 +45,7 @@ export function spawnInline<P extends Protocol, Needs>(
   options: SpawnOptions = {},
 ): Spawned<P> {
   const name = options.name ?? definition.address.name
-  const cell = new Cell(name, lanesOf(name, definition.lane), definition.mailbox, options)
+  const cell = new ActorEndpoint(name, lanesOf(name, definition.lane), definition.mailbox, options)
   cell.begin(new InlineExecutor(cell, definition, needs))
   return {
     ref: refTo<P>(cell),
@@ -49,20 +55,20 @@ export function spawnInline<P extends Protocol, Needs>(
   }
 }
 
-type AnyHandlers = Record<string, (message: unknown, turn: Job) => Promise<unknown>>
+type AnyHandlers = Record<string, (message: unknown, context: Job) => Promise<unknown>>
 
 class InlineExecutor<P extends Protocol, Needs> implements Executor {
-  readonly #cell: Cell
+  readonly #cell: ActorEndpoint
   readonly #definition: ActorDefinition<P, Needs>
   readonly #needs: Needs
   readonly #supervisor: Supervisor
   readonly #loops: Loops
   #handlers: AnyHandlers
-  #life: AbortController
+  #lifecycle: AbortController
   #restart: NodeJS.Timeout | undefined = undefined
   #stopped = false
 
-  constructor(cell: Cell, definition: ActorDefinition<P, Needs>, needs: Needs) {
+  constructor(cell: ActorEndpoint, definition: ActorDefinition<P, Needs>, needs: Needs) {
     this.#cell = cell
     this.#definition = definition
     this.#needs = needs
@@ -74,9 +80,9 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
     this.#loops = new Loops(cell.clock)
     cell.meter.readiness = () => this.#supervisor.ready && this.#loops.failing().length === 0
     cell.meter.loops = () => this.#loops.stats()
-    const { handlers, life } = this.#create()
+    const { handlers, lifecycle } = this.#create()
     this.#handlers = handlers
-    this.#life = life
+    this.#lifecycle = lifecycle
   }
 
   execute(job: Job): void {
@@ -96,7 +102,7 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#restart)
-    this.#life.abort()
+    this.#lifecycle.abort()
   }
 
   #failed(job: Job, error: unknown): void {
@@ -137,10 +143,10 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
 
   #replace(): void {
     try {
-      const { handlers, life } = this.#create()
-      this.#life.abort()
+      const { handlers, lifecycle } = this.#create()
+      this.#lifecycle.abort()
       this.#handlers = handlers
-      this.#life = life
+      this.#lifecycle = lifecycle
       this.#cell.meter.restarts += 1
       this.#cell.log.warn('restarted')
     } catch (error) {
@@ -149,9 +155,9 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
     }
   }
 
-  #create(): { handlers: AnyHandlers; life: AbortController } {
+  #create(): { handlers: AnyHandlers; lifecycle: AbortController } {
     const controller = new AbortController()
-    const life: Life = {
+    const lifecycle: Lifecycle = {
       signal: controller.signal,
       log: this.#cell.log,
       loop: (name) => this.#loops.open(name),
@@ -165,7 +171,7 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
         this.#supervise()
       },
     }
-    const handlers: Handlers<P> = this.#definition.create(this.#needs, life)
-    return { handlers: handlers as AnyHandlers, life: controller }
+    const handlers: Handlers<P> = this.#definition.create(this.#needs, lifecycle)
+    return { handlers: handlers as AnyHandlers, lifecycle: controller }
   }
 }

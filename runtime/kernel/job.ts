@@ -1,5 +1,10 @@
 /** One message on its way through an actor: what the asker waits on and what the handler sees. */
-import { ActorUnavailable, type AskOptions, type Turn, type UnavailableReason } from './actor.js'
+import {
+  ActorUnavailable,
+  type AskOptions,
+  type MessageContext,
+  type UnavailableReason,
+} from './actor.js'
 import type { Logger } from './log.js'
 import { MailboxItem } from './mailbox.js'
 
@@ -44,12 +49,12 @@ export class Inbound implements AskOptions {
 }
 
 /**
- * A message in hand. It is the handler's `Turn`, the mailbox's item and the link between the asks
+ * A message in hand. It is the handler's `MessageContext`, the mailbox's item and the link between the asks
  * below it, all in one object, because one is made for every ask. The abort signal and the logger
  * are made when somebody wants them, which is seldom.
  */
-export class Job extends MailboxItem implements Turn {
-  /** Survives `{ ...turn, timeoutMs }`, so that such an ask is still cancelled with this one. */
+export class Job extends MailboxItem implements MessageContext {
+  /** Survives `{ ...context, timeoutMs }`, so that such an ask is still cancelled with this one. */
   readonly origin: Job
   readonly kind: string
   readonly requestId: string | undefined

@@ -23,32 +23,34 @@ export function pool(name: string, { threadsMax }: { threadsMax: number }): Plac
   return { tag: 'pool', name, threadsMax }
 }
 
-export interface Seat<Plane extends string = string> {
+export interface Placement<Plane extends string = string> {
   readonly definition: AnyDefinition
   readonly place: Place
   readonly planes: readonly Plane[]
 }
 
-export function seat<Plane extends string>(
+export function placement<Plane extends string>(
   definition: AnyDefinition,
   place: Place,
   ...planes: readonly Plane[]
-): Seat<Plane> {
+): Placement<Plane> {
   return { definition, place, planes }
 }
 
 /** The seats that a process serving these planes fills, in the order of the table. */
-export function seatsOf<Plane extends string>(
-  seats: readonly Seat<Plane>[],
+export function placementsOf<Plane extends string>(
+  placements: readonly Placement<Plane>[],
   planes: readonly NoInfer<Plane>[],
-): Seat<Plane>[] {
-  return seats.filter((seat) => seat.planes.some((plane) => planes.includes(plane)))
+): Placement<Plane>[] {
+  return placements.filter((placement) => placement.planes.some((plane) => planes.includes(plane)))
 }
 
 /** Asks that would find nobody, as `plane: asker asks asked`. Asks never leave a process. */
-export function strandedAsks(seats: readonly Seat[]): string[] {
-  const planesOf = new Map(seats.map(({ definition, planes }) => [definition.address.name, planes]))
-  return seats.flatMap(({ definition: { address, asks }, planes }) =>
+export function strandedAsks(placements: readonly Placement[]): string[] {
+  const planesOf = new Map(
+    placements.map(({ definition, planes }) => [definition.address.name, planes]),
+  )
+  return placements.flatMap(({ definition: { address, asks }, planes }) =>
     planes.flatMap((plane) =>
       Object.values(asks)
         .filter(({ name }) => planesOf.get(name)?.includes(plane) !== true)
@@ -58,43 +60,45 @@ export function strandedAsks(seats: readonly Seat[]): string[] {
 }
 
 /** Actors that ask each other in a circle, each circle once: two full mailboxes would wait for ever. */
-export function askCycles(seats: readonly Seat[]): string[][] {
+export function askCycles(placements: readonly Placement[]): string[][] {
   const cycles: string[][] = []
-  walk(seats, (circle) => cycles.push(circle))
+  walk(placements, (circle) => cycles.push(circle))
   return cycles
 }
 
 /** The seats so that whoever is asked comes before whoever asks. Circles stay as they are. */
 export function inOrderOfAsks<Plane extends string>(
-  seats: readonly Seat<Plane>[],
-): readonly Seat<Plane>[] {
-  return walk(seats, () => {})
+  placements: readonly Placement<Plane>[],
+): readonly Placement<Plane>[] {
+  return walk(placements, () => {})
 }
 
 /** Depth first over the asks: what was left behind comes first, what is met again is a circle. */
 function walk<Plane extends string>(
-  seats: readonly Seat<Plane>[],
+  placements: readonly Placement<Plane>[],
   onCircle: (names: string[]) => void,
-): Seat<Plane>[] {
-  const byName = new Map(seats.map((seat) => [seat.definition.address.name, seat]))
-  const ordered = new Set<Seat<Plane>>()
+): Placement<Plane>[] {
+  const byName = new Map(
+    placements.map((placement) => [placement.definition.address.name, placement]),
+  )
+  const ordered = new Set<Placement<Plane>>()
   const path: string[] = []
-  const visit = (seat: Seat<Plane>) => {
-    const { address, asks } = seat.definition
+  const visit = (placement: Placement<Plane>) => {
+    const { address, asks } = placement.definition
     const met = path.indexOf(address.name)
     if (met >= 0) {
       onCircle([...path.slice(met), address.name])
       return
     }
-    if (ordered.has(seat)) return
+    if (ordered.has(placement)) return
     path.push(address.name)
     for (const { name } of Object.values(asks)) {
       const asked = byName.get(name)
       if (asked !== undefined) visit(asked)
     }
     path.pop()
-    ordered.add(seat)
+    ordered.add(placement)
   }
-  for (const seat of seats) visit(seat)
+  for (const placement of placements) visit(placement)
   return [...ordered]
 }

@@ -4,7 +4,7 @@
 export type Ask<Message, Reply extends { tag: string }> = { message: Message; reply: Reply }
 
 /** A message without an answer. Delivered at most once. */
-export type Tell<Message> = { message: Message; reply: undefined }
+export type Send<Message> = { message: Message; reply: undefined }
 
 /** Message name -> what it carries and what comes back. */
 export type Protocol = Record<string, { message: unknown; reply: unknown }>

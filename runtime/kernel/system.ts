@@ -5,20 +5,26 @@
 import type { ActorRef } from './actor.js'
 import { invariant } from './assert.js'
 import { type Clock, systemClock } from './clock.js'
-import { type Furnishing, furnishingOf, type Site } from './wiring.js'
+import { type ActorWiring, wiringOf, type ActorContext } from './wiring.js'
 import type { Spawned } from './inline.js'
 import { type Logger, silentLogger } from './log.js'
 import { type ActorStats, type KernelMetrics, unreadyOf } from './metrics/metrics.js'
-import { askCycles, inOrderOfAsks, type Seat, seatsOf, strandedAsks } from './placement.js'
+import {
+  askCycles,
+  inOrderOfAsks,
+  type Placement,
+  placementsOf,
+  strandedAsks,
+} from './placement.js'
 import type { Address, Protocol } from './protocol.js'
 import { type SpawnedThread, spawnThread, type ThreadOptions } from './threads/thread.js'
 
 export interface SystemOptions<Plane extends string> {
-  readonly seats: readonly Seat<Plane>[]
+  readonly placements: readonly Placement<Plane>[]
   /** The planes that this process serves. */
   readonly planes: readonly NoInfer<Plane>[]
   /** One for each actor that sits inline or in a pool here. */
-  readonly furnishings: readonly Furnishing[]
+  readonly actorWirings: readonly ActorWiring[]
   /** How worker threads are started; `name` is the one in `thread(name)`. */
   readonly thread?:
     | ((
@@ -77,28 +83,28 @@ class ActorSystem implements System {
   #stopping = false
 
   async start<Plane extends string>(options: SystemOptions<Plane>): Promise<void> {
-    const seats = inOrderOfAsks(seatsOf(options.seats, options.planes))
-    refuse('asks find nobody', strandedAsks(options.seats))
+    const placements = inOrderOfAsks(placementsOf(options.placements, options.planes))
+    refuse('asks find nobody', strandedAsks(options.placements))
     refuse(
       'asks run in a circle',
-      askCycles(seats).map((names) => names.join(' -> ')),
+      askCycles(placements).map((names) => names.join(' -> ')),
     )
     this.#clock = options.clock ?? systemClock
-    for (const seat of seats) {
-      if (seat.place.tag !== 'thread') await this.#startHere(seat, options)
-      else if (!this.#threads.has(seat.place.name)) {
-        await this.#startThread(seat.place.name, seats, options)
+    for (const placement of placements) {
+      if (placement.place.tag !== 'thread') await this.#startHere(placement, options)
+      else if (!this.#threads.has(placement.place.name)) {
+        await this.#startThread(placement.place.name, placements, options)
       }
     }
   }
 
   async #startHere<Plane extends string>(
-    { definition, place }: Seat<Plane>,
-    { furnishings, clock, log = silentLogger, metrics, cloneMessages }: SystemOptions<Plane>,
+    { definition, place }: Placement<Plane>,
+    { actorWirings, clock, log = silentLogger, metrics, cloneMessages }: SystemOptions<Plane>,
   ): Promise<void> {
     const { name } = definition.address
     const closers: (() => Promise<void>)[] = []
-    const site: Site = {
+    const site: ActorContext = {
       ref: (address) => this.ref(address),
       place,
       onStop: (close) => void closers.push(close),
@@ -108,7 +114,7 @@ class ActorSystem implements System {
     }
     let actor: Spawned<Protocol>
     try {
-      const furnishing = furnishingOf(furnishings, name)
+      const furnishing = wiringOf(actorWirings, name)
       actor = await furnishing.spawn(site, { clock, log, metrics, cloneMessages })
     } catch (error) {
       await close()
@@ -128,12 +134,12 @@ class ActorSystem implements System {
 
   async #startThread<Plane extends string>(
     name: string,
-    seats: readonly Seat<Plane>[],
+    placements: readonly Placement<Plane>[],
     options: SystemOptions<Plane>,
   ): Promise<void> {
     const { thread, clock, log, metrics } = options
     invariant(thread !== undefined, `the system knows how to start thread ${name}`)
-    const definitions = seats
+    const definitions = placements
       .filter(({ place }) => place.tag === 'thread' && place.name === name)
       .map(({ definition }) => definition)
     const asked = new Set(
@@ -168,7 +174,7 @@ class ActorSystem implements System {
     return {
       name,
       ask: async (kind, message, options) => find().ask(kind, message, options),
-      tell: (kind, message, options) => find().tell(kind, message, options),
+      send: (kind, message, options) => find().send(kind, message, options),
     }
   }
 

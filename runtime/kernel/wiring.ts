@@ -6,7 +6,7 @@ import type { Place } from './placement.js'
 import type { Address, Protocol } from './protocol.js'
 
 /** What is known where an actor is furnished. */
-export interface Site {
+export interface ActorContext {
   /** An actor to ask: good to keep, whether or not it has been started yet. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
   readonly place: Place
@@ -15,15 +15,15 @@ export interface Site {
 }
 
 /** A definition and how its needs are made; the types meet here and nowhere else. */
-export interface Furnishing {
+export interface ActorWiring {
   readonly actor: string
-  spawn(site: Site, options: SpawnOptions): Promise<Spawned<Protocol>>
+  spawn(site: ActorContext, options: SpawnOptions): Promise<Spawned<Protocol>>
 }
 
-export function furnish<P extends Protocol, Needs>(
+export function wireActor<P extends Protocol, Needs>(
   definition: ActorDefinition<P, Needs>,
-  needs: (site: Site) => Needs | Promise<Needs>,
-): Furnishing {
+  needs: (site: ActorContext) => Needs | Promise<Needs>,
+): ActorWiring {
   return {
     actor: definition.address.name,
     async spawn(site, options) {
@@ -33,8 +33,8 @@ export function furnish<P extends Protocol, Needs>(
   }
 }
 
-export function furnishingOf(furnishings: readonly Furnishing[], actor: string): Furnishing {
-  const furnishing = furnishings.find((candidate) => candidate.actor === actor)
+export function wiringOf(actorWirings: readonly ActorWiring[], actor: string): ActorWiring {
+  const furnishing = actorWirings.find((candidate) => candidate.actor === actor)
   invariant(furnishing !== undefined, `${actor} is furnished`)
   return furnishing
 }

@@ -1,13 +1,13 @@
 /** Whether the port of the service can be had, asked before anything else is started or changed. */
 import { createServer } from 'node:net'
-import { type Site, StartRefused } from './start-context.js'
+import { type StartContext, StartRefused } from './start-context.js'
 
 /**
  * Binds the address and lets it go again. The listener binds it later, and says so where another
  * process was faster.
  * @throws {StartRefused} naming the address.
  */
-export async function requireFreePort({ loaded }: Site): Promise<void> {
+export async function requireFreePort({ loaded }: StartContext): Promise<void> {
   const { host, port } = loaded.settings.server
   if (port === 0) return
   await new Promise<void>((resolve, reject) => {

@@ -13,24 +13,24 @@ import type { Logger } from '../kernel/log.js'
 import type { LoadedSettings } from '../configuration/load-settings.js'
 import {
   type KmsAccess,
-  type Site,
+  type StartContext,
   StartRefused,
   THREAD_POOL_CONNECTIONS,
   type Undo,
 } from './start-context.js'
 
 /** The URLs of the settings, or of the embedded server, which is started and migrated here. */
-export async function provideDatabase(site: Site): Promise<Undo | void> {
-  const { loaded, log } = site
+export async function provideDatabase(context: StartContext): Promise<Undo | void> {
+  const { loaded, log } = context
   const { database } = loaded.settings
   const configured = databaseUrls(database)
   if (configured !== undefined) {
-    site.urls = configured
+    context.urls = configured
     return
   }
   const server = await startEmbeddedPostgres({ dataDir: loaded.dataDir, log })
-  site.urls = databaseUrls(database, server.url)!
-  site.embedded = true
+  context.urls = databaseUrls(database, server.url)!
+  context.embedded = true
   try {
     await runMigrations({ url: server.url, log })
   } catch (error) {
@@ -40,20 +40,20 @@ export async function provideDatabase(site: Site): Promise<Undo | void> {
   return () => server.stop()
 }
 
-export async function openPools(site: Site): Promise<Undo> {
-  const { loaded, log, metrics } = site
+export async function openPools(context: StartContext): Promise<Undo> {
+  const { loaded, log, metrics } = context
   const database = await openDatabase({
     settings: loaded.settings.database,
-    urls: site.urls!,
+    urls: context.urls!,
     plane: loaded.plane,
     log,
     registry: metrics.registry,
   })
-  site.database = database
+  context.database = database
   return () => database.close()
 }
 
-export async function requireSchema({ database, loaded, log }: Site): Promise<void> {
+export async function requireSchema({ database, loaded, log }: StartContext): Promise<void> {
   const queryable = {
     query: (text: string) => database!.single({ name: `schema: ${text.slice(0, 50)}`, text }),
   }
@@ -95,49 +95,49 @@ async function requireRoom(
  * The configured [kms], or outside production a local one with its keys in the data directory, whichever
  * database it serves. Keys never live in memory only: what they sealed would be lost with the process.
  */
-export async function openKeyManagement(site: Site): Promise<Undo> {
-  const { loaded, log, clock } = site
-  const local = loaded.settings.kms === undefined ? await startOwnKms(site) : undefined
+export async function openKeyManagement(context: StartContext): Promise<Undo> {
+  const { loaded, log, clock } = context
+  const local = loaded.settings.kms === undefined ? await startOwnKms(context) : undefined
   const { settings } = local ?? { settings: loaded.settings.kms! }
   const access: KmsAccess = {
     socketPath: settings.socket_path,
     serverPublicKeyPath: settings.server_public_key_path,
     clientPrivateKeyPath: settings.client_private_key_path,
   }
-  const kms = await openKms({ ...access, log, clock, registry: site.metrics.registry })
+  const kms = await openKms({ ...access, log, clock, registry: context.metrics.registry })
   const close = async () => {
     await kms.close()
     await local?.stop()
   }
   try {
-    await requireFittingKms(site.database!, kms)
+    await requireFittingKms(context.database!, kms)
   } catch (error) {
     await close()
     throw error
   }
-  site.kms = kms
-  site.kmsAccess = access
+  context.kms = kms
+  context.kmsAccess = access
   return close
 }
 
-async function startOwnKms(site: Site) {
-  const { loaded, log } = site
+async function startOwnKms(context: StartContext) {
+  const { loaded, log } = context
   const { dataDir } = loaded
-  const local = await startLocalKms({ dataDir, log, isShared: site.embedded !== true })
-  site.hasLocalKeys = true
+  const local = await startLocalKms({ dataDir, log, isShared: context.embedded !== true })
+  context.hasLocalKeys = true
   log.info({ dataDir }, 'no [kms] is configured: master keys are kept in the data directory')
   return local
 }
 
-export async function openBackend(site: Site): Promise<Undo> {
-  const { deployment, redis, memcached } = site.loaded.settings
+export async function openBackend(context: StartContext): Promise<Undo> {
+  const { deployment, redis, memcached } = context.loaded.settings
   const coordination = await openCoordination({
     backend: deployment.coordination_backend,
     redis,
     memcached,
-    database: site.database!,
-    log: site.log,
+    database: context.database!,
+    log: context.log,
   })
-  site.coordination = coordination
+  context.coordination = coordination
   return () => coordination.close()
 }

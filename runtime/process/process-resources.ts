@@ -11,7 +11,7 @@ import type { Random } from '../kernel/random.js'
 import type { Settings } from '../configuration/settings.js'
 
 /** Everything that has been opened by the time actors are seated. */
-export interface House {
+export interface ProcessResources {
   readonly settings: Settings
   readonly database: OpenDatabase
   readonly coordination: Coordination

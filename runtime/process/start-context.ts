@@ -50,7 +50,7 @@ export type KmsAccess = {
 }
 
 /** What has been opened so far; a step reads what earlier ones put there. */
-export interface Site {
+export interface StartContext {
   readonly options: StartOptions
   readonly loaded: LoadedSettings
   readonly log: Logger
@@ -75,4 +75,4 @@ export interface Site {
 /** The way back of a step; false when it took longer than it had. */
 export type Undo = (withinMs: number) => Promise<boolean | void>
 /** Opens something and answers with its way back. */
-export type Step = readonly [name: string, run: (site: Site) => Promise<Undo | void>]
+export type Step = readonly [name: string, run: (context: StartContext) => Promise<Undo | void>]

@@ -9,7 +9,7 @@ import type { WebhooksSettings } from '../../actors/webhooks/delivery/settings.j
 import { createDeliveryWorker } from '../../actors/webhooks/delivery/delivery-loop.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
-import { furnish } from '../kernel/wiring.js'
+import { wireActor } from '../kernel/wiring.js'
 import { systemRandom } from '../kernel/random.js'
 import { serveThread } from '../kernel/threads/thread-serve.js'
 import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
@@ -21,7 +21,7 @@ export type ThreadData = ThreadAccess & {
 }
 
 serveThread({
-  seats: async ({ data, clock, log, metrics }) => {
+  placements: async ({ data, clock, log, metrics }) => {
     const { database: settings, urls, kms: access, webhooks, sending } = data as ThreadData
     const random = systemRandom(clock)
     const plane = 'async' as const
@@ -41,7 +41,7 @@ serveThread({
       shares: metrics.shares,
     })
     return {
-      actors: [furnish(deliveriesActor, () => ({ worker }))],
+      actors: [wireActor(deliveriesActor, () => ({ worker }))],
       async close() {
         await worker.settled()
         await sender.close()

@@ -12,7 +12,7 @@ import type { VaultSettings } from '../../actors/vault/vault/settings.js'
 import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
-import { furnish } from '../kernel/wiring.js'
+import { wireActor } from '../kernel/wiring.js'
 import { systemRandom } from '../kernel/random.js'
 import { serveThread } from '../kernel/threads/thread-serve.js'
 import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
@@ -21,7 +21,7 @@ import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
 export type EgressThreadData = ThreadAccess & { readonly vault: VaultSettings & EgressSettings }
 
 serveThread({
-  seats: async ({ data, clock, log, metrics }) => {
+  placements: async ({ data, clock, log, metrics }) => {
     const { database: settings, urls, kms: access, vault } = data as EgressThreadData
     const random = systemRandom(clock)
     const plane = 'auth' as const
@@ -50,7 +50,7 @@ serveThread({
       settings: vault,
     }
     return {
-      actors: [furnish(egressActor, () => needs)],
+      actors: [wireActor(egressActor, () => needs)],
       async close() {
         await ledger.settled()
         await managed.settled()

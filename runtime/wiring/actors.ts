@@ -61,25 +61,25 @@ import { workspacesActor } from '../../actors/agents/workspaces/actor.js'
 import { reconciliationActor } from '../../actors/commerce/reconciliation/actor.js'
 import { x402Actor, x402Pool } from '../../actors/commerce/x402/actor.js'
 import type { X402Module } from '../../actors/commerce/x402/needs.js'
-import { commerceFurnishings } from './commerce.js'
-import { type Furnishing, furnish, type Site } from '../kernel/wiring.js'
+import { commerceWirings } from './commerce.js'
+import { type ActorWiring, wireActor, type ActorContext } from '../kernel/wiring.js'
 import { openPool, type Pool, type PoolOptions } from '../kernel/threads/pool.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
-import { captchaOf, mailRoomOf, mailWorkerOf } from './mail.js'
+import { captchaOf, mailQueueOf, mailWorkerOf } from './mail.js'
 import { resealOf, vaultExportsOf } from './vault.js'
-import { ssoFurnishings } from './federated-login.js'
-import type { House } from '../process/process-resources.js'
+import { federatedLoginWirings } from './federated-login.js'
+import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf, senderSettingsOf } from './egress-settings.js'
 
-export function furnishings(house: House): readonly Furnishing[] {
-  const { settings, database, coordination, kms, sealer, clock, random, metrics } = house
+export function actorWirings(resources: ProcessResources): readonly ActorWiring[] {
+  const { settings, database, coordination, kms, sealer, clock, random, metrics } = resources
   const { webhooks, jwt, dpop, auth, challenge, server, openapi } = settings
   const issuer = settings.oidc.issuer_url
   const alwaysTwo = settings.two_factor.enabled
   const { registry } = metrics
   const offers = signInOffers(settings)
-  const { captcha, gate } = captchaOf(house)
-  const mailRoom = mailRoomOf(house)
+  const { captcha, gate } = captchaOf(resources)
+  const mailRoom = mailQueueOf(resources)
   const documents = createDocuments({ settings: egressSettingsOf(settings), clock })
   /** What nearly every actor works with. */
   const means = { database, clock, random }
@@ -91,24 +91,24 @@ export function furnishings(house: House): readonly Furnishing[] {
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
 
   return [
-    furnish(healthActor, ({ ref, onStop }) => {
+    wireActor(healthActor, ({ ref, onStop }) => {
       const watch = openChainWatch(settings)
       if (watch !== null) onStop(() => watch.close())
-      const unfit = () => [...house.process.unfit(), ...(watch?.unfit() ?? [])]
-      return { database, keys: ref(keys), process: { ...house.process, unfit } }
+      const unfit = () => [...resources.process.unfit(), ...(watch?.unfit() ?? [])]
+      return { database, keys: ref(keys), process: { ...resources.process, unfit } }
     }),
-    furnish(keysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
-    furnish(tenantsActor, () => ({
+    wireActor(keysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
+    wireActor(tenantsActor, () => ({
       database,
       clock,
       random,
       settings: tenancy,
     })),
-    furnish(throttleActor, () => {
-      return { coordination, clock, log: house.log, policies: policiesWith(auth) }
+    wireActor(throttleActor, () => {
+      return { coordination, clock, log: resources.log, policies: policiesWith(auth) }
     }),
-    furnish(tokensActor, ({ ref, onStop }) => {
-      const vault = vaultExportsOf(house)
+    wireActor(tokensActor, ({ ref, onStop }) => {
+      const vault = vaultExportsOf(resources)
       onStop(() => documents.close())
       onStop(() => vault.close())
       return {
@@ -126,7 +126,7 @@ export function furnishings(house: House): readonly Furnishing[] {
         vault,
       }
     }),
-    furnish(discoveryActor, ({ ref }) => ({
+    wireActor(discoveryActor, ({ ref }) => ({
       keys: ref(keys),
       tenants: ref(tenants),
       database,
@@ -141,17 +141,23 @@ export function furnishings(house: House): readonly Furnishing[] {
         documentation,
       },
     })),
-    furnish(powActor, (site) => ({ compute: pooled(site, house, powPool(processors(site))) })),
-    furnish(passwordsActor, async (site) => {
-      const compute: PasswordCompute = pooled(site, house, passwordPool(auth, processors(site)))
+    wireActor(powActor, (context) => ({
+      compute: pooled(context, resources, powPool(processors(context))),
+    })),
+    wireActor(passwordsActor, async (context) => {
+      const compute: PasswordCompute = pooled(
+        context,
+        resources,
+        passwordPool(auth, processors(context)),
+      )
       await checkPasswordEngine(compute)
       const breaches = challenge.hibp_enabled
         ? openBreaches({ url: challenge.hibp_url, settings: egressSettingsOf(settings) })
         : null
-      site.onStop(async () => breaches?.close())
+      context.onStop(async () => breaches?.close())
       return { settings: auth, compute, random, breaches }
     }),
-    furnish(usersActor, ({ ref }) => ({
+    wireActor(usersActor, ({ ref }) => ({
       database,
       clock,
       random,
@@ -160,7 +166,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       invitations: settings.invitations,
       issuer,
     })),
-    furnish(agentsActor, ({ ref }) => ({
+    wireActor(agentsActor, ({ ref }) => ({
       database,
       clock,
       random,
@@ -172,7 +178,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       issuer,
       settings: challenge,
     })),
-    furnish(workspacesActor, ({ ref }) => ({
+    wireActor(workspacesActor, ({ ref }) => ({
       database,
       clock,
       random,
@@ -182,9 +188,9 @@ export function furnishings(house: House): readonly Furnishing[] {
       users: ref(users),
       issuer,
     })),
-    furnish(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
-    ...ssoFurnishings(house),
-    furnish(loginActor, ({ ref, onStop }) => {
+    wireActor(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
+    ...federatedLoginWirings(resources),
+    wireActor(loginActor, ({ ref, onStop }) => {
       onStop(async () => captcha?.close())
       return {
         database,
@@ -210,7 +216,7 @@ export function furnishings(house: House): readonly Furnishing[] {
         gate,
       }
     }),
-    furnish(passkeysActor, ({ ref }) => ({
+    wireActor(passkeysActor, ({ ref }) => ({
       database,
       coordination,
       clock,
@@ -225,7 +231,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       registry,
       offers,
     })),
-    furnish(credentialsActor, ({ ref }) => ({
+    wireActor(credentialsActor, ({ ref }) => ({
       database,
       coordination,
       clock,
@@ -240,7 +246,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       selfService: settings.user_self_service,
       issuer,
     })),
-    furnish(authorizationActor, ({ ref }) => ({
+    wireActor(authorizationActor, ({ ref }) => ({
       ...means,
       keys: ref(keys),
       tokens: ref(tokens),
@@ -252,7 +258,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       // Until the last refresh token of the last code would have ended.
       sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
     })),
-    furnish(backchannelActor, ({ ref }) => ({
+    wireActor(backchannelActor, ({ ref }) => ({
       ...means,
       coordination,
       registry,
@@ -266,7 +272,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
       guessing: auth,
     })),
-    furnish(delegationActor, ({ ref }) => ({
+    wireActor(delegationActor, ({ ref }) => ({
       ...means,
       tokens: ref(tokens),
       browserSessions: ref(browserSessions),
@@ -274,7 +280,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       issuer,
       settings: settings.device_authorization,
     })),
-    furnish(accountActor, ({ ref }) => ({
+    wireActor(accountActor, ({ ref }) => ({
       ...means,
       sealer,
       browserSessions: ref(browserSessions),
@@ -284,7 +290,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       passkeys: settings.passkey.enabled,
       sso: ref(sso),
     })),
-    furnish(applicationsActor, ({ ref }) => ({
+    wireActor(applicationsActor, ({ ref }) => ({
       database,
       clock,
       random,
@@ -292,7 +298,7 @@ export function furnishings(house: House): readonly Furnishing[] {
       tokens: ref(tokens),
       issuer,
     })),
-    furnish(registrationActor, ({ ref }) => ({
+    wireActor(registrationActor, ({ ref }) => ({
       database,
       clock,
       random,
@@ -302,8 +308,8 @@ export function furnishings(house: House): readonly Furnishing[] {
       issuer,
       tokenRequired: settings.oidc.registration_initial_access_token_required,
     })),
-    furnish(auditActor, () => ({ database })),
-    furnish(rosterActor, ({ ref }) => ({
+    wireActor(auditActor, () => ({ database })),
+    wireActor(rosterActor, ({ ref }) => ({
       database,
       clock,
       random,
@@ -311,14 +317,14 @@ export function furnishings(house: House): readonly Furnishing[] {
       tokens: ref(tokens),
       issuer,
     })),
-    furnish(organizationsActor, ({ ref }) => ({
+    wireActor(organizationsActor, ({ ref }) => ({
       database,
       clock,
       random,
       tenants: ref(tenants),
       tokens: ref(tokens),
     })),
-    furnish(webhooksActor, ({ onStop }) => {
+    wireActor(webhooksActor, ({ onStop }) => {
       const sending = senderSettingsOf(settings)
       const sender = createSender({ settings: sending, clock })
       onStop(() => sender.close())
@@ -338,21 +344,21 @@ export function furnishings(house: House): readonly Furnishing[] {
         retentionDays: webhooks.delivery_retention_days,
       }
     }),
-    furnish(notifyActor, ({ onStop }) => {
-      const worker = mailWorkerOf(house)
+    wireActor(notifyActor, ({ onStop }) => {
+      const worker = mailWorkerOf(resources)
       onStop(() => worker.settled())
       return { worker }
     }),
-    furnish(sshcaActor, (site) => ({
+    wireActor(sshcaActor, (context) => ({
       database,
       sealer,
-      compute: pooled(site, house, sshcaPool(processors(site))),
+      compute: pooled(context, resources, sshcaPool(processors(context))),
       clock,
       random,
       metrics: sshcaMetrics(registry),
       settings: settings.vault,
     })),
-    furnish(vaultActor, ({ ref }) => ({
+    wireActor(vaultActor, ({ ref }) => ({
       database,
       sealer,
       sshca: ref(sshca),
@@ -360,19 +366,19 @@ export function furnishings(house: House): readonly Furnishing[] {
       random,
       settings: settings.vault,
     })),
-    ...commerceFurnishings(house),
-    furnish(x402Actor, (site) => {
-      const compute = pooled<X402Module>(site, house, x402Pool(processors(site)))
-      return x402Needs(house, compute, site.onStop)
+    ...commerceWirings(resources),
+    wireActor(x402Actor, (context) => {
+      const compute = pooled<X402Module>(context, resources, x402Pool(processors(context)))
+      return x402Needs(resources, compute, context.onStop)
     }),
-    furnish(reconciliationActor, ({ onStop }) => reconciliationNeeds(house, onStop)),
-    furnish(upkeepActor, ({ ref }) => ({
+    wireActor(reconciliationActor, ({ onStop }) => reconciliationNeeds(resources, onStop)),
+    wireActor(upkeepActor, ({ ref }) => ({
       database,
       keys: ref(keys),
       clock,
       registry,
-      reseal: resealOf(house),
-      settle: (signal) => settleLostCalls(house, signal),
+      reseal: resealOf(resources),
+      settle: (signal) => settleLostCalls(resources, signal),
       retention: { ...webhooks, ...settings.commerce },
       byTimer: settings.deployment.background_tasks_enabled,
     })),
@@ -380,14 +386,18 @@ export function furnishings(house: House): readonly Furnishing[] {
 }
 
 /** A pool that ends with its actor. */
-function pooled<M>(site: Site, { metrics, log }: House, options: PoolOptions): Pool<M> {
+function pooled<M>(
+  context: ActorContext,
+  { metrics, log }: ProcessResources,
+  options: PoolOptions,
+): Pool<M> {
   const opened = openPool<M>({ ...options, metrics, log })
-  site.onStop(() => opened.close())
+  context.onStop(() => opened.close())
   return opened
 }
 
 /** Never more threads than the table allows, nor than the machine has processors. */
-function processors({ place }: Site): number {
+function processors({ place }: ActorContext): number {
   const most = place.tag === 'pool' ? place.threadsMax : 1
   return Math.min(availableParallelism(), most)
 }

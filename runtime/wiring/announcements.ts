@@ -11,9 +11,9 @@ export async function followChanges(
   listener: Listener,
   system: Pick<System, 'ref'>,
 ): Promise<() => Promise<void>> {
-  const changed = () => system.ref(keys).tell('changed', null)
-  const standing = (id: string) => system.ref(tokens).tell('standingChanged', { ids: [id] })
-  const forget = (tenantId: string | null) => system.ref(tenants).tell('forget', { tenantId })
+  const changed = () => system.ref(keys).send('changed', null)
+  const standing = (id: string) => system.ref(tokens).send('standingChanged', { ids: [id] })
+  const forget = (tenantId: string | null) => system.ref(tenants).send('forget', { tenantId })
   const ends = [
     await listener.listen(SIGNING_KEYS_CHANNEL, { notified: changed, caughtUp: changed }),
     await listener.listen(TENANTS_CHANNEL, { notified: forget, caughtUp: () => forget(null) }),

@@ -1,48 +1,48 @@
-/** What the actors of commerce are given: rows of `furnish.ts`, in the order of `planes.ts`. */
+/** What the actors of commerce are given: rows of `wireActor.ts`, in the order of `planes.ts`. */
 import { checkoutActor } from '../../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../../actors/commerce/payments/actor.js'
 import { settlementActor } from '../../actors/commerce/payouts/actor.js'
 import { billingActor } from '../../actors/commerce/renewals/actor.js'
 import { paymentOutcomes, providerEvents } from '../../actors/commerce/payments/metrics.js'
-import { type Furnishing, furnish } from '../kernel/wiring.js'
-import type { House } from '../process/process-resources.js'
+import { type ActorWiring, wireActor } from '../kernel/wiring.js'
+import type { ProcessResources } from '../process/process-resources.js'
 import { x402Means } from './payment-chains.js'
 import { paymentRails } from './payment-providers.js'
 
-export function commerceFurnishings(house: House): readonly Furnishing[] {
-  const { settings, database, sealer, clock, random, metrics } = house
+export function commerceWirings(resources: ProcessResources): readonly ActorWiring[] {
+  const { settings, database, sealer, clock, random, metrics } = resources
   const { registry } = metrics
 
   return [
-    furnish(checkoutActor, ({ onStop }) => ({
+    wireActor(checkoutActor, ({ onStop }) => ({
       database,
       sealer,
       clock,
       random,
-      rails: paymentRails(house, onStop),
+      rails: paymentRails(resources, onStop),
       paid: paymentOutcomes(registry),
       heard: providerEvents(registry),
       baseUrl: settings.oidc.issuer_url,
       x402: x402Means(settings),
       settings: settings.commerce,
     })),
-    furnish(commerceActor, ({ onStop }) => ({
+    wireActor(commerceActor, ({ onStop }) => ({
       database,
       clock,
       random,
-      rails: paymentRails(house, onStop),
+      rails: paymentRails(resources, onStop),
     })),
-    furnish(settlementActor, ({ onStop }) => ({
+    wireActor(settlementActor, ({ onStop }) => ({
       database,
       clock,
       random,
-      rails: paymentRails(house, onStop),
+      rails: paymentRails(resources, onStop),
     })),
-    furnish(billingActor, ({ onStop }) => ({
+    wireActor(billingActor, ({ onStop }) => ({
       database,
       clock,
       random,
-      rails: paymentRails(house, onStop),
+      rails: paymentRails(resources, onStop),
       paid: paymentOutcomes(registry),
       x402: x402Means(settings),
       baseUrl: settings.oidc.issuer_url,

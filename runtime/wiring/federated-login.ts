@@ -1,4 +1,4 @@
-/** What the actors of other providers' sign-ins are given: rows of `furnish.ts`. */
+/** What the actors of other providers' sign-ins are given: rows of `wireActor.ts`. */
 import { browserSessions } from '../../actors/identity/sessions/protocol.js'
 import { createBoundedFetch } from '../../actors/platform/outbound-http/bounded-fetch.js'
 import { federationActor } from '../../actors/identity/identity-providers/actor.js'
@@ -12,17 +12,17 @@ import {
 import { ssoMetrics } from '../../actors/identity/federated-login/metrics.js'
 import { callbackOf } from '../../actors/identity/federated-login/sign-in.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
-import type { House } from '../process/process-resources.js'
-import { type Furnishing, furnish } from '../kernel/wiring.js'
+import type { ProcessResources } from '../process/process-resources.js'
+import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { egressSettingsOf } from './egress-settings.js'
 
-export function ssoFurnishings(house: House): readonly Furnishing[] {
-  const { settings, database, sealer, clock, random, metrics } = house
+export function federatedLoginWirings(resources: ProcessResources): readonly ActorWiring[] {
+  const { settings, database, sealer, clock, random, metrics } = resources
   const { vault, verified_domains: domains } = settings
   const issuer = settings.oidc.issuer_url
 
   return [
-    furnish(ssoActor, ({ ref, onStop }) => {
+    wireActor(ssoActor, ({ ref, onStop }) => {
       const outside = createBoundedFetch({
         settings: egressSettingsOf(settings),
         answerBytesMax: UPSTREAM_ANSWER_BYTES_MAX,
@@ -50,7 +50,7 @@ export function ssoFurnishings(house: House): readonly Furnishing[] {
         alwaysTwo: settings.two_factor.enabled,
       }
     }),
-    furnish(federationActor, () => ({
+    wireActor(federationActor, () => ({
       database,
       sealer,
       clock,

@@ -1,6 +1,6 @@
 /** Outward connections of signing in: the worker that sends mail, and the provider of CAPTCHAs. */
 import { logMailer, smtpMailer } from '../../actors/operations/mail/client.js'
-import { type MailRoom, openMailRoom } from '../../actors/platform/mail/mail-queue.js'
+import { type MailQueue, openMailQueue } from '../../actors/platform/mail/mail-queue.js'
 import { mailOutcomes } from '../../actors/operations/mail/metrics.js'
 import { createMailWorker, type MailWorker } from '../../actors/operations/mail/worker.js'
 import { type Captcha, openCaptcha } from '../../actors/identity/abuse-protection/captcha.js'
@@ -9,12 +9,12 @@ import {
   captchaGate,
   NO_CAPTCHA,
 } from '../../actors/identity/abuse-protection/gate.js'
-import type { House } from '../process/process-resources.js'
+import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf } from './egress-settings.js'
 
-export function mailWorkerOf(house: House): MailWorker {
-  const { database, sealer, random, metrics, log } = house
-  const { email } = house.settings
+export function mailWorkerOf(resources: ProcessResources): MailWorker {
+  const { database, sealer, random, metrics, log } = resources
+  const { email } = resources.settings
   return createMailWorker({
     database,
     listener: database.listener,
@@ -27,17 +27,17 @@ export function mailWorkerOf(house: House): MailWorker {
   })
 }
 
-export function mailRoomOf({
+export function mailQueueOf({
   database,
   sealer,
   random,
   clock,
   metrics,
   settings,
-}: House): MailRoom {
+}: ProcessResources): MailQueue {
   const { email } = settings
   const caught = email.smtp_catcher ? 'caught' : 'delivered'
-  return openMailRoom({
+  return openMailQueue({
     database,
     sealer,
     random,
@@ -54,7 +54,7 @@ export function mailRoomOf({
   })
 }
 
-export function captchaOf({ settings, coordination }: House): {
+export function captchaOf({ settings, coordination }: ProcessResources): {
   readonly captcha: Captcha | null
   readonly gate: CaptchaGate
 } {

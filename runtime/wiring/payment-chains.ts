@@ -10,7 +10,7 @@ import type { ReconciliationNeeds } from '../../actors/commerce/reconciliation/a
 import type { X402Means } from '../../actors/commerce/checkout/needs.js'
 import type { X402Compute, X402Needs } from '../../actors/commerce/x402/needs.js'
 import { reconciliationMetrics, x402Metrics } from '../../actors/commerce/x402/metrics.js'
-import type { House } from '../process/process-resources.js'
+import type { ProcessResources } from '../process/process-resources.js'
 import type { Settings } from '../configuration/settings.js'
 
 const VERIFY_MS_MAX = 8_000
@@ -25,8 +25,12 @@ interface Opened<T> {
 
 type OnStop = (close: () => Promise<void>) => void
 
-export function x402Needs(house: House, compute: X402Compute, onStop: OnStop): X402Needs {
-  const { settings, database, clock, random, metrics } = house
+export function x402Needs(
+  resources: ProcessResources,
+  compute: X402Compute,
+  onStop: OnStop,
+): X402Needs {
+  const { settings, database, clock, random, metrics } = resources
   const { commerce, deployment, oidc } = settings
   const { facilitator, chains } = opened(settings, onStop)
   return {
@@ -46,8 +50,11 @@ export function x402Needs(house: House, compute: X402Compute, onStop: OnStop): X
   }
 }
 
-export function reconciliationNeeds(house: House, onStop: OnStop): ReconciliationNeeds {
-  const { settings, database, clock, random, metrics } = house
+export function reconciliationNeeds(
+  resources: ProcessResources,
+  onStop: OnStop,
+): ReconciliationNeeds {
+  const { settings, database, clock, random, metrics } = resources
   const reconciliation = reconciliationMetrics(metrics.registry)
   const parts = opened(settings, onStop)
   const watched = new Map(

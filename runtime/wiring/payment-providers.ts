@@ -8,20 +8,20 @@ import { providerCalls } from '../../actors/commerce/payments/metrics.js'
 import { type Rail, type Rails, railsOf } from '../../actors/commerce/payments/payment-provider.js'
 import { sandboxRail } from '../../actors/commerce/payments/sandbox-rail.js'
 import { createDialer } from '../../actors/platform/outbound-http/dialer.js'
-import type { House } from '../process/process-resources.js'
+import type { ProcessResources } from '../process/process-resources.js'
 
 const CONNECT_TIMEOUT_MS = 3_000
 const DAY_MS = 86_400_000
 
-type RailHouse = Pick<House, 'settings' | 'database' | 'clock' | 'metrics'>
+type RailHouse = Pick<ProcessResources, 'settings' | 'database' | 'clock' | 'metrics'>
 
 /** @param onStop called with what closes the connections of the rails. */
 export function paymentRails(
-  house: RailHouse,
+  resources: RailHouse,
   onStop: (close: () => Promise<void>) => void,
 ): Rails {
-  const { database, clock } = house
-  return railsOf([sandboxRail({ database, clock }), ...cardRails(house, onStop)])
+  const { database, clock } = resources
+  return railsOf([sandboxRail({ database, clock }), ...cardRails(resources, onStop)])
 }
 
 function cardRails(

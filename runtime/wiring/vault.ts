@@ -4,11 +4,11 @@ import { createVaultExports } from '../../actors/vault/vault/exports.js'
 import { vaultMetrics } from '../../actors/vault/vault/metrics.js'
 import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
 import { resealAll } from '../../storage/platform/sealing/reseal.js'
-import type { House } from '../process/process-resources.js'
+import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf } from './egress-settings.js'
 
-export function vaultExportsOf(house: House): VaultExports {
-  const { settings, database, sealer, clock, random, log, metrics } = house
+export function vaultExportsOf(resources: ProcessResources): VaultExports {
+  const { settings, database, sealer, clock, random, log, metrics } = resources
   return createVaultExports({
     database,
     sealer,
@@ -21,6 +21,6 @@ export function vaultExportsOf(house: House): VaultExports {
 }
 
 /** What upkeep does for sealed values: of the vault and of everybody else. */
-export function resealOf(house: House): (signal: AbortSignal) => Promise<number> {
-  return (signal) => resealAll(house, signal)
+export function resealOf(resources: ProcessResources): (signal: AbortSignal) => Promise<number> {
+  return (signal) => resealAll(resources, signal)
 }

@@ -13,15 +13,15 @@ import { estateHouse } from '../support/service/populated-service-parts.js'
 import { sampler, type Schema } from '../support/storage/schema-sample.js'
 import { PUBLIC } from '../support/commerce/shop.js'
 
-const house = await estateHouse()
-const { api, receiver, running } = house
+const resources = await estateHouse()
+const { api, receiver, running } = resources
 const mine = await estate(api, 'Mine', receiver)
 const theirs = await estate(api, 'Theirs', receiver)
 const document = (await api.get('/openapi.json')).body
 test.after.always(async () => {
   await mine.person.browser.close()
   await theirs.person.browser.close()
-  await house.close()
+  await resources.close()
 })
 
 type Operation = {

@@ -24,13 +24,13 @@ type Operation = {
 
 test('NUL is no fault of ours, wherever it is sent', async (t) => {
   t.timeout(300_000)
-  const house = await estateHouse({ SVC_SERVER__ENDPOINT_THROTTLE: '{ enabled = false }' })
-  const { api, receiver, running } = house
+  const resources = await estateHouse({ SVC_SERVER__ENDPOINT_THROTTLE: '{ enabled = false }' })
+  const { api, receiver, running } = resources
   const mine = await estate(api, 'Mine', receiver)
   const { workspace, person, objects } = mine
   t.teardown(async () => {
     await person.browser.close()
-    await house.close()
+    await resources.close()
   })
   const client = await relyingParty(running, workspace, { grantTypes: GRANTS })
   const document = (await api.get('/openapi.json')).body

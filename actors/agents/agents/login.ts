@@ -2,7 +2,7 @@
  * Login: a challenge to sign, then tokens for the right signature. The challenge is spent by the
  * first verify, before anything else is judged, so that a wrong signature burns it (decisions.md 1.1).
  */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
@@ -53,10 +53,10 @@ export function login(needs: LoginNeeds) {
     // One answer for every reason why not, so that nobody learns which agents or tenants exist.
     async challenge(
       { agent, tenant: selector }: RequestChallenge,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<AgentChallenged | typeof UNKNOWN_AGENT> {
       if (agent.by === 'agent_id' && !isUuid(agent.value)) return UNKNOWN_AGENT
-      const resolved = await tenants.ask('resolve', selector, turn)
+      const resolved = await tenants.ask('resolve', selector, context)
       if (resolved.tag !== 'resolved') return UNKNOWN_AGENT
       const id = random.uuid()
       const nonce = random.token(NONCE_BYTES)
@@ -75,7 +75,7 @@ export function login(needs: LoginNeeds) {
           ttlSecs: settings.agent_challenge_ttl_secs,
         })
         return { tenantId: chosen.tenantId, agentId, keyId: fingerprint, algorithm, expiresAt }
-      }, turn)
+      }, context)
       if (issued === undefined) return UNKNOWN_AGENT
       return {
         tag: 'challenged',
@@ -88,26 +88,29 @@ export function login(needs: LoginNeeds) {
       }
     },
 
-    async verify(message: VerifyChallenge, turn: Turn): Promise<AgentVerified | VerifyRefused> {
+    async verify(
+      message: VerifyChallenge,
+      context: MessageContext,
+    ): Promise<AgentVerified | VerifyRefused> {
       const { challengeId, signature, keyId, scope, dpop } = message
       // A DPoP proof is judged first: a client that is told to use a nonce repeats the request
       // with the same challenge.
-      const bound = dpop === null ? null : await tokens.ask('proveKey', dpop, turn)
+      const bound = dpop === null ? null : await tokens.ask('proveKey', dpop, context)
       if (bound?.tag === 'proof_refused') return bound
 
       if (!isUuid(challengeId)) return INVALID_GRANT
       // The id is all the request has: which tenant it belongs to is read from the row.
-      const spent = await database.system((tx) => spendAgentChallenge(tx, challengeId), turn)
+      const spent = await database.system((tx) => spendAgentChallenge(tx, challengeId), context)
       if (spent === undefined) return INVALID_GRANT
-      if (!loginStands(spent, keyId)) return refuse(challengeId, spent, 'not_in_force', turn)
+      if (!loginStands(spent, keyId)) return refuse(challengeId, spent, 'not_in_force', context)
       const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = spent
       const payload = payloadOf(challengeId, { keyId: fingerprint, ...spent })
       const verdict = await pow.ask(
         'verifySignature',
         { publicKey, keyAlgorithm, payload, signature },
-        turn,
+        context,
       )
-      if (verdict.tag !== 'valid') return refuse(challengeId, spent, 'wrong_signature', turn)
+      if (verdict.tag !== 'valid') return refuse(challengeId, spent, 'wrong_signature', context)
       const asked = scope === undefined ? null : parseScope(scope)
       const scopes = narrowScopes(asked, agentScopes(spent))
       if (scopes === undefined) return { tag: 'invalid_scope' }
@@ -117,9 +120,9 @@ export function login(needs: LoginNeeds) {
         tokens.ask(
           'grantAgent',
           { tenantId, organizationId: null, agentId, scopes, keyFingerprint: fingerprint, jkt },
-          turn,
+          context,
         ),
-        database.tenant(spent.homeTenantId, (tx) => touchAgent(tx, agentId, clock.now()), turn),
+        database.tenant(spent.homeTenantId, (tx) => touchAgent(tx, agentId, clock.now()), context),
       ])
       return {
         tag: 'verified',
@@ -139,12 +142,12 @@ export function login(needs: LoginNeeds) {
     challengeId: string,
     { tenantId, agentId, fingerprint }: SpentChallenge,
     reason: string,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<typeof INVALID_GRANT> {
     const about = {
       actor: { type: 'agent', id: agentId },
       resource: { type: 'agent_challenge', id: challengeId },
-      requestId: turn.requestId,
+      requestId: context.requestId,
     }
     const event: NewEvent = {
       id: random.uuid(),
@@ -153,7 +156,7 @@ export function login(needs: LoginNeeds) {
       occurredAt: clock.now(),
       data: eventData(about, { method: 'agent_key', key_id: fingerprint, reason }),
     }
-    await database.tenant(tenantId, (tx) => appendEvents(tx, [event]), turn)
+    await database.tenant(tenantId, (tx) => appendEvents(tx, [event]), context)
     return INVALID_GRANT
   }
 

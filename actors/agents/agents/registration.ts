@@ -5,7 +5,7 @@
  * A valid proof before the minimum duration leaves it as it is (interface.md, Proof-of-work
  * registration challenge).
  */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -79,7 +79,7 @@ export function registration(needs: RegistrationNeeds) {
     { registration, tenant: selector }: RegisterDirectly,
     way: 'proof_of_work' | 'direct',
     kind: ChallengeKind,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<Admitted | StartRefused> {
     const { keyOwnershipProof: proof } = registration
     if (proof === undefined) {
@@ -89,8 +89,8 @@ export function registration(needs: RegistrationNeeds) {
     const named = selector.tenantId !== undefined || selector.tenantSlug !== undefined
     const resolved =
       kind === 'workspace' && !named
-        ? await tenants.ask('ensureControlPlane', {}, turn)
-        : await tenants.ask('resolve', selector, turn)
+        ? await tenants.ask('ensureControlPlane', {}, context)
+        : await tenants.ask('resolve', selector, context)
     if (resolved.tag === 'unknown_tenant' || resolved.tag === 'conflicting_tenant') return resolved
     const { tenant } = resolved
     if (kind === 'workspace' && !tenant.controlPlane) {
@@ -106,7 +106,7 @@ export function registration(needs: RegistrationNeeds) {
     const verdict = await pow.ask(
       'verifyOwnership',
       { publicKey, keyAlgorithm, anchorType, anchorValue, proof, issuer, tenantId: tenant.id },
-      turn,
+      context,
     )
     if (verdict.tag === 'invalid') return ownershipRefusal(verdict.reason)
     // Asked for last: only who holds a key makes us connect anywhere.
@@ -125,41 +125,44 @@ export function registration(needs: RegistrationNeeds) {
   /** What kept a challenge from being issued. */
   async function known(
     { tenantId, fingerprint }: NewPowChallenge,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<'fingerprint_known' | 'anchor_known'> {
     const taken = await database.tenant(
       tenantId,
       (tx) => fingerprintKnown(tx, tenantId, fingerprint),
-      turn,
+      context,
     )
     return taken ? 'fingerprint_known' : 'anchor_known'
   }
 
   // The id is all the request has: which tenant it belongs to is read from the row.
-  async function find(challengeId: string, turn: Turn): Promise<PowChallengeRow | undefined> {
+  async function find(
+    challengeId: string,
+    context: MessageContext,
+  ): Promise<PowChallengeRow | undefined> {
     return isUuid(challengeId)
-      ? database.system((tx) => findPowChallenge(tx, challengeId), turn)
+      ? database.system((tx) => findPowChallenge(tx, challengeId), context)
       : undefined
   }
 
   /** Checks 2 to 6 of a completion, in their order (decisions.md 1.3). */
   async function check(
     message: CompleteRegistration & { kind: ChallengeKind },
-    turn: Turn,
+    context: MessageContext,
   ): Promise<CompletionChecked | CheckRefused> {
     const { challengeId, nonce } = message
-    const challenge = closed.get(challengeId) ?? (await find(challengeId, turn))
+    const challenge = closed.get(challengeId) ?? (await find(challengeId, context))
     if (challenge !== undefined) closed.note(challenge)
     const standing = judgeChallenge(challenge, message)
     if (standing.tag !== 'open') return counted(outcomes, standing)
     invariant(challenge !== undefined, 'an open challenge was found')
     const { challengeToken, difficultyBits } = challenge
-    const work = await pow.ask('verify', { challengeToken, nonce, difficultyBits }, turn)
+    const work = await pow.ask('verify', { challengeToken, nonce, difficultyBits }, context)
     if (work.tag !== 'valid') {
       await database.tenant(
         challenge.tenantId,
         (tx) => countInvalidProof(tx, challengeId, settings.pow_max_invalid),
-        turn,
+        context,
       )
       return counted(outcomes, { tag: 'invalid_proof' })
     }
@@ -182,9 +185,14 @@ export function registration(needs: RegistrationNeeds) {
 
     async start(
       { kind, registration, tenant: selector }: StartRegistration,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<RegistrationStarted | StartRefused> {
-      const admitted = await admit({ registration, tenant: selector }, 'proof_of_work', kind, turn)
+      const admitted = await admit(
+        { registration, tenant: selector },
+        'proof_of_work',
+        kind,
+        context,
+      )
       if (admitted.tag !== 'admitted') return admitted
       const { tenant, key, anchor } = admitted
       const challenge = {
@@ -203,7 +211,7 @@ export function registration(needs: RegistrationNeeds) {
         ttlSecs: settings.pow_ttl_secs,
       }
       const expiresAt = await issue(challenge)
-      if (expiresAt === undefined) return { tag: await known(challenge, turn) }
+      if (expiresAt === undefined) return { tag: await known(challenge, context) }
       outcomes.count('issued')
       outcomes.asked(challenge.difficultyBits)
       return {
@@ -219,18 +227,18 @@ export function registration(needs: RegistrationNeeds) {
 
     async complete(
       message: CompleteRegistration,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<AgentRegistered | CompletionRefused> {
-      const checked = await check({ ...message, kind: 'agent' }, turn)
+      const checked = await check({ ...message, kind: 'agent' }, context)
       if (checked.tag !== 'checked') return checked
       const agent = newAgent(checked)
       const redeemed = await database.tenant(
         checked.tenantId,
         async (tx) => {
           const redemption = await redeemPowChallenge(tx, message.challengeId, agent)
-          return redemption === 'registered' ? tell(tx, agent, turn) : redemption
+          return redemption === 'registered' ? tell(tx, agent, context) : redemption
         },
-        turn,
+        context,
       )
       if (redeemed === 'closed') return counted(outcomes, { tag: 'challenge_consumed' })
       if (typeof redeemed === 'string') return counted(outcomes, { tag: redeemed })
@@ -240,9 +248,9 @@ export function registration(needs: RegistrationNeeds) {
 
     async registerDirectly(
       message: RegisterDirectly,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<AgentRegistered | StartRefused> {
-      const admitted = await admit(message, 'direct', 'agent', turn)
+      const admitted = await admit(message, 'direct', 'agent', context)
       if (admitted.tag !== 'admitted') return admitted
       const { tenant, key, anchor } = admitted
       const agent = newAgent({
@@ -258,9 +266,9 @@ export function registration(needs: RegistrationNeeds) {
         tenant.id,
         async (tx) => {
           const registered = await registerAgent(tx, agent)
-          return registered === 'registered' ? tell(tx, agent, turn) : { tag: registered }
+          return registered === 'registered' ? tell(tx, agent, context) : { tag: registered }
         },
-        turn,
+        context,
       )
     },
   }
@@ -277,13 +285,17 @@ export function registration(needs: RegistrationNeeds) {
   }
 
   /** Reads back what was registered and, last in the transaction, writes its event. */
-  async function tell(tx: Transaction, agent: NewAgent, turn: Turn): Promise<AgentRegistered> {
+  async function tell(
+    tx: Transaction,
+    agent: NewAgent,
+    context: MessageContext,
+  ): Promise<AgentRegistered> {
     const row = await findAgent(tx, agent.id)
     invariant(row !== undefined, 'an agent that was just registered is there')
     const record = agentRecord(row)
     const key = record.keys.find(({ id }) => id === agent.fingerprint)
     invariant(key !== undefined, 'an agent has the key it was registered with')
-    appendEvents(tx, [agentRegistered(random.uuid(), agent, turn.requestId)])
+    appendEvents(tx, [agentRegistered(random.uuid(), agent, context.requestId)])
     return { tag: 'registered', agent: record, key, issuer }
   }
 }

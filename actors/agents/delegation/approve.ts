@@ -4,7 +4,7 @@
  * nothing. decisions.md section 3, 20 and 21, delegation page.
  */
 import { byPerson } from '../../domain/audit.js'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import {
   decideDelegationRequest,
@@ -16,7 +16,7 @@ import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import type { SessionDemand } from '../../domain/assurance.js'
 import { readUserCode } from '../../domain/user-code.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import type { DelegationNeeds } from './needs.js'
 import type {
   Asked,
@@ -41,7 +41,10 @@ export function deciding(needs: DelegationNeeds) {
   const { database, clock, random, browserSessions, metrics, settings } = needs
   const present: SessionDemand = { level: 2, maxAgeSecs: settings.approval_max_auth_age_secs }
 
-  async function find(typed: string, { signal }: Turn): Promise<ShownRequest | undefined> {
+  async function find(
+    typed: string,
+    { signal }: MessageContext,
+  ): Promise<ShownRequest | undefined> {
     const code = readUserCode(typed)
     if (code === null) return undefined
     return database.system((tx) => findDelegationRequest(tx, code), { signal })
@@ -54,10 +57,10 @@ export function deciding(needs: DelegationNeeds) {
   async function outcomeFor(
     row: ShownRequest,
     token: string | null,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<Decided | RequestOver> {
     if (row.decidedBy === null) return OVER
-    const read = await browserSessions.ask('read', { token }, turn)
+    const read = await browserSessions.ask('read', { token }, context)
     if (read.tag !== 'open') return OVER
     const { tenantId, sub } = read.session
     if (tenantId !== row.tenantId || sub !== row.decidedBy) return OVER
@@ -69,14 +72,14 @@ export function deciding(needs: DelegationNeeds) {
     row: ShownRequest,
     token: string | null,
     demand: SessionDemand,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<Met | SignIn> {
     const flow = {
       returnTo: `${PAGE_PATH}/${row.userCode}`,
       reason: { tag: 'agent', name: row.agentName },
     } as const
     const message = { token, tenantId: row.tenantId, demand, flow }
-    const verdict = await browserSessions.ask('demand', message, turn)
+    const verdict = await browserSessions.ask('demand', message, context)
     return verdict.tag === 'met' ? { tag: 'met', row, session: verdict.session } : verdict
   }
 
@@ -84,17 +87,17 @@ export function deciding(needs: DelegationNeeds) {
   async function meeting(
     { userCode, sessionToken, sessionId }: DecideRequest,
     demand: SessionDemand,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<Met | SignIn | UnknownRequest | RequestOver | { tag: 'back'; location: string }> {
-    const row = await find(userCode, turn)
+    const row = await find(userCode, context)
     if (row === undefined) return UNKNOWN
     const back = { tag: 'back', location: `${PAGE_PATH}/${row.userCode}` } as const
     if (!isOpen(row)) {
       // The second of two clicks: the page tells what the first one did.
-      const outcome = await outcomeFor(row, sessionToken, turn)
+      const outcome = await outcomeFor(row, sessionToken, context)
       return outcome.tag === 'decided' ? back : outcome
     }
-    const met = await demanded(row, sessionToken, demand, turn)
+    const met = await demanded(row, sessionToken, demand, context)
     // Somebody else signed in since the page was shown: they are asked anew.
     return met.tag === 'met' && met.session.id !== sessionId ? back : met
   }
@@ -104,7 +107,7 @@ export function deciding(needs: DelegationNeeds) {
     { row, session }: Met,
     scopes: readonly string[] | null,
     address: string,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ): Promise<boolean> {
     const now = clock.now()
     const { tenantId, id } = row
@@ -153,7 +156,7 @@ export function deciding(needs: DelegationNeeds) {
     })
   }
 
-  async function question({ row, session }: Met, { signal }: Turn): Promise<Asked> {
+  async function question({ row, session }: Met, { signal }: MessageContext): Promise<Asked> {
     const { tenantId, agentId } = row
     const held = heldScopes(row.scopes, session.role)
     const of = { tenantId, agentId, subject: session.sub }
@@ -178,32 +181,32 @@ export function deciding(needs: DelegationNeeds) {
   }
 
   return {
-    async show({ userCode, sessionToken }: ShowRequest, turn: Turn): Reply<'show'> {
-      const row = await find(userCode, turn)
+    async show({ userCode, sessionToken }: ShowRequest, context: MessageContext): Reply<'show'> {
+      const row = await find(userCode, context)
       if (row === undefined) return UNKNOWN
-      if (!isOpen(row)) return outcomeFor(row, sessionToken, turn)
-      const met = await demanded(row, sessionToken, present, turn)
-      return met.tag === 'met' ? question(met, turn) : met
+      if (!isOpen(row)) return outcomeFor(row, sessionToken, context)
+      const met = await demanded(row, sessionToken, present, context)
+      return met.tag === 'met' ? question(met, context) : met
     },
 
-    async approve(message: DecideRequest, turn: Turn): Reply<'approve'> {
-      const met = await meeting(message, present, turn)
+    async approve(message: DecideRequest, context: MessageContext): Reply<'approve'> {
+      const met = await meeting(message, present, context)
       if (met.tag !== 'met') return met
       const { row, session } = met
       const scopes = heldScopes(row.scopes, session.role)
-      if (scopes.length === 0) return { tag: 'nothing_held', asked: await question(met, turn) }
-      if (await decide(met, scopes, message.address, turn)) metrics.took('approved')
+      if (scopes.length === 0) return { tag: 'nothing_held', asked: await question(met, context) }
+      if (await decide(met, scopes, message.address, context)) metrics.took('approved')
       return { tag: 'back', location: `${PAGE_PATH}/${row.userCode}` }
     },
 
-    async deny(message: DecideRequest, turn: Turn): Reply<'deny'> {
-      const met = await meeting(message, { level: 1 }, turn)
+    async deny(message: DecideRequest, context: MessageContext): Reply<'deny'> {
+      const met = await meeting(message, { level: 1 }, context)
       if (met.tag !== 'met') return met
-      if (await decide(met, null, message.address, turn)) metrics.took('denied')
+      if (await decide(met, null, message.address, context)) metrics.took('denied')
       return { tag: 'back', location: `${PAGE_PATH}/${met.row.userCode}` }
     },
   }
 }
 
 const faceOfTenant = ({ tenantId, tenantName, tenantSettings }: ShownRequest) =>
-  faceOf(tenantId, tenantName, tenantSettings)
+  brandingOf(tenantId, tenantName, tenantSettings)

@@ -2,7 +2,7 @@
 import { byPerson } from '../../domain/audit.js'
 import { highestRole } from '../../domain/scopes.js'
 import { reachOf } from '../../domain/assurance.js'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   activeDelegations,
   type DelegationRow,
@@ -37,7 +37,10 @@ export function holding(needs: DelegationNeeds) {
   const maxAgeSecs = settings.approval_max_auth_age_secs
 
   /** Whether the account is active is nobody's own: it crosses tenants. */
-  async function visible(principal: Principal, { signal }: Turn): Promise<DelegationsOf | null> {
+  async function visible(
+    principal: Principal,
+    { signal }: MessageContext,
+  ): Promise<DelegationsOf | null> {
     const { tenantId, subject, subjectType, scopes } = principal
     const person = subjectType === 'human' && isDirect(principal)
     if (!person || !scopes.includes(MANAGE_SCOPE)) return visibleTo(principal, null)
@@ -75,25 +78,31 @@ export function holding(needs: DelegationNeeds) {
       if (first !== undefined) metrics.took('revoked')
       return { tag: 'revoked' as const, id: delegationId, revokedAt: again }
     })
-    if (outcome.tag === 'revoked') tokens.tell('standingChanged', { ids: [delegationId] })
+    if (outcome.tag === 'revoked') tokens.send('standingChanged', { ids: [delegationId] })
     return outcome
   }
 
   /** Of the person's account, which belongs to no tenant. decisions.md 3, highest AAL. */
-  async function highestLevel({ tenantId, subject }: Principal, { signal }: Turn): Promise<2 | 3> {
+  async function highestLevel(
+    { tenantId, subject }: Principal,
+    { signal }: MessageContext,
+  ): Promise<2 | 3> {
     const factors = await database.system((tx) => personFactors(tx, tenantId, subject), { signal })
     return reachOf(factors) === 3 ? 3 : 2
   }
 
-  async function read({ caller, delegationId }: OneDelegation, turn: Turn): Reply<'read'> {
+  async function read(
+    { caller, delegationId }: OneDelegation,
+    context: MessageContext,
+  ): Reply<'read'> {
     const { tenantId } = caller.principal
-    const of = await visible(caller.principal, turn)
+    const of = await visible(caller.principal, context)
     if (of === null) return { tag: 'may_not_see' }
     if (!isUuid(delegationId)) return UNKNOWN
     const row = await database.tenant(
       tenantId,
       (tx) => findDelegation(tx, tenantId, delegationId, of),
-      { signal: turn.signal },
+      { signal: context.signal },
     )
     return row === undefined ? UNKNOWN : { tag: 'found', delegation: recordOf(row, clock.now()) }
   }
@@ -101,15 +110,18 @@ export function holding(needs: DelegationNeeds) {
   return {
     read,
 
-    async list({ principal, limit, after }: ListDelegations, turn: Turn): Reply<'list'> {
+    async list(
+      { principal, limit, after }: ListDelegations,
+      context: MessageContext,
+    ): Reply<'list'> {
       const { tenantId } = principal
-      const of = await visible(principal, turn)
+      const of = await visible(principal, context)
       if (of === null) return { tag: 'may_not_see' }
       // One more than asked for tells whether there is another page.
       const rows = await database.tenant(
         tenantId,
         (tx) => listDelegations(tx, tenantId, of, limit + 1, after),
-        { signal: turn.signal },
+        { signal: context.signal },
       )
       const now = clock.now()
       const page = rows.slice(0, limit)
@@ -121,15 +133,15 @@ export function holding(needs: DelegationNeeds) {
       }
     },
 
-    async revoke(message: OneDelegation, turn: Turn): Reply<'revoke'> {
+    async revoke(message: OneDelegation, context: MessageContext): Reply<'revoke'> {
       const { caller } = message
       const { principal } = caller
-      const found = await read(message, turn)
+      const found = await read(message, context)
       if (found.tag !== 'found') return UNKNOWN
-      const level = await highestLevel(principal, turn)
+      const level = await highestLevel(principal, context)
       if (!isSteppedUp(principal, level, clock.nowSecs(), maxAgeSecs))
         return { tag: 'step_up_needed', level, maxAgeSecs }
-      const { requestId } = turn
+      const { requestId } = context
       const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
       const { subject } = found.delegation
       const of = { agentId: null, subject }
@@ -138,7 +150,7 @@ export function holding(needs: DelegationNeeds) {
 
     async ofPerson(
       { tenantId, sub }: DelegationProtocol['ofPerson']['message'],
-      { signal }: Turn,
+      { signal }: MessageContext,
     ): Reply<'ofPerson'> {
       const now = clock.now()
       const rows = await database.tenant(
@@ -151,7 +163,7 @@ export function holding(needs: DelegationNeeds) {
 
     async revokeOwn(
       { session, token, delegationId, address }: RevokeOwn,
-      turn: Turn,
+      context: MessageContext,
     ): Reply<'revokeOwn'> {
       const { tenantId, sub } = session
       const verdict = await browserSessions.ask(
@@ -163,13 +175,13 @@ export function holding(needs: DelegationNeeds) {
           demand: { level: 'highest', maxAgeSecs },
           flow: { returnTo: '/auth/account', reason: { tag: 'sensitive' } },
         },
-        turn,
+        context,
       )
       if (verdict.tag === 'sign_in') return verdict
       const by = {
         actor: { type: 'human', id: sub },
         audit: byPerson(session, address),
-        requestId: turn.requestId,
+        requestId: context.requestId,
       }
       const of = { agentId: null, subject: sub }
       const ended = await revoking(tenantId, delegationId, of, by)

@@ -1,6 +1,6 @@
 /** The agent's side: it asks, and polls until there is an answer. decisions.md section 3. */
 import { createHash } from 'node:crypto'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findSessionKey } from '../../../storage/agents/agent-status.js'
 import { knownAudiences } from '../../../storage/oauth/applications.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -34,7 +34,7 @@ export function asking(needs: DelegationNeeds) {
 
   async function start(
     { caller, scope, audience }: StartDelegation,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<DelegationProtocol['start']['reply']> {
     const { tenantId, subject: agentId, sessionId } = caller.principal
     const asked = askedScopes(scope)
@@ -73,7 +73,7 @@ export function asking(needs: DelegationNeeds) {
               type: 'admin.delegation.requested',
               occurredAt: now,
               resource: { type: 'delegation_request', id: request.id },
-              requestId: turn.requestId,
+              requestId: context.requestId,
               data: { scope: asked.scopes.join(' '), audience: target },
             }),
           ])
@@ -81,7 +81,7 @@ export function asking(needs: DelegationNeeds) {
         }
         throw new Error('no user code was free')
       },
-      { signal: turn.signal },
+      { signal: context.signal },
     )
     if (outcome.tag === 'invalid_target') return outcome
     metrics.took('requested')
@@ -95,7 +95,7 @@ export function asking(needs: DelegationNeeds) {
 
   async function judged(
     { principal, deviceCode }: PollDelegation,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<PollOutcome> {
     const { tenantId, subject: agentId, sessionId, jkt } = principal
     const now = clock.now()
@@ -106,7 +106,7 @@ export function asking(needs: DelegationNeeds) {
       now,
       penalty: SLOW_DOWN_SECS,
     }
-    const { signal } = turn
+    const { signal } = context
     const request = await database.tenant(tenantId, (tx) => pollDelegationRequest(tx, poll), {
       signal,
     })
@@ -122,7 +122,7 @@ export function asking(needs: DelegationNeeds) {
         jkt,
         lifetimeSecs: settings.delegation_ttl_secs,
       },
-      turn,
+      context,
     )
     // Another poll was faster, or the person took it back in this very moment.
     return outcome.tag === 'gone' ? { tag: 'invalid' } : outcome
@@ -130,8 +130,8 @@ export function asking(needs: DelegationNeeds) {
 
   return {
     start,
-    async poll(message: PollDelegation, turn: Turn): Promise<PollOutcome> {
-      const outcome = await judged(message, turn)
+    async poll(message: PollDelegation, context: MessageContext): Promise<PollOutcome> {
+      const outcome = await judged(message, context)
       metrics.polled(outcome.tag)
       return outcome
     },

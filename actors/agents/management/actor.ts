@@ -5,7 +5,7 @@
  * kinds: at home it holds everywhere, by another tenant it holds there (decisions.md 22, suspending
  * a member agent).
  */
-import { defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   type AgentPlace,
   deleteAgent,
@@ -75,7 +75,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
         if (found === undefined || !(await holdAgent(tx, found.id))) return UNKNOWN_AGENT
         return work(tx, found)
       })
-      tokens.tell('standingChanged', { ids: [message.agentId] })
+      tokens.send('standingChanged', { ids: [message.agentId] })
       return result
     }
 
@@ -84,7 +84,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
       { caller, agentId }: OneAgent,
       type: AuditOnlyType,
       data: Readonly<Record<string, unknown>>,
-      { requestId }: Turn,
+      { requestId }: MessageContext,
     ): Promise<void> {
       appendAudit(tx, [
         audited(caller, {
@@ -106,7 +106,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
       of: DelegationsToEnd,
       reason: string,
       now: Date,
-      { requestId }: Turn,
+      { requestId }: MessageContext,
     ): Promise<void> {
       const ended = await endDelegations(tx, of, reason, now)
       const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
@@ -159,51 +159,52 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
         )
       },
 
-      suspend: (message, turn) =>
+      suspend: (message, context) =>
         changing(message, async (tx, found) => {
           const now = clock.now()
           const home = isHome(message, found)
           const { tenantId } = message.caller.principal
           const reach = home ? null : tenantId
           const borrowed = { tenantId: reach, agentId: found.id }
-          await endBorrowed(tx, message, borrowed, 'agent_suspended', now, turn)
+          await endBorrowed(tx, message, borrowed, 'agent_suspended', now, context)
           const changed = home
             ? await setAgentStatus(tx, found.id, 'suspended', now)
             : await insertAgentSuspension(tx, tenantId, found.id, now)
           if (changed) {
             const of = { agentId: found.id, tenantId: reach, fingerprint: null }
             await endAgentSessions(tx, of, 'agent_suspended', now)
-            await tell(tx, message, 'admin.agent.suspended', { everywhere: home }, turn)
+            await tell(tx, message, 'admin.agent.suspended', { everywhere: home }, context)
           }
           return present(tx, found, !home)
         }),
 
-      activate: (message, turn) =>
+      activate: (message, context) =>
         changing(message, async (tx, found) => {
           const home = isHome(message, found)
           const changed = home
             ? await setAgentStatus(tx, found.id, 'active', clock.now())
             : await deleteAgentSuspension(tx, message.caller.principal.tenantId, found.id)
-          if (changed) await tell(tx, message, 'admin.agent.activated', { everywhere: home }, turn)
+          if (changed)
+            await tell(tx, message, 'admin.agent.activated', { everywhere: home }, context)
           const active = await present(tx, found, false)
           // Lifted here, and still suspended at home: this tenant cannot make it active.
           return active.agent.status === 'active' ? active : { tag: 'suspended_at_home' as const }
         }),
 
-      remove: (message, turn) =>
+      remove: (message, context) =>
         changing(message, async (tx, found) => {
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
           const of = { agentId: found.id, tenantId: null, fingerprint: null }
           const now = clock.now()
           const borrowed = { tenantId: null, agentId: found.id }
-          await endBorrowed(tx, message, borrowed, 'agent_deleted', now, turn)
+          await endBorrowed(tx, message, borrowed, 'agent_deleted', now, context)
           await endAgentSessions(tx, of, 'agent_deleted', now)
           await deleteAgent(tx, found.id)
-          await tell(tx, message, 'admin.agent.deleted', {}, turn)
+          await tell(tx, message, 'admin.agent.deleted', {}, context)
           return { tag: 'removed' as const }
         }),
 
-      update: (message, turn) =>
+      update: (message, context) =>
         changing(message, async (tx, found) => {
           const { caller, scopes: asked } = message
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
@@ -220,7 +221,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
             const of = { agentId: found.id, tenantId: null, fingerprint: null }
             await endAgentSessions(tx, of, 'scopes_narrowed', clock.now())
           }
-          await tell(tx, message, 'admin.agent.updated', { scopes, scopes_before: before }, turn)
+          await tell(tx, message, 'admin.agent.updated', { scopes, scopes_before: before }, context)
           return present(tx, found, false)
         }),
     }

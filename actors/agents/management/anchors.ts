@@ -3,7 +3,7 @@
  * hangs on its keys. So a revoked anchor ends no session, and a revoked key takes its anchors along
  * (decisions.md 1.1, anchors and keys).
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdAgent } from '../../../storage/agents/agent-management.js'
 import { findAgent, revokeAgentAnchor } from '../../../storage/agents/agents.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -18,7 +18,7 @@ export function agentAnchors({ database, clock, random }: RosterNeeds) {
     // Not cancelled with the request: whoever takes an anchor back is not stopped by a lost line.
     revokeAnchor: (
       { caller, agentId, value }: OneAnchor,
-      { requestId }: Turn,
+      { requestId }: MessageContext,
     ): Promise<RosterProtocol['revokeAnchor']['reply']> =>
       // An agent is at home in another tenant than the one it may call from.
       database.system(async (tx) => {

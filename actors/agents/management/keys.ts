@@ -2,7 +2,7 @@
  * The keys of an agent: active -> deprecated -> revoked, active -> revoked, revoked is final. Changes
  * of one agent's keys follow one another across all processes: each holds the agent's row.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   deprecateAgentKey,
   findAgentPlace,
@@ -55,7 +55,7 @@ export function agentKeys(needs: RosterNeeds) {
     tenantId: string,
     type: AuditOnlyType,
     data: Readonly<Record<string, unknown>>,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ): Promise<void> {
     appendAudit(tx, [
       audited(caller, {
@@ -73,7 +73,7 @@ export function agentKeys(needs: RosterNeeds) {
   async function change(
     message: OneKey,
     to: 'deprecated' | 'revoked',
-    turn: Turn,
+    context: MessageContext,
   ): Promise<KeyChanged | KeyUnchanged | { tag: 'last_active_key' }> {
     const { caller, agentId, keyId } = message
     const now = clock.now()
@@ -97,25 +97,25 @@ export function agentKeys(needs: RosterNeeds) {
           const ended = { agentId, tenantId: null, fingerprint: keyId }
           await endAgentSessions(tx, ended, 'key_revoked', now)
           const borrowed = await endDelegations(tx, ended, 'key_revoked', now)
-          const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: turn.requestId }
+          const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: context.requestId }
           appendEvents(
             tx,
             borrowed.map((one) => delegationRevoked(random.uuid(), one, by)),
           )
         }
         const type = `admin.agent.key.${to}` as const
-        await tell(tx, message, granted.homeTenantId, type, { key_id: keyId }, turn)
+        await tell(tx, message, granted.homeTenantId, type, { key_id: keyId }, context)
       }
       return { tag: 'changed' as const, key: await readKey(tx, agentId, keyId) }
     })
-    tokens.tell('standingChanged', { ids: [agentId] })
+    tokens.send('standingChanged', { ids: [agentId] })
     return outcome
   }
 
   return {
-    async addKey(message: AddKey, turn: Turn): Outcome<'addKey'> {
+    async addKey(message: AddKey, context: MessageContext): Outcome<'addKey'> {
       const { caller, agentId, publicKey, keyAlgorithm, keyOwnershipProof: proof } = message
-      const { signal } = turn
+      const { signal } = context
       const granted = await database.system((tx) => authorized(tx, caller, agentId), { signal })
       if (granted.tag !== 'granted') return granted
       const beyond = scopesBeyond(caller.principal, granted.place)
@@ -124,7 +124,7 @@ export function agentKeys(needs: RosterNeeds) {
       const verdict = await pow.ask(
         'verifyOwnership',
         { publicKey, keyAlgorithm, anchorType: 'did_key', proof, issuer, tenantId },
-        turn,
+        context,
       )
       if (verdict.tag === 'invalid') {
         const refused = ownershipRefusal(verdict.reason)
@@ -150,7 +150,7 @@ export function agentKeys(needs: RosterNeeds) {
         })
         if (!inserted) return { tag: 'fingerprint_known' as const }
         const data = { key_id: fingerprint, algorithm: keyAlgorithm, did }
-        await tell(tx, message, tenantId, 'admin.agent.key.added', data, turn)
+        await tell(tx, message, tenantId, 'admin.agent.key.added', data, context)
         const key = await readKey(tx, agentId, fingerprint)
         return { tag: 'added' as const, key, replayed: false }
       }
@@ -166,14 +166,14 @@ export function agentKeys(needs: RosterNeeds) {
       )
     },
 
-    async deprecateKey(message: OneKey, turn: Turn): Outcome<'deprecateKey'> {
-      const outcome = await change(message, 'deprecated', turn)
+    async deprecateKey(message: OneKey, context: MessageContext): Outcome<'deprecateKey'> {
+      const outcome = await change(message, 'deprecated', context)
       if (outcome.tag === 'last_active_key') throw new Error('a deprecation minds no last key')
       return outcome
     },
 
-    revokeKey: (message: OneKey, turn: Turn): Outcome<'revokeKey'> =>
-      change(message, 'revoked', turn),
+    revokeKey: (message: OneKey, context: MessageContext): Outcome<'revokeKey'> =>
+      change(message, 'revoked', context),
   }
 }
 

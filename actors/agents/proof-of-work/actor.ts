@@ -33,14 +33,14 @@ export const powActor = defineActor<PowProtocol, PowNeeds>({
     verifySignature: () => undefined,
   },
   create: ({ compute }) => ({
-    async verify(message, turn) {
+    async verify(message, context) {
       // Nonsense is answered here: it is not worth a place in a batch.
       if (!isNonce(message.nonce)) return { tag: 'malformed' }
-      return { tag: await compute.run('work', message, turn) }
+      return { tag: await compute.run('work', message, context) }
     },
-    verifyOwnership: (message, turn) => compute.run('ownership', message, turn),
-    async verifySignature(message, turn) {
-      return { tag: await compute.run('signature', message, turn) }
+    verifyOwnership: (message, context) => compute.run('ownership', message, context),
+    async verifySignature(message, context) {
+      return { tag: await compute.run('signature', message, context) }
     },
   }),
 })

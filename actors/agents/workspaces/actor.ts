@@ -1,5 +1,5 @@
 /** Workspace bootstrap: checks by the agents actor, one transaction, then the first tokens. */
-import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -44,12 +44,12 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
   create: (needs) => {
     const { database, clock, random, agents, tenants, users, issuer } = needs
     return {
-      async metadata(_message, turn) {
-        const { tenant } = await tenants.ask('ensureControlPlane', {}, turn)
+      async metadata(_message, context) {
+        const { tenant } = await tenants.ask('ensureControlPlane', {}, context)
         return { tag: 'metadata', issuer, controlPlaneTenantId: tenant.id }
       },
 
-      async complete(message, turn) {
+      async complete(message, context) {
         for (const [index, uri] of message.redirectUris.entries()) {
           const detail = redirectUriFault(uri)
           if (detail !== undefined) return { tag: 'invalid_redirect_uri', index, detail }
@@ -58,11 +58,11 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
         const checked = await agents.ask(
           'checkCompletion',
           { challengeId, nonce, challengeToken, kind: 'workspace' },
-          turn,
+          context,
         )
         if (checked.tag !== 'checked') return checked
         // Hashed before the transaction: it takes longer than everything in it.
-        const fixture = await users.ask('prepareFixture', {}, turn)
+        const fixture = await users.ask('prepareFixture', {}, context)
         if (fixture.tag === 'busy') return fixture
 
         const { keyAlgorithm: algorithm, ...proven } = checked
@@ -87,16 +87,16 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
                 fixture,
                 invited: message.issueOperatorInvite,
                 now,
-                requestId: turn.requestId,
+                requestId: context.requestId,
               },
               random,
             ),
-          turn,
+          context,
         )
         if (made.tag !== 'provisioned') {
           return { tag: made.tag === 'closed' ? 'challenge_consumed' : made.tag }
         }
-        return handOver(needs, message, agent, made, fixture.password, turn)
+        return handOver(needs, message, agent, made, fixture.password, context)
       },
 
       async readInvite({ token }, { signal }) {
@@ -125,7 +125,7 @@ async function handOver(
   agent: { id: string; tenantId: string; fingerprint: string },
   made: Provisioned,
   password: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<WorkspaceProvisioned> {
   const token = (tenantId: string, controlPlane: boolean) =>
     tokens.ask(
@@ -138,12 +138,12 @@ async function handOver(
         keyFingerprint: agent.fingerprint,
         jkt: null,
       },
-      turn,
+      context,
     )
   const [controlPlane, sandbox, read] = await Promise.all([
     token(agent.tenantId, true),
     token(made.tenant.id, false),
-    agents.ask('read', { agentId: agent.id }, turn),
+    agents.ask('read', { agentId: agent.id }, context),
   ])
   invariant(read.tag === 'found', 'an agent that was just registered is there')
   const { organization, tenant, application, clientSecret, fixtureUser, invite } = made

@@ -3,7 +3,7 @@
  * async plane looks up what became of its object. So nothing depends on the order of webhooks, and a
  * webhook that claims something moves no money.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { receiveCardEvent } from '../../../storage/commerce/card-payments.js'
 import { CARD_RAIL } from '../card/card-provider.js'
 import type { CheckoutNeeds } from './needs.js'
@@ -15,7 +15,7 @@ export function cardEvents({ database, clock, rails, heard }: CheckoutNeeds) {
   return {
     async receiveCardEvent(
       { body, signature }: CardEvent,
-      { signal, log }: Turn,
+      { signal, log }: MessageContext,
     ): Promise<CardEventReceived | CardEventRefused | NoCardProvider> {
       const provider = rails.get(CARD_RAIL)?.provider
       if (provider === undefined) return { tag: 'no_provider' }

@@ -4,7 +4,7 @@
  * unknown. Secrets are compared as digests, all of them, in constant time.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findCharge } from '../../../storage/commerce/charges.js'
 import {
   type HintedWebhook,
@@ -61,7 +61,7 @@ export function fulfillments({ database, sealer }: CheckoutNeeds) {
   return {
     async fulfillment(
       { chargeId, secret }: AskFulfillment,
-      { signal }: Turn,
+      { signal }: MessageContext,
     ): Promise<FulfillmentFound | FulfillmentRefused | ChargeUnknown> {
       if (secret === null || secret === '' || Buffer.byteLength(secret) > SECRET_BYTES_MAX) {
         return { tag: 'unauthorized' }

@@ -1,6 +1,6 @@
 /** Opens checkouts: a pending charge, the page that pays it, and a subscription where it is one. */
 import { createHash } from 'node:crypto'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { insertCheckoutSession } from '../../../storage/commerce/checkout-sessions.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
@@ -100,7 +100,7 @@ export function checkouts(needs: CheckoutNeeds) {
     { tenant, offer }: Merchant,
     details: CheckoutDetails,
     order: { readonly quantity: number; readonly link: PaymentLinkRow | null },
-    { signal, requestId }: Turn,
+    { signal, requestId }: MessageContext,
   ): Promise<CheckoutOpened | SubscriptionOpened | CheckoutRefused> {
     const said = { ...details, metadata: metadataOf(details, order.link) }
     const fault = detailsFault(said, tenant)
@@ -136,18 +136,24 @@ export function checkouts(needs: CheckoutNeeds) {
   }
 
   return {
-    async checkout(message: Checkout, turn: Turn): Promise<CheckoutOpened | CheckoutRefused> {
-      const merchant = await merchantOf(message.priceId, turn.signal)
+    async checkout(
+      message: Checkout,
+      context: MessageContext,
+    ): Promise<CheckoutOpened | CheckoutRefused> {
+      const merchant = await merchantOf(message.priceId, context.signal)
       if (merchant === undefined) return NO_PRICE
       if (merchant.offer.interval !== null) {
         return refused('invalid_price', '/price_id', 'A recurring price needs a subscription.')
       }
       const order = { quantity: message.quantity, link: null }
-      return (await opened(merchant, message, order, turn)) as CheckoutOpened | CheckoutRefused
+      return (await opened(merchant, message, order, context)) as CheckoutOpened | CheckoutRefused
     },
 
-    async subscribe(message: Subscribe, turn: Turn): Promise<SubscriptionOpened | CheckoutRefused> {
-      const merchant = await merchantOf(message.priceId, turn.signal)
+    async subscribe(
+      message: Subscribe,
+      context: MessageContext,
+    ): Promise<SubscriptionOpened | CheckoutRefused> {
+      const merchant = await merchantOf(message.priceId, context.signal)
       if (merchant === undefined) return NO_PRICE
       if (merchant.offer.interval === null) {
         return refused('invalid_price', '/price_id', 'The price is not a recurring one.')
@@ -156,20 +162,22 @@ export function checkouts(needs: CheckoutNeeds) {
         return refused('invalid_buyer', '/customer_email', 'A subscription needs one.')
       }
       const order = { quantity: 1, link: null }
-      return (await opened(merchant, message, order, turn)) as SubscriptionOpened | CheckoutRefused
+      return (await opened(merchant, message, order, context)) as
+        | SubscriptionOpened
+        | CheckoutRefused
     },
 
     linkOffer,
 
     async checkoutLink(
       message: CheckoutLink,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<CheckoutOpened | CheckoutRefused | LinkUnknown> {
-      const offered = await linkOffer(message.token, turn.signal)
+      const offered = await linkOffer(message.token, context.signal)
       if (offered === undefined) return { tag: 'unknown_link' }
       const { link } = offered
       const order = { quantity: message.quantity ?? link.quantity, link }
-      return (await opened(offered, message, order, turn)) as CheckoutOpened | CheckoutRefused
+      return (await opened(offered, message, order, context)) as CheckoutOpened | CheckoutRefused
     },
   }
 }

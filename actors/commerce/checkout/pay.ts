@@ -3,7 +3,7 @@
  * one goes on), the rail is asked, its answer is written down. Whoever dies in between leaves a
  * charge with a time at which a worker asks the rail what became of it.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { type ChargeRow, findCharge } from '../../../storage/commerce/charges.js'
 import {
   beginPaying,
@@ -17,7 +17,7 @@ import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
 import { railDesk } from '../payments/charge.js'
 import type { Rail } from '../payments/payment-provider.js'
 import { isEmail } from '../../domain/email.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import { type LinkTerms, termsOf } from '../x402/offers.js'
 import { linkPath, sessionPath } from '../x402/sales.js'
 import type { CheckoutNeeds } from './needs.js'
@@ -97,7 +97,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       tag: 'page',
       token,
       state: stateOf(session, charge, transfers),
-      tenant: faceOf(tenant.id, tenant.name, tenant.settings),
+      tenant: brandingOf(tenant.id, tenant.name, tenant.settings),
       productName: offer.productName,
       quantity: charge.quantity,
       amountMinor: charge.amountMinor,
@@ -119,7 +119,12 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
   }
 
   /** Begins to pay. @returns 'full' where a payment could not be booked: the rail was not asked. */
-  async function begin(seen: Seen, rail: Rail, message: Pay, turn: Turn): Promise<Asked | 'full'> {
+  async function begin(
+    seen: Seen,
+    rail: Rail,
+    message: Pay,
+    context: MessageContext,
+  ): Promise<Asked | 'full'> {
     const { session, charge } = seen
     const { tenantId } = session
     const email = message.customerEmail === '' ? null : message.customerEmail
@@ -138,21 +143,26 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
           dueAt: new Date(now.getTime() + ASK_AGAIN_MS),
         })
       },
-      { signal: turn.signal },
+      { signal: context.signal },
     )
     if (took === 'full') {
       const { currency } = charge
-      turn.log.error({ tenantId, rail: rail.name, currency }, 'the books of a rail are full')
+      context.log.error({ tenantId, rail: rail.name, currency }, 'the books of a rail are full')
       return 'full'
     }
     if (!took) return { sendTo: null }
     const customerEmail =
       charge.subscriptionId === null ? (email ?? charge.customerEmail) : charge.customerEmail
-    return ask({ ...seen, charge: { ...charge, customerEmail } }, rail, message, turn)
+    return ask({ ...seen, charge: { ...charge, customerEmail } }, rail, message, context)
   }
 
   /** Asks the rail and writes its answer down. Asked again, a rail with a page leads back to it. */
-  async function ask({ charge, page }: Seen, rail: Rail, message: Pay, turn: Turn): Promise<Asked> {
+  async function ask(
+    { charge, page }: Seen,
+    rail: Rail,
+    message: Pay,
+    context: MessageContext,
+  ): Promise<Asked> {
     const { tenantId } = charge
     // From here on the answer is wanted whether or not the browser waits for it.
     const signal = AbortSignal.timeout(ASK_AGAIN_MS / 2)
@@ -178,11 +188,11 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
         signal,
       )
       .catch((error: unknown) => {
-        turn.log.warn({ err: error, chargeId: charge.id }, 'a rail gave no answer')
+        context.log.warn({ err: error, chargeId: charge.id }, 'a rail gave no answer')
         return undefined
       })
     if (answer === undefined) return { sendTo: null }
-    await desk.record(charge, rail, answer, { requestId: turn.requestId })
+    await desk.record(charge, rail, answer, { requestId: context.requestId })
     return { sendTo: answer.tag === 'pending' ? answer.sendTo : null }
   }
 
@@ -190,7 +200,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
    * Looks a payment up whose buyer has come back from the provider's page, at most once in a while for a
    * page. Without an answer in time the page is shown as it is.
    */
-  async function lookUp({ charge, page }: Seen, turn: Turn): Promise<boolean> {
+  async function lookUp({ charge, page }: Seen, context: MessageContext): Promise<boolean> {
     const rail = page.state === 'processing' ? rails.get(charge.rail ?? '') : undefined
     if (rail?.lookUp === undefined) return false
     const { tenantId, id: chargeId, amountMinor, currency } = charge
@@ -198,10 +208,10 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     try {
       const answer = await rail.lookUp(order, AbortSignal.timeout(LOOK_UP_MS))
       if (answer === undefined) return false
-      await desk.record(charge, rail, answer, { requestId: turn.requestId })
+      await desk.record(charge, rail, answer, { requestId: context.requestId })
       return answer.tag !== 'pending'
     } catch (error) {
-      turn.log.warn({ err: error, chargeId }, 'a payment could not be looked up')
+      context.log.warn({ err: error, chargeId }, 'a payment could not be looked up')
       return false
     }
   }
@@ -217,7 +227,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     return {
       tag: 'link_page',
       token,
-      tenant: faceOf(tenant.id, tenant.name, tenant.settings),
+      tenant: brandingOf(tenant.id, tenant.name, tenant.settings),
       productName,
       quantity: link.quantity,
       amountMinor,
@@ -229,11 +239,11 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
 
   async function beginAtLink(
     token: string,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<PaySent | LinkUnpayable | PayUnknown> {
-    const opened = await checkoutLink({ ...NOTHING_SAID, token }, turn)
+    const opened = await checkoutLink({ ...NOTHING_SAID, token }, context)
     if (opened.tag === 'no_way_to_pay') {
-      const shown = await showLink(token, turn.signal)
+      const shown = await showLink(token, context.signal)
       return shown.tag === 'link_page' ? { ...shown, tag: 'link_unpayable' } : shown
     }
     return opened.tag === 'opened' ? { tag: 'sent', location: `/pay/${opened.token!}` } : UNKNOWN
@@ -242,23 +252,23 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
   return {
     async show(
       { token }: { readonly token: string },
-      turn: Turn,
+      context: MessageContext,
     ): Promise<PayShown | LinkShown | PayEnded | PayUnknown> {
-      const { signal } = turn
+      const { signal } = context
       if (LINK_TOKEN.test(token)) return showLink(token, signal)
       const seen = await see(token, signal)
       if ('tag' in seen) return seen
-      if (!(await lookUp(seen, turn))) return seen.page
+      if (!(await lookUp(seen, context))) return seen.page
       const after = await see(token, signal)
       return 'tag' in after ? after : after.page
     },
 
     async pay(
       message: Pay,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<PaySent | PayAgain | PayFull | LinkUnpayable | PayEnded | PayUnknown> {
-      if (LINK_TOKEN.test(message.token)) return beginAtLink(message.token, turn)
-      const seen = await see(message.token, turn.signal)
+      if (LINK_TOKEN.test(message.token)) return beginAtLink(message.token, context)
+      const seen = await see(message.token, context.signal)
       if ('tag' in seen) return seen
       if (seen.page.state === 'open') {
         const rail = railsIn(seen.ways).find(({ name }) => name === message.rail)
@@ -266,14 +276,14 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
         if (message.customerEmail !== '' && !isEmail(message.customerEmail)) {
           return { ...seen.page, tag: 'again', fault: 'email' }
         }
-        const asked = await begin(seen, rail, message, turn)
+        const asked = await begin(seen, rail, message, context)
         if (asked === 'full') return { ...seen.page, tag: 'full' }
         if (asked.sendTo !== null) return { tag: 'sent', location: asked.sendTo }
       } else if (seen.page.continues && message.rail === seen.charge.rail) {
-        const { sendTo } = await ask(seen, desk.railOf(message.rail), message, turn)
+        const { sendTo } = await ask(seen, desk.railOf(message.rail), message, context)
         if (sendTo !== null) return { tag: 'sent', location: sendTo }
       }
-      const after = await see(message.token, turn.signal)
+      const after = await see(message.token, context.signal)
       if ('tag' in after) return after
       const { state, successUrl } = after.page
       const done = state === 'succeeded' && successUrl !== null

@@ -1,5 +1,5 @@
 /** Products, prices and payment links: made, listed, switched on and off. decisions.md 17. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import {
@@ -58,7 +58,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
     caller: Caller,
     type: AuditOnlyType,
     resource: { readonly type: Kind; readonly id: string },
-    { requestId }: Turn,
+    { requestId }: MessageContext,
     data: Readonly<Record<string, unknown>>,
   ) =>
     appendAudit(tx, [
@@ -80,7 +80,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
       idempotency,
     }: { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null },
     kind: Kind,
-    turn: Turn,
+    context: MessageContext,
     insert: (tx: Transaction) => Promise<Row | Invalid>,
     show: (row: Row) => Shown,
   ): Promise<Created<Shown> | Invalid | IdempotencyRefused> {
@@ -94,18 +94,18 @@ export function goods({ database, clock, random }: CommerceNeeds) {
             const row = await insert(tx)
             if ('tag' in row) return row
             const resource = { type: kind, id: row.id }
-            await note(tx, caller, `commerce.${kind}.created`, resource, turn, {})
+            await note(tx, caller, `commerce.${kind}.created`, resource, context, {})
             return { tag: 'created', row: show(row), replayed: false }
           },
           (outcome) => (outcome.tag === 'created' ? outcome : undefined),
         ),
-      { signal: turn.signal },
+      { signal: context.signal },
     )
   }
 
   function list<Row extends { createdAt: Date; id: string }, Shown>(
     { tenantId, limit, after }: ListOf,
-    { signal }: Turn,
+    { signal }: MessageContext,
     rowsOf: ListRows<Row>,
     show: (row: Row) => Shown,
   ): Promise<Listed<Shown>> {
@@ -118,7 +118,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
 
   async function read<Row, Shown>(
     { tenantId, id }: Named,
-    { signal }: Turn,
+    { signal }: MessageContext,
     find: (tx: Transaction, tenantId: string, id: string) => Promise<Row | undefined>,
     show: (row: Row) => Shown,
   ): Promise<Found<Shown> | Unknown> {
@@ -130,7 +130,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
   async function activate<Row, Shown>(
     { caller, id, active }: Activate,
     kind: Kind,
-    turn: Turn,
+    context: MessageContext,
     change: (
       tx: Transaction,
       tenantId: string,
@@ -146,26 +146,28 @@ export function goods({ database, clock, random }: CommerceNeeds) {
       async (tx) => {
         const row = await change(tx, tenantId, id, active)
         if (row === undefined) return { tag: 'unknown' }
-        await note(tx, caller, `commerce.${kind}.changed`, { type: kind, id }, turn, { active })
+        await note(tx, caller, `commerce.${kind}.changed`, { type: kind, id }, context, { active })
         return { tag: 'changed', row: show(row) }
       },
-      { signal: turn.signal },
+      { signal: context.signal },
     )
   }
 
   return {
-    createProduct: (message: CreateProduct, turn: Turn) => {
+    createProduct: (message: CreateProduct, context: MessageContext) => {
       const { caller, name } = message
       const { tenantId } = caller.principal
       const row = { id: random.uuid(), tenantId, name, createdAt: clock.now() }
-      return create(message, 'product', turn, (tx) => insertProduct(tx, row), productOf)
+      return create(message, 'product', context, (tx) => insertProduct(tx, row), productOf)
     },
-    listProducts: (message: ListOf, turn: Turn) => list(message, turn, listProducts, productOf),
-    readProduct: (message: Named, turn: Turn) => read(message, turn, findProduct, productOf),
-    activateProduct: (message: Activate, turn: Turn) =>
-      activate(message, 'product', turn, activateProduct, productOf),
+    listProducts: (message: ListOf, context: MessageContext) =>
+      list(message, context, listProducts, productOf),
+    readProduct: (message: Named, context: MessageContext) =>
+      read(message, context, findProduct, productOf),
+    activateProduct: (message: Activate, context: MessageContext) =>
+      activate(message, 'product', context, activateProduct, productOf),
 
-    async createPrice(message: CreatePrice, turn: Turn) {
+    async createPrice(message: CreatePrice, context: MessageContext) {
       const { caller, productId, amountMinor, currency, recurring } = message
       if (currencyExponent(currency) === undefined) {
         return invalid('/currency', 'Not an active currency of ISO 4217.')
@@ -182,14 +184,16 @@ export function goods({ database, clock, random }: CommerceNeeds) {
         createdAt: clock.now(),
       }
       const insert = async (tx: Transaction) => (await insertPrice(tx, row)) ?? NO_PRODUCT
-      return create(message, 'price', turn, insert, priceOf)
+      return create(message, 'price', context, insert, priceOf)
     },
-    listPrices: (message: ListOf, turn: Turn) => list(message, turn, listPrices, priceOf),
-    readPrice: (message: Named, turn: Turn) => read(message, turn, findPrice, priceOf),
-    activatePrice: (message: Activate, turn: Turn) =>
-      activate(message, 'price', turn, activatePrice, priceOf),
+    listPrices: (message: ListOf, context: MessageContext) =>
+      list(message, context, listPrices, priceOf),
+    readPrice: (message: Named, context: MessageContext) =>
+      read(message, context, findPrice, priceOf),
+    activatePrice: (message: Activate, context: MessageContext) =>
+      activate(message, 'price', context, activatePrice, priceOf),
 
-    async createPaymentLink(message: CreatePaymentLink, turn: Turn) {
+    async createPaymentLink(message: CreatePaymentLink, context: MessageContext) {
       const { caller, priceId, quantity, metadata, x402 } = message
       const { tenantId } = caller.principal
       if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES_MAX) {
@@ -219,14 +223,14 @@ export function goods({ database, clock, random }: CommerceNeeds) {
           ? invalid('/quantity', 'The total is beyond what can be charged.')
           : insertPaymentLink(tx, row)
       }
-      return create(message, 'payment_link', turn, insert, linkOf)
+      return create(message, 'payment_link', context, insert, linkOf)
     },
-    listPaymentLinks: (message: ListOf, turn: Turn) =>
-      list(message, turn, listPaymentLinks, linkOf),
-    readPaymentLink: (message: Named, turn: Turn) =>
-      read(message, turn, findOwnPaymentLink, linkOf),
-    activatePaymentLink: (message: Activate, turn: Turn) =>
-      activate(message, 'payment_link', turn, activatePaymentLink, linkOf),
+    listPaymentLinks: (message: ListOf, context: MessageContext) =>
+      list(message, context, listPaymentLinks, linkOf),
+    readPaymentLink: (message: Named, context: MessageContext) =>
+      read(message, context, findOwnPaymentLink, linkOf),
+    activatePaymentLink: (message: Activate, context: MessageContext) =>
+      activate(message, 'payment_link', context, activatePaymentLink, linkOf),
   }
 }
 

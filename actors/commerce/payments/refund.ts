@@ -1,5 +1,5 @@
 /** A merchant gives money back. decisions.md 17 and 22, refund. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findCharge } from '../../../storage/commerce/charges.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -113,7 +113,11 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
   }
 
   /** Asks the rail and writes its answer down; nothing where it gave none. */
-  async function carryOut(message: RefundCharge, refund: RefundRow, turn: Turn): Promise<void> {
+  async function carryOut(
+    message: RefundCharge,
+    refund: RefundRow,
+    context: MessageContext,
+  ): Promise<void> {
     const { caller } = message
     const { tenantId, id: refundId, chargeId, amountMinor } = refund
     const charge = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, chargeId))
@@ -123,18 +127,18 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     const answer = await rail
       .refund(order, AbortSignal.timeout(ASK_AGAIN_MS / 2))
       .catch((error: unknown) => {
-        turn.log.warn({ err: error, refundId }, 'a rail gave no answer')
+        context.log.warn({ err: error, refundId }, 'a rail gave no answer')
         return undefined
       })
     if (answer === undefined || answer.tag === 'pending') return
     await database.tenant(tenantId, async (tx) => {
-      const events = await applyRefund(tx, means, refund, answer, turn.requestId, caller)
+      const events = await applyRefund(tx, means, refund, answer, context.requestId, caller)
       appendEvents(tx, events ?? [])
     })
   }
 
   return {
-    async refundCharge(message: RefundCharge, turn: Turn): Promise<RefundOutcome> {
+    async refundCharge(message: RefundCharge, context: MessageContext): Promise<RefundOutcome> {
       const { caller, chargeId, idempotency } = message
       const { tenantId } = caller.principal
       if (!isUuid(chargeId)) return UNKNOWN
@@ -144,15 +148,15 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
           idempotently(
             tx,
             idempotency,
-            () => reserve(tx, message, turn.requestId),
+            () => reserve(tx, message, context.requestId),
             (outcome) => (outcome.tag === 'reserved' ? outcome : undefined),
           ),
-        { signal: turn.signal },
+        { signal: context.signal },
       )
       if (begun.tag !== 'reserved') return begun
       const { refundId } = begun
       const refund = await database.tenant(tenantId, (tx) => findRefund(tx, tenantId, refundId))
-      if (refund?.status === 'pending') await carryOut(message, refund, turn)
+      if (refund?.status === 'pending') await carryOut(message, refund, context)
       const [charge, ended] = await database.tenant(tenantId, async (tx) => [
         await findCharge(tx, tenantId, chargeId),
         await findRefund(tx, tenantId, refundId),
@@ -167,7 +171,7 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
       }
     },
 
-    async listRefunds({ tenantId, id }: Named, { signal }: Turn) {
+    async listRefunds({ tenantId, id }: Named, { signal }: MessageContext) {
       if (!isUuid(id)) return UNKNOWN
       return database.tenant(
         tenantId,

@@ -1,5 +1,5 @@
 /** Subscriptions as merchants handle them. Renewals are done by the async plane. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
 import { changeMandate } from '../../../storage/commerce/sandbox-provider.js'
@@ -42,7 +42,7 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
   async function change(
     { caller, id }: { readonly caller: Caller; readonly id: string },
     type: AuditOnlyType,
-    turn: Turn,
+    context: MessageContext,
     work: (tx: Transaction, row: SubscriptionRow, now: Date) => Promise<Done | NotOpen>,
     data: Readonly<Record<string, unknown>>,
   ): Promise<Changed<Subscription> | Unknown | NotOpen> {
@@ -64,19 +64,19 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
             type,
             occurredAt: now,
             resource: { type: 'subscription', id },
-            requestId: turn.requestId,
+            requestId: context.requestId,
             data,
           }),
         ])
         appendEvents(tx, events)
         return { tag: 'changed', row: subscriptionOf(row) }
       },
-      { signal: turn.signal },
+      { signal: context.signal },
     )
   }
 
   return {
-    listSubscriptions: ({ tenantId, limit, after }: ListOf, { signal }: Turn) =>
+    listSubscriptions: ({ tenantId, limit, after }: ListOf, { signal }: MessageContext) =>
       database.tenant(
         tenantId,
         async (tx) =>
@@ -84,7 +84,7 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         { signal },
       ),
 
-    async readSubscription({ tenantId, id }: Named, { signal }: Turn) {
+    async readSubscription({ tenantId, id }: Named, { signal }: MessageContext) {
       if (!isUuid(id)) return UNKNOWN
       const row = await database.tenant(tenantId, (tx) => findSubscription(tx, tenantId, id), {
         signal,
@@ -92,24 +92,24 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
       return row === undefined ? UNKNOWN : ({ tag: 'found', row: subscriptionOf(row) } as const)
     },
 
-    cancelSubscription: (message: CancelSubscription, turn: Turn) =>
+    cancelSubscription: (message: CancelSubscription, context: MessageContext) =>
       change(
         message,
         'commerce.subscription.canceled',
-        turn,
+        context,
         async (tx, { tenantId, id }, now) => {
           if (message.atPeriodEnd) return doneOf(await cancelAtPeriodEnd(tx, tenantId, id, now))
-          const { row, events } = await endSubscription(tx, means, tenantId, id, turn.requestId)
+          const { row, events } = await endSubscription(tx, means, tenantId, id, context.requestId)
           return doneOf(row, events)
         },
         { at_period_end: message.atPeriodEnd },
       ),
 
-    simulateRenewal: (message: SimulateRenewal, turn: Turn) =>
+    simulateRenewal: (message: SimulateRenewal, context: MessageContext) =>
       change(
         message,
         'commerce.subscription.renewal_simulated',
-        turn,
+        context,
         async (tx, { tenantId, id, rail, mandate }, now) => {
           // Its renewals are invoices: the buyer decides what becomes of them.
           if (

@@ -53,7 +53,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
   mailbox: { capacity: 16, inflightMax: 1 },
   lane: { round: () => 'round' },
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, facilitator, chains, watched, metrics }, life) => {
+  create: ({ database, clock, random, facilitator, chains, watched, metrics }, lifecycle) => {
     const ends = endings({ database, clock, random })
     let countedMs = Number.NEGATIVE_INFINITY
 
@@ -79,15 +79,15 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
       const context = { charge_id: chargeId, checks }
       if (finding.tag === 'settled') {
         const { transaction } = finding
-        life.log.info({ ...context, transaction }, 'x402: found settled')
+        lifecycle.log.info({ ...context, transaction }, 'x402: found settled')
         return ends.settled(held, transaction)
       }
       if (finding.tag === 'failed') {
-        life.log.info({ ...context, reason: finding.reason }, 'x402: found not settled')
+        lifecycle.log.info({ ...context, reason: finding.reason }, 'x402: found not settled')
         return ends.failed(held, finding.reason)
       }
       const level = checks === CHECKS_LOUD ? 'error' : 'debug'
-      life.log[level](
+      lifecycle.log[level](
         { ...context, error: finding.error },
         'x402: still unknown; an operator may resolve it',
       )
@@ -106,7 +106,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
       for (const outcome of outcomes) {
         if (outcome.status === 'rejected') {
           // Its lease runs out by itself.
-          life.log.warn({ err: outcome.reason as unknown }, 'x402: a look failed')
+          lifecycle.log.warn({ err: outcome.reason as unknown }, 'x402: a look failed')
         }
       }
       const ended = outcomes.filter((one) => one.status === 'fulfilled' && one.value).length
@@ -123,10 +123,10 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
       metrics.oldest.set(oldestSecs)
     }
 
-    const loop = life.loop('rounds')
+    const loop = lifecycle.loop('rounds')
 
     async function work(): Promise<void> {
-      while (!life.signal.aborted) {
+      while (!lifecycle.signal.aborted) {
         try {
           const { full } = await round()
           await count()
@@ -135,27 +135,29 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
           const waitMs = await database.system((tx) => nextX402PaymentMs(tx, LOOK_MS_MAX), {
             pool: 'background',
           })
-          await sleep(Math.max(waitMs, 50), undefined, { signal: life.signal, ref: false })
+          await sleep(Math.max(waitMs, 50), undefined, { signal: lifecycle.signal, ref: false })
         } catch (error) {
-          if (life.signal.aborted) return
+          if (lifecycle.signal.aborted) return
           loop.failed()
-          life.log.warn({ err: error }, 'x402: cannot reconcile, trying again')
+          lifecycle.log.warn({ err: error }, 'x402: cannot reconcile, trying again')
           await sleep(MISHAP_MS, undefined, { ref: false })
         }
       }
     }
     if (facilitator !== null) void work()
 
-    const arriving = arrivals({ database, clock, random, watched }, life.log)
+    const arriving = arrivals({ database, clock, random, watched }, lifecycle.log)
     async function watch(): Promise<void> {
-      while (!life.signal.aborted) {
+      while (!lifecycle.signal.aborted) {
         try {
           await arriving.round()
         } catch (error) {
-          if (life.signal.aborted) return
-          life.log.warn({ err: error }, 'x402: cannot look for transfers, trying again')
+          if (lifecycle.signal.aborted) return
+          lifecycle.log.warn({ err: error }, 'x402: cannot look for transfers, trying again')
         }
-        await sleep(WATCH_MS, undefined, { signal: life.signal, ref: false }).catch(() => undefined)
+        await sleep(WATCH_MS, undefined, { signal: lifecycle.signal, ref: false }).catch(
+          () => undefined,
+        )
       }
     }
     if (watched.size > 0) void watch()

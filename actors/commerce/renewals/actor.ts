@@ -20,23 +20,26 @@ export const billingActor = defineActor<
   mailbox: { capacity: 8, inflightMax: 4 },
   lane: { round: () => undefined },
   supervision: { onFailure: 'resume' },
-  create: (needs, life) => {
-    const { round } = billingRounds(needs, life)
+  create: (needs, lifecycle) => {
+    const { round } = billingRounds(needs, lifecycle)
 
-    const loop = life.loop('rounds')
+    const loop = lifecycle.loop('rounds')
 
     async function keepUp(): Promise<void> {
-      while (!life.signal.aborted) {
+      while (!lifecycle.signal.aborted) {
         let worked = 0
         try {
           worked = Object.values(await round()).reduce((sum, count) => sum + count, 0)
           loop.succeeded()
         } catch (error) {
           loop.failed()
-          if (!life.signal.aborted) life.log.warn({ err: error }, 'a round of billing failed')
+          if (!lifecycle.signal.aborted)
+            lifecycle.log.warn({ err: error }, 'a round of billing failed')
         }
         if (worked > 0) continue
-        await sleep(LOOK_MS, undefined, { signal: life.signal, ref: false }).catch(() => undefined)
+        await sleep(LOOK_MS, undefined, { signal: lifecycle.signal, ref: false }).catch(
+          () => undefined,
+        )
       }
     }
     if (needs.byTimer) void keepUp()

@@ -3,7 +3,7 @@
  * makes us look its object up and bring ours to the same state.
  */
 import { createHash } from 'node:crypto'
-import type { Life } from '../../../runtime/kernel/actor.js'
+import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import {
   type CardEventRow,
   type CardPaymentRow,
@@ -31,11 +31,11 @@ const MADE_AT_PROVIDER = 'made at the card provider'
 
 type Follow = (tx: Transaction, charge: ChargeView) => Promise<readonly NewEvent[]>
 
-export function cardNews(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
+export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
   const { database, clock, random, rails } = needs
   const desk = railDesk(needs)
   const means = { clock, random }
-  const options = { pool: 'background', signal: life.signal } as const
+  const options = { pool: 'background', signal: lifecycle.signal } as const
 
   const followDispute =
     (seen: ProviderDispute): Follow =>
@@ -85,7 +85,7 @@ export function cardNews(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>
     provider: RailProvider,
     { about, objectId }: CardEventRow,
   ): Promise<{ readonly paymentId: string; readonly follow: Follow } | undefined> {
-    const limit = desk.limit(life.signal)
+    const limit = desk.limit(lifecycle.signal)
     if (about === 'dispute') {
       const seen = await provider.dispute(objectId, limit)
       return seen && { paymentId: seen.paymentId, follow: followDispute(seen) }
@@ -124,7 +124,10 @@ export function cardNews(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>
       news && (await database.system((tx) => cardPaymentOf(tx, news.paymentId), options))
     if (news !== undefined && payment !== undefined) return carryOut(event, payment, news.follow)
     const { id: eventId, type } = event
-    life.log.warn({ eventId, type }, 'a webhook of the card provider is about no payment of ours')
+    lifecycle.log.warn(
+      { eventId, type },
+      'a webhook of the card provider is about no payment of ours',
+    )
     await database.system((tx) => finishCardEvent(tx, eventId), options)
   }
 }

@@ -3,7 +3,7 @@
  * one row per period), then the rail is asked under its id, then the answer is written down. A crash
  * between any two of these is taken up by whoever claims the subscription next, with the same charge.
  */
-import type { Life } from '../../../runtime/kernel/actor.js'
+import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import { type ChargeRow, findPeriodCharge } from '../../../storage/commerce/charges.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { lockSubscription, type SubscriptionRow } from '../../../storage/commerce/subscriptions.js'
@@ -13,11 +13,11 @@ import { endSubscription } from '../payments/subscription-end.js'
 import { INVOICED_RAIL, openInvoice } from './invoice.js'
 import type { BillingNeeds } from './needs.js'
 
-export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
+export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
   const { database, clock, random } = needs
   const desk = railDesk(needs)
   const means = { clock, random }
-  const options = { pool: 'background', signal: life.signal } as const
+  const options = { pool: 'background', signal: lifecycle.signal } as const
 
   /**
    * The charge of the next period, unless the subscription ends instead, has to wait, or gets an
@@ -42,7 +42,7 @@ export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>)
         if (!(await desk.canBook(tx, now, desk.railOf(now.rail)))) {
           const { rail, currency } = now
           const what = { tenantId, subscriptionId: id, rail, currency }
-          life.log.error(what, 'the books of a rail are full: a renewal waits')
+          lifecycle.log.error(what, 'the books of a rail are full: a renewal waits')
           return
         }
         const period = now.period + 1
@@ -82,7 +82,7 @@ export function renewal(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>)
     const { id: chargeId, amountMinor, currency } = charge
     const answer = await rail.take(
       { tenantId, chargeId, amountMinor, currency, by: { tag: 'mandate', mandate } },
-      desk.limit(life.signal),
+      desk.limit(lifecycle.signal),
     )
     await desk.record(charge, rail, answer, options)
   }

@@ -1,5 +1,5 @@
 /** One round of billing: what is due of each kind, some at a time. */
-import type { Life } from '../../../runtime/kernel/actor.js'
+import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import { claimCardEvents } from '../../../storage/commerce/card-payments.js'
 import {
   claimCharges,
@@ -38,13 +38,13 @@ const KIND_MS_MAX = 15_000
 const EXPIRED = 'checkout_expired'
 
 /** Every transaction that claims crosses tenants: time does not know tenants. */
-export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | 'log'>) {
+export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
   const { database, clock, random, rails } = needs
   const desk = railDesk(needs)
   const means = { clock, random }
-  const options = { pool: 'background', signal: life.signal } as const
-  const renew = renewal(needs, life)
-  const follow = cardNews(needs, life)
+  const options = { pool: 'background', signal: lifecycle.signal } as const
+  const renew = renewal(needs, lifecycle)
+  const follow = cardNews(needs, lifecycle)
 
   const claimed = <Row>(
     claim: (tx: Parameters<typeof claimCharges>[0], now: Date, until: Date) => Promise<Row[]>,
@@ -63,13 +63,13 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     const endMs = clock.monotonicMs() + KIND_MS_MAX
     async function workOn(): Promise<void> {
       for (let row = waiting.shift(); row !== undefined; row = waiting.shift()) {
-        if (life.signal.aborted || clock.monotonicMs() > endMs) return
+        if (lifecycle.signal.aborted || clock.monotonicMs() > endMs) return
         try {
           await work(row)
         } catch (error) {
-          if (life.signal.aborted) return
+          if (lifecycle.signal.aborted) return
           const tenantId = 'tenantId' in row ? row.tenantId : undefined
-          life.log.warn({ err: error, tenantId }, 'billing: tried again later')
+          lifecycle.log.warn({ err: error, tenantId }, 'billing: tried again later')
         }
       }
     }
@@ -105,7 +105,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
       options,
     )
     const order = { tenantId, chargeId, amountMinor, currency, abandoned }
-    const answer = await rail.conclude(order, desk.limit(life.signal))
+    const answer = await rail.conclude(order, desk.limit(lifecycle.signal))
     await desk.record(charge, rail, answer, options)
   }
 
@@ -136,7 +136,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
     )
     if (charge === undefined) throw new Error('a refund has a charge')
     const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
-    const answer = await desk.railOf(charge.rail).refund(order, desk.limit(life.signal))
+    const answer = await desk.railOf(charge.rail).refund(order, desk.limit(lifecycle.signal))
     if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,
@@ -148,7 +148,7 @@ export function billingRounds(needs: BillingNeeds, life: Pick<Life, 'signal' | '
   async function payOut(payout: PayoutRow): Promise<void> {
     const { tenantId, id: payoutId, amountMinor, currency } = payout
     const order = { tenantId, payoutId, amountMinor, currency }
-    const answer = await desk.railOf(payout.rail).payOut(order, desk.limit(life.signal))
+    const answer = await desk.railOf(payout.rail).payOut(order, desk.limit(lifecycle.signal))
     if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,

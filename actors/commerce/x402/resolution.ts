@@ -4,7 +4,7 @@
  * its authorization can still be spent, or its buyer could pay twice.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
@@ -113,7 +113,10 @@ export function resolutions(needs: X402Needs) {
   }
 
   return {
-    async listPayments({ tenantId, limit, after, state }: ListPayments, { signal }: Turn) {
+    async listPayments(
+      { tenantId, limit, after, state }: ListPayments,
+      { signal }: MessageContext,
+    ) {
       const rows = await database.tenant(
         tenantId,
         (tx) => listX402Payments(tx, tenantId, state, limit + 1, after),
@@ -122,7 +125,7 @@ export function resolutions(needs: X402Needs) {
       return listedOf(rows, limit, paymentOf)
     },
 
-    async resolvePayment(message: ResolvePayment, { signal, requestId, log }: Turn) {
+    async resolvePayment(message: ResolvePayment, { signal, requestId, log }: MessageContext) {
       const { caller, id, resolution } = message
       const { tenantId } = caller.principal
       if (!isUuid(id)) return UNKNOWN

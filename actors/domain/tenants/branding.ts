@@ -18,7 +18,7 @@ export type PageTenant = {
 
 const LOGO_LENGTH_MAX = 96 * 1024
 
-export function faceOf(
+export function brandingOf(
   id: string,
   name: string,
   settings: Readonly<Record<string, unknown>>,

@@ -1,5 +1,5 @@
 /** The account page: gathers what a person may see and ends what they may end. */
-import { defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { findAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import {
@@ -18,7 +18,7 @@ import { personEvent } from '../sessions/events.js'
 import { type BrowserSession, browserSessions } from '../sessions/protocol.js'
 import { delegation } from '../../agents/delegation/protocol.js'
 import { isUuid } from '../../domain/ids.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import { sso } from '../federated-login/protocol.js'
 import { ownFactors, SENSITIVE_SECS, TOTP_PATH } from './own-factors.js'
 import { account, type AccountProtocol, type PasskeySeen } from './protocol.js'
@@ -46,7 +46,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
       session: BrowserSession,
       token: string,
       demand: { level: 1 | 2; maxAgeSecs?: number },
-      turn: Turn,
+      context: MessageContext,
     ) =>
       browserSessions.ask(
         'demand',
@@ -57,20 +57,20 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
           demand,
           flow: { returnTo: '/auth/account', reason: { tag: 'sensitive' } },
         },
-        turn,
+        context,
       )
 
     return {
       ...ownFactors(needs),
 
-      async read({ session }, turn) {
+      async read({ session }, context) {
         const { tenantId, accountId, confined } = session
-        const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, turn)
+        const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, context)
         const person = { tenantId, subject: session.sub }
-        const { consents } = await authorization.ask('listConsents', person, turn)
+        const { consents } = await authorization.ask('listConsents', person, context)
         const lent = { tenantId, sub: session.sub }
-        const { delegations } = await delegation.ask('ofPerson', lent, turn)
-        const { identities, upstreams } = await sso.ask('identities', { session }, turn)
+        const { delegations } = await delegation.ask('ofPerson', lent, context)
+        const { identities, upstreams } = await sso.ask('identities', { session }, context)
         // Factors belong to the account, which belongs to no tenant.
         return database.system(async (tx) => {
           const face = await findTenantFace(tx, tenantId)
@@ -83,7 +83,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
           return {
             tag: 'seen',
             session,
-            tenant: faceOf(tenantId, face.tenantName, face.tenantSettings),
+            tenant: brandingOf(tenantId, face.tenantName, face.tenantSettings),
             sessions,
             factors:
               factor === undefined
@@ -105,25 +105,25 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
             identities,
             upstreams,
           }
-        }, turn)
+        }, context)
       },
 
-      revokeOthers: ({ session: { tenantId, accountId, id: exceptId } }, turn) =>
-        browserSessions.ask('revokeOthers', { tenantId, accountId, exceptId }, turn),
+      revokeOthers: ({ session: { tenantId, accountId, id: exceptId } }, context) =>
+        browserSessions.ask('revokeOthers', { tenantId, accountId, exceptId }, context),
 
-      async revokeSession({ session, sessionId }, turn) {
+      async revokeSession({ session, sessionId }, context) {
         const { tenantId, accountId } = session
         const ended = await browserSessions.ask(
           'revokeOne',
           { tenantId, accountId, sessionId },
-          turn,
+          context,
         )
         return ended.tag === 'revoked' ? { ...ended, own: sessionId === session.id } : ended
       },
 
-      async removeFactor({ session, token, factorId }, turn) {
+      async removeFactor({ session, token, factorId }, context) {
         const demand = { level: 2, maxAgeSecs: SENSITIVE_SECS } as const
-        const verdict = await demanded(session, token, demand, turn)
+        const verdict = await demanded(session, token, demand, context)
         if (verdict.tag === 'sign_in') return verdict
         if (!isUuid(factorId)) return { tag: 'unknown_factor' }
         const { tenantId, accountId, sub, id } = session
@@ -135,23 +135,23 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
             type: 'security.suspicious_activity',
             sub,
             sessionId: id,
-            requestId: turn.requestId,
+            requestId: context.requestId,
             fields: { reason: 'second_factor_removed' },
           } as const
           appendEvents(tx, [personEvent(random, doing, now)])
           return { tag: 'removed' }
-        }, turn)
+        }, context)
       },
 
-      withdrawConsent: ({ session: { tenantId, sub: subject }, clientId }, turn) =>
-        authorization.ask('withdrawConsent', { tenantId, subject, clientId }, turn),
+      withdrawConsent: ({ session: { tenantId, sub: subject }, clientId }, context) =>
+        authorization.ask('withdrawConsent', { tenantId, subject, clientId }, context),
 
-      async addFactor({ session, token }, turn) {
+      async addFactor({ session, token }, context) {
         const { accountId } = session
         if (!session.confined) {
           const { totp, passkey } = await database.system(
             (tx) => accountFactors(tx, accountId),
-            turn,
+            context,
           )
           if (totp) return { tag: 'present' }
           // That page asks for the passkey, and the person comes back to it.
@@ -159,7 +159,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         }
         // From a confined session the sign-in alone is the way to what protects the account.
         const level = session.confined ? 1 : 2
-        const verdict = await demanded(session, token, { level }, turn)
+        const verdict = await demanded(session, token, { level }, context)
         return verdict.tag === 'sign_in' ? verdict : { tag: 'present' }
       },
     }

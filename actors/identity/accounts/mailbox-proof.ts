@@ -3,7 +3,7 @@
  * address is proved may belong to a stranger. Every place that turns an address from unproved to proved calls
  * `proveMailbox`; a test forbids the statement elsewhere.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
   emptyUnproved,
@@ -45,7 +45,7 @@ export async function proveMailbox(
   tx: Transaction,
   tools: { readonly random: Random },
   proof: MailboxProof,
-  turn: Turn,
+  context: MessageContext,
   now: Date,
 ): Promise<MailboxProved> {
   const { accountId, how, inOwnSession: keep, provedBy, tenantId, sub, address } = proof
@@ -53,7 +53,7 @@ export async function proveMailbox(
   if (held === undefined) throw new Error('the account of a proof is gone')
   if (held.isProved) return 'known'
   const isDropped = !keep && held.hasWayIn
-  if (!keep) await drop(tx, tools, { accountId, address, but: provedBy }, turn, now)
+  if (!keep) await drop(tx, tools, { accountId, address, but: provedBy }, context, now)
   await markMailboxProved(tx, accountId, now)
   // A reset has a record of its own.
   const type =
@@ -63,7 +63,7 @@ export async function proveMailbox(
         ? 'account.password.reset'
         : null
   if (sub !== null && type !== null) {
-    const { requestId } = turn
+    const { requestId } = context
     const done = { tenantId, type, sub, address, requestId, data: { proof: how } } as const
     appendAudit(tx, [personDid(tools.random, done, now)])
   }
@@ -79,13 +79,13 @@ export async function reclaimUnproved(
   tx: Transaction,
   tools: { readonly random: Random },
   { accountId, domain, address }: { accountId: string; domain: string; address: string },
-  turn: Turn,
+  context: MessageContext,
   now: Date,
 ): Promise<boolean> {
   const held = await holdMailbox(tx, accountId)
   if (held === undefined || held.isProved) return false
   if (await isUserOfDomainOwner(tx, accountId, domain)) return false
-  await drop(tx, tools, { accountId, address, but: undefined }, turn, now)
+  await drop(tx, tools, { accountId, address, but: undefined }, context, now)
   return true
 }
 
@@ -93,12 +93,12 @@ async function drop(
   tx: Transaction,
   tools: { readonly random: Random },
   { accountId, address, but }: { accountId: string; address: string; but: IdentityKey | undefined },
-  turn: Turn,
+  context: MessageContext,
   now: Date,
 ): Promise<void> {
   // Sessions first: a transaction that is adding a key in one of them is waited for, then its key goes too.
   const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
-  await endGivenOut(tx, tools, ended, turn, now)
+  await endGivenOut(tx, tools, ended, context, now)
   for (const purpose of ['sign_in', 'email_verification', 'password_reset'] as const)
     await voidTickets(tx, accountId, null, purpose, now)
   await emptyUnproved(tx, accountId, but, now)

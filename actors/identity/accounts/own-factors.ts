@@ -2,7 +2,7 @@
  * An authenticator app beside a passkey, and new recovery codes, from the account page. Whoever has
  * neither factor yet enrols one in a flow of sign-in instead, which raises their session with it.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdOpenSession } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -17,7 +17,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { personEvent } from '../sessions/events.js'
 import type { BrowserSession } from '../sessions/protocol.js'
 import { personDid } from '../password-recovery/records.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import { newRecoveryCodes, recoveryCodeSha256 } from '../sign-in/recovery-codes.js'
 import { totpStepOf } from '../sign-in/totp.js'
@@ -36,32 +36,32 @@ export function ownFactors(needs: AccountNeeds) {
   const { offered, kept } = totpOffers(needs)
 
   return {
-    async totpPage(own: OwnAccount, turn: Turn): Reply<'totpPage'> {
-      const first = await signInFirst(own, TOTP_PATH, turn)
+    async totpPage(own: OwnAccount, context: MessageContext): Reply<'totpPage'> {
+      const first = await signInFirst(own, TOTP_PATH, context)
       if (first !== null) return first
-      if ((await factorsOf(own, turn)).totp) return { tag: 'present' }
-      const tenant = await faceFor(own.session, turn)
-      const secret = await offered(own.session, turn)
+      if ((await factorsOf(own, context)).totp) return { tag: 'present' }
+      const tenant = await faceFor(own.session, context)
+      const secret = await offered(own.session, context)
       return { tag: 'page', tenant, ...secretShown(tenant.name, secret) }
     },
 
     async addTotp(
       { code, ...own }: AccountProtocol['addTotp']['message'],
-      turn: Turn,
+      context: MessageContext,
     ): Reply<'addTotp'> {
-      const first = await signInFirst(own, TOTP_PATH, turn)
+      const first = await signInFirst(own, TOTP_PATH, context)
       if (first !== null) return first
-      if ((await factorsOf(own, turn)).totp) return { tag: 'present' }
+      if ((await factorsOf(own, context)).totp) return { tag: 'present' }
       const { session } = own
       const { accountId, tenantId, sub, id: sessionId } = session
-      const tenant = await faceFor(session, turn)
-      const secret = await offered(session, turn)
+      const tenant = await faceFor(session, context)
+      const secret = await offered(session, context)
       const step = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
       const wrong = { tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const
       if (step === null) return wrong
       const factor = await kept(secret)
       const now = clock.now()
-      const { requestId } = turn
+      const { requestId } = context
       const codes = await database.system(async (tx) => {
         if (!(await holdOpenSession(tx, session))) return null
         if (!(await confirmTotp(tx, accountId, factor, step, now))) return null
@@ -71,28 +71,28 @@ export function ownFactors(needs: AccountNeeds) {
         appendEvents(tx, [personEvent(random, done, now)])
         // Those that came with the passkey stay good.
         return (await countRecoveryCodes(tx, accountId)) > 0 ? [] : newCodes(tx, accountId, now)
-      }, turn)
+      }, context)
       return codes === null ? wrong : { tag: 'added', tenant, recoveryCodes: codes }
     },
 
     async renewCodes(
       { address, ...own }: AccountProtocol['renewCodes']['message'],
-      turn: Turn,
+      context: MessageContext,
     ): Reply<'renewCodes'> {
-      const first = await signInFirst(own, '/auth/account', turn)
+      const first = await signInFirst(own, '/auth/account', context)
       if (first !== null) return first
       const { session } = own
       const { accountId, tenantId, sub } = session
-      const tenant = await faceFor(session, turn)
+      const tenant = await faceFor(session, context)
       const now = clock.now()
-      const { requestId } = turn
+      const { requestId } = context
       const recoveryCodes = await database.system(async (tx) => {
         if (!(await holdOpenSession(tx, session))) return null
         const type = 'account.recovery_codes.replaced'
         const did = { tenantId, type, sub, address, requestId } as const
         appendAudit(tx, [personDid(random, did, now)])
         return newCodes(tx, accountId, now)
-      }, turn)
+      }, context)
       return recoveryCodes === null
         ? { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` }
         : { tag: 'renewed', tenant, recoveryCodes }
@@ -110,7 +110,7 @@ export function ownFactors(needs: AccountNeeds) {
   async function signInFirst(
     { session, token }: OwnAccount,
     returnTo: string,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<SignInFirst | null> {
     const verdict = await browserSessions.ask(
       'demand',
@@ -121,18 +121,21 @@ export function ownFactors(needs: AccountNeeds) {
         demand: { level: 'highest', maxAgeSecs: SENSITIVE_SECS },
         flow: { returnTo, reason: { tag: 'sensitive' } },
       },
-      turn,
+      context,
     )
     return verdict.tag === 'met' ? null : { tag: 'sign_in', location: verdict.location }
   }
 
-  function factorsOf({ session }: OwnAccount, turn: Turn) {
-    return database.system((tx) => accountFactors(tx, session.accountId), turn)
+  function factorsOf({ session }: OwnAccount, context: MessageContext) {
+    return database.system((tx) => accountFactors(tx, session.accountId), context)
   }
 
-  async function faceFor({ tenantId }: BrowserSession, turn: Turn): Promise<PageTenant> {
-    const face = await database.system((tx) => findTenantFace(tx, tenantId), turn)
+  async function faceFor(
+    { tenantId }: BrowserSession,
+    context: MessageContext,
+  ): Promise<PageTenant> {
+    const face = await database.system((tx) => findTenantFace(tx, tenantId), context)
     if (face === undefined) throw new Error('the tenant of an open session is gone')
-    return faceOf(tenantId, face.tenantName, face.tenantSettings)
+    return brandingOf(tenantId, face.tenantName, face.tenantSettings)
   }
 }

@@ -41,17 +41,17 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
     return {
       ...steps,
 
-      async offered({ tenantId, tenantSettings }, turn) {
+      async offered({ tenantId, tenantSettings }, context) {
         const tenant = { id: tenantId, deployment: socialOf(tenantSettings).enabled }
-        return { tag: 'offered', upstreams: await providers.offered(tenant, turn) }
+        return { tag: 'offered', upstreams: await providers.offered(tenant, context) }
       },
 
-      async identities({ session }, turn) {
+      async identities({ session }, context) {
         const { tenantId, accountId } = session
-        const rows = await database.system((tx) => listIdentities(tx, tenantId, accountId), turn)
-        const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+        const rows = await database.system((tx) => listIdentities(tx, tenantId, accountId), context)
+        const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
         const deployment = socialOf(face?.tenantSettings ?? {}).enabled
-        const upstreams = await providers.offered({ id: tenantId, deployment }, turn)
+        const upstreams = await providers.offered({ id: tenantId, deployment }, context)
         const names = new Map(upstreams.map(({ id, name }) => [id, name]))
         return {
           tag: 'listed',
@@ -69,10 +69,10 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
         }
       },
 
-      async unlink({ session, token, identityId, address }, turn) {
+      async unlink({ session, token, identityId, address }, context) {
         if (!isUuid(identityId)) return { tag: 'unknown_identity' }
         const needed = sensitive(session, token)
-        const demanded = await needs.browserSessions.ask('demand', needed, turn)
+        const demanded = await needs.browserSessions.ask('demand', needed, context)
         if (demanded.tag === 'sign_in') return demanded
         const { tenantId, accountId, sub } = session
         const now = clock.now()
@@ -80,21 +80,21 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
           const removed = await removeIdentity(tx, tenantId, accountId, identityId, now)
           if (removed !== 'removed') return removed
           const done = { tenantId, type: 'account.identity.unlinked', sub, address } as const
-          appendAudit(tx, [personDid(random, { ...done, requestId: turn.requestId }, now)])
+          appendAudit(tx, [personDid(random, { ...done, requestId: context.requestId }, now)])
           return removed
-        }, turn)
+        }, context)
         if (outcome === 'last') return { tag: 'last_way_in' }
         return { tag: outcome === 'removed' ? 'unlinked' : 'unknown_identity' }
       },
 
-      async check({ email, tenant: selector }, turn) {
-        const resolved = await needs.tenants.ask('resolve', selector, turn)
+      async check({ email, tenant: selector }, context) {
+        const resolved = await needs.tenants.ask('resolve', selector, context)
         if (resolved.tag !== 'resolved') return resolved
         const { id: tenantId } = resolved.tenant
         const domain = domainOf(email)
         const isOn = settings.enterprise.enabled && needs.verifiedDomains
         if (!isOn || domain === undefined) return { tag: 'not_routed' }
-        const route = await database.system((tx) => findDomainRoute(tx, tenantId, domain), turn)
+        const route = await database.system((tx) => findDomainRoute(tx, tenantId, domain), context)
         if (route === undefined) return { tag: 'not_routed' }
         const url = new URL('/auth/sso/start', issuer)
         const query = { tenant_id: tenantId, provider: route.providerId, login_hint: email }

@@ -2,7 +2,7 @@
  * Somebody has come back and the provider has said who they are: finds, links or makes the account,
  * takes it into the tenant, and opens the session, all in one transaction.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertAccount } from '../../../storage/identity/accounts.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
@@ -70,11 +70,15 @@ class Overtaken extends Error {
   override readonly name = 'Overtaken'
 }
 
-export async function settle(tools: SsoTools, asked: Settlement, turn: Turn): Promise<Settled> {
+export async function settle(
+  tools: SsoTools,
+  asked: Settlement,
+  context: MessageContext,
+): Promise<Settled> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       // Accounts and identities belong to no tenant.
-      return await tools.database.system((tx) => settleIn(tx, tools, asked, turn), turn)
+      return await tools.database.system((tx) => settleIn(tx, tools, asked, context), context)
     } catch (error) {
       if (!(error instanceof Overtaken) || attempt === ATTEMPTS) throw error
     }
@@ -85,7 +89,7 @@ async function settleIn(
   tx: Transaction,
   tools: SsoTools,
   { provider, said, flow, visitor, freshSince }: Settlement,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Settled> {
   const { random, clock } = tools
   const now = clock.now()
@@ -127,7 +131,7 @@ async function settleIn(
     const how = 'provider'
     const proof = { accountId: account, how, inOwnSession: false, provedBy: key } as const
     const at = { tenantId, sub, address: visitor.address }
-    await proveMailbox(tx, tools, { ...proof, ...at }, turn, now)
+    await proveMailbox(tx, tools, { ...proof, ...at }, context, now)
     returning = (await findReturning(tx, tenantId, account, provider.id, vouchedEmail)) ?? found
   }
   if (decision.tag !== 'use') {
@@ -155,7 +159,7 @@ async function settleIn(
     const who = { type: 'human', id: sub }
     const resource = { type: 'tenant_user', id: tenantUserId }
     const fields = { provider: provider.id, ...(email === null ? {} : { email }) }
-    const data = eventData({ actor: who, resource, requestId: turn.requestId }, fields)
+    const data = eventData({ actor: who, resource, requestId: context.requestId }, fields)
     told.push({ id: random.uuid(), tenantId, type: 'sso.user.provisioned', occurredAt: now, data })
   }
   const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
@@ -172,18 +176,18 @@ async function settleIn(
   const opened = { ...person, leavesOtherTenants: true }
   const session = await openSession(tx, tools, opened, visitor, now)
 
-  const doing = { tenantId, sub, sessionId: session.id, requestId: turn.requestId }
+  const doing = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
   const tell = (one: Omit<Doing, keyof typeof doing>) =>
     told.push(personEvent(random, { ...doing, ...one }, now))
   if (activated || accepted) tell({ type: 'tenant_user.activated' })
-  const joining = { tenantId, accountId: account, sub, requestId: turn.requestId }
+  const joining = { tenantId, accountId: account, sub, requestId: context.requestId }
   told.push(...(await joinByInvitation(tx, random, joining, now)))
   if (route?.autoJoin === true) {
     const { organizationId } = route
     if (await joinOrganization(tx, organizationId, account, now)) {
       const who = { type: 'human', id: sub }
       const resource = { type: 'organization', id: organizationId }
-      const subject = { actor: who, resource, requestId: turn.requestId }
+      const subject = { actor: who, resource, requestId: context.requestId }
       const data = eventData(subject, { member: who, role: 'member' })
       told.push({ id: random.uuid(), tenantId, type: 'org.member.added', occurredAt: now, data })
     }
@@ -195,7 +199,7 @@ async function settleIn(
   } else tell({ type: 'auth.login.success', fields: { amr, acr: acrOf(level) } })
   appendEvents(tx, told)
   if (decision.tag === 'link') {
-    const done = { tenantId, sub, address: visitor.address, requestId: turn.requestId }
+    const done = { tenantId, sub, address: visitor.address, requestId: context.requestId }
     appendAudit(tx, [linkedRecord(random, done, key, 'address', now)])
   }
   return { tag: 'signed_in', token: session.token }

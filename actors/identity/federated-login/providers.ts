@@ -1,5 +1,5 @@
 /** The providers that there are: the deployment's from the settings, a tenant's from its rows. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import {
@@ -48,11 +48,11 @@ export interface Providers {
   find(
     tenant: { readonly id: string; readonly deployment: boolean },
     id: string,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<Provider | undefined>
   offered(
     tenant: { readonly id: string; readonly deployment: boolean },
-    turn: Turn,
+    context: MessageContext,
   ): Promise<readonly Upstream[]>
 }
 

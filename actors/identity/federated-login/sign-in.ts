@@ -4,7 +4,7 @@
  * has a callback of its own, and what comes back there must name its issuer if it says that it does
  * (RFC 9207, RFC 9700 section 4.4): an answer of one provider is never taken to another.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdOpenSession } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
@@ -30,7 +30,7 @@ import {
 import { beginFlow, isOwnPath, nextStep, pathOf, sha256 } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { eventData } from '../../domain/events.js'
-import { faceOf, socialOf } from '../../domain/tenants/branding.js'
+import { brandingOf, socialOf } from '../../domain/tenants/branding.js'
 import { progressIn, readProgress } from '../sign-in/flow.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
 import type { FlowUnknown, Visitor } from '../sign-in/protocol.js'
@@ -94,16 +94,19 @@ export function signInSteps(tools: SsoTools) {
   const { database, sealer, clock, random, tenants, browserSessions, providers, client } = tools
 
   return {
-    async start(message: StartSso, turn: Turn): Promise<ToUpstream | ConfirmStart | SsoFailed> {
-      const token = message.flow ?? (await begin(message, turn))
+    async start(
+      message: StartSso,
+      context: MessageContext,
+    ): Promise<ToUpstream | ConfirmStart | SsoFailed> {
+      const token = message.flow ?? (await begin(message, context))
       if (token === null) return failed('unknown_tenant')
-      const progress = await progressIn(tools, token, message.visitor.token, turn)
+      const progress = await progressIn(tools, token, message.visitor.token, context)
       if ('tag' in progress) return failed('unknown_flow', beginAt(progress), progress.tenant)
       const { flow, session } = progress
       const { tenantId, tenantSettings } = flow
-      const tenant = faceOf(tenantId, flow.tenantName, tenantSettings)
+      const tenant = brandingOf(tenantId, flow.tenantName, tenantSettings)
       const place = { id: tenantId, deployment: socialOf(tenantSettings).enabled }
-      const provider = await providers.find(place, message.provider, turn)
+      const provider = await providers.find(place, message.provider, context)
       if (provider === undefined) return failed('unknown_provider', backTo(token), tenant)
       const isAgain = session !== undefined && !session.pending && progress.step === 'login'
       const fresh = flow.maxAgeSecs !== null || flow.since !== null || isAgain
@@ -113,13 +116,13 @@ export function signInSteps(tools: SsoTools) {
       const isAsked = message.from === 'form' && message.leaves === (other?.id ?? null)
       if (!isAsked && (message.from !== 'page' || other !== null)) {
         const { id, name } = provider
-        const leaves = other === null ? null : await leaving(other, turn)
+        const leaves = other === null ? null : await leaving(other, context)
         const shown = { flow: token, provider: { id, name }, tenant, loginHint: hint, leaves }
         return { tag: 'confirm', ...shown }
       }
       if (other !== null) {
         const { tenantId: at, accountId, id: sessionId } = other
-        await browserSessions.ask('revokeOne', { tenantId: at, accountId, sessionId }, turn)
+        await browserSessions.ask('revokeOne', { tenantId: at, accountId, sessionId }, context)
       }
       return depart(
         {
@@ -132,20 +135,23 @@ export function signInSteps(tools: SsoTools) {
           linkingSessionId: null,
           ask: { loginHint: hint, fresh, strong: flow.level >= 2 },
         },
-        turn,
+        context,
       )
     },
 
-    async link(message: StartLink, turn: Turn): Promise<ToUpstream | SignInFirst | SsoFailed> {
+    async link(
+      message: StartLink,
+      context: MessageContext,
+    ): Promise<ToUpstream | SignInFirst | SsoFailed> {
       const { session, token } = message
       const { tenantId } = session
-      const demanded = await browserSessions.ask('demand', sensitive(session, token), turn)
+      const demanded = await browserSessions.ask('demand', sensitive(session, token), context)
       if (demanded.tag === 'sign_in') return demanded
-      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
       if (face === undefined) return failed('unknown_tenant')
-      const tenant = faceOf(tenantId, face.tenantName, face.tenantSettings)
+      const tenant = brandingOf(tenantId, face.tenantName, face.tenantSettings)
       const place = { id: tenantId, deployment: socialOf(face.tenantSettings).enabled }
-      const provider = await providers.find(place, message.provider, turn)
+      const provider = await providers.find(place, message.provider, context)
       if (provider === undefined) return failed('unknown_provider', ACCOUNT, tenant)
       return depart(
         {
@@ -158,34 +164,34 @@ export function signInSteps(tools: SsoTools) {
           linkingSessionId: session.id,
           ask: { loginHint: null, fresh: false, strong: false },
         },
-        turn,
+        context,
       )
     },
 
     async callback(
       message: SsoCallback,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<SsoSignedIn | Linked | BackElsewhere | SsoFailed> {
-      const taken = await take(message, turn)
+      const taken = await take(message, context)
       if (taken === undefined) {
-        const location = await elsewhere(message, turn)
+        const location = await elsewhere(message, context)
         if (location !== null) return { tag: 'elsewhere', location }
         tools.metrics.count('unknown', 'unknown_state')
         return failed('unknown_state')
       }
       const { row, errand, flow: flowToken } = taken
       const { tenantId } = row
-      const place = await placeOf(row, flowToken, turn)
+      const place = await placeOf(row, flowToken, context)
       if (place === undefined) return failed('unknown_flow')
       const { tenant, settings } = place
       const back = flowToken === null ? ACCOUNT : backTo(flowToken)
       const enabled = { id: tenantId, deployment: socialOf(settings).enabled }
-      const provider = await providers.find(enabled, row.provider, turn)
+      const provider = await providers.find(enabled, row.provider, context)
       const kind = provider?.tenantId === null ? 'deployment' : 'tenant'
       const refuse = async (fault: SsoFault, detail: string = fault) => {
         tools.metrics.count(kind, fault)
-        turn.log.info({ provider: row.provider, fault, detail }, 'an upstream sign-in failed')
-        await tellFailure(row, fault, detail, message.visitor.address, turn)
+        context.log.info({ provider: row.provider, fault, detail }, 'an upstream sign-in failed')
+        await tellFailure(row, fault, detail, message.visitor.address, context)
         return failed(fault, back, tenant)
       }
       if (provider === undefined) return refuse('unknown_provider')
@@ -200,37 +206,40 @@ export function signInSteps(tools: SsoTools) {
       if (row.fresh && !isFresh(said, row.createdAt)) return refuse('not_fresh')
 
       if (flowToken === null) {
-        const fault = await linkIn(row, provider, said, message.visitor, turn)
+        const fault = await linkIn(row, provider, said, message.visitor, context)
         if (fault !== null) return refuse(fault)
         tools.metrics.count(kind, 'linked')
         return { tag: 'linked', location: ACCOUNT, tenant }
       }
       const freshSince = row.fresh ? row.createdAt : null
       const asked = { provider, said, flow: place.flow!, visitor: message.visitor, freshSince }
-      const settled = await settle(tools, asked, turn)
+      const settled = await settle(tools, asked, context)
       if (settled.tag === 'refused') return refuse(settled.fault)
       tools.metrics.count(kind, 'signed_in')
       const { token } = settled
-      const progress = await readProgress(tools, flowToken, token, turn)
+      const progress = await readProgress(tools, flowToken, token, context)
       const step = progress?.step ?? nextStep(place.flow!, undefined, 1, clock.now())
       const location = pathOf(step, flowToken, place.flow!.returnTo)
       return { tag: 'signed_in', token, location, tenant }
     },
   }
 
-  async function leaving({ id: sessionId, tenantId, email }: BrowserSessionRow, turn: Turn) {
-    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+  async function leaving(
+    { id: sessionId, tenantId, email }: BrowserSessionRow,
+    context: MessageContext,
+  ) {
+    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
     if (face === undefined) throw new Error('the tenant of an open session is gone')
-    const { name: tenantName } = faceOf(tenantId, face.tenantName, face.tenantSettings)
+    const { name: tenantName } = brandingOf(tenantId, face.tenantName, face.tenantSettings)
     return { sessionId, tenantName, email }
   }
 
   /** A flow of its own for a browser that comes from elsewhere, such as by `authorize_url`. */
   async function begin(
     { tenant: selector, returnTo, loginHint }: StartSso,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<string | null> {
-    const resolved = await tenants.ask('resolve', selector, turn)
+    const resolved = await tenants.ask('resolve', selector, context)
     if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active') return null
     const { id: tenantId } = resolved.tenant
     const path = returnTo !== null && isOwnPath(returnTo) ? returnTo : ACCOUNT
@@ -240,11 +249,14 @@ export function signInSteps(tools: SsoTools) {
     return database.tenant(
       tenantId,
       (tx) => beginFlow(tx, { tenantId, demand, flow }, random, clock.now()),
-      turn,
+      context,
     )
   }
 
-  async function depart(departure: Departure, turn: Turn): Promise<ToUpstream | SsoFailed> {
+  async function depart(
+    departure: Departure,
+    context: MessageContext,
+  ): Promise<ToUpstream | SsoFailed> {
     const { tenantId, tenant, provider, flow, ask } = departure
     const errand: Errand = {
       redirectUri: callbackOf(tools.issuer, provider.id),
@@ -255,17 +267,17 @@ export function signInSteps(tools: SsoTools) {
     const made = await client.authorizationUrl(provider, errand, ask)
     if (made.tag === 'fault') {
       const { fault, detail } = made
-      turn.log.warn({ provider: provider.id, fault, detail }, 'a provider cannot be used')
+      context.log.warn({ provider: provider.id, fault, detail }, 'a provider cannot be used')
       tools.metrics.count(provider.tenantId === null ? 'deployment' : 'tenant', fault)
       return failed(fault, flow === null ? ACCOUNT : backTo(flow), tenant)
     }
     const now = clock.now()
     const stateSha256 = sha256(errand.state)
     const { nonce, verifier } = errand
-    const host = await tenantHostOf(tenants, tenantId, departure.host, turn)
+    const host = await tenantHostOf(tenants, tenantId, departure.host, context)
     const kept = JSON.stringify({ nonce, verifier, flow, host } satisfies Kept)
-    const context = upstreamSignInContext(stateSha256)
-    const sealed = await sealer.seal(tenantId, context, Buffer.from(kept, 'utf8'))
+    const sealingContext = upstreamSignInContext(stateSha256)
+    const sealed = await sealer.seal(tenantId, sealingContext, Buffer.from(kept, 'utf8'))
     await database.tenant(
       tenantId,
       (tx) =>
@@ -280,7 +292,7 @@ export function signInSteps(tools: SsoTools) {
           createdAt: now,
           expiresAt: new Date(now.getTime() + AWAY_MS),
         }),
-      turn,
+      context,
     )
     return { tag: 'to_upstream', url: made.url, name: provider.name, tenant }
   }
@@ -288,14 +300,14 @@ export function signInSteps(tools: SsoTools) {
   /** The way back that the answer names; used up by looking. */
   async function take(
     { provider, parameters, browserId }: SsoCallback,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<Return | undefined> {
     const states = parameters.filter(([name]) => name === 'state').map(([, value]) => value)
     const [state] = states
     if (states.length !== 1 || state === undefined || !STATE.test(state)) return undefined
     const stateSha256 = sha256(state)
     const key = { stateSha256, browserSha256: sha256(browserId), provider }
-    const row = await database.system((tx) => takeUpstreamSignIn(tx, key, clock.now()), turn)
+    const row = await database.system((tx) => takeUpstreamSignIn(tx, key, clock.now()), context)
     if (row === undefined) return undefined
     const { nonce, verifier, flow } = await unsealed(row, stateSha256)
     const redirectUri = callbackOf(tools.issuer, provider)
@@ -305,12 +317,12 @@ export function signInSteps(tools: SsoTools) {
   /** Where the browser of a state began, if that is another host than the one that it came back to. */
   async function elsewhere(
     { provider, parameters, host: here }: SsoCallback,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<string | null> {
     const query = new URLSearchParams(parameters.map((pair): [string, string] => [...pair]))
     const stateSha256 = sha256(query.get('state') ?? '')
     const key = { stateSha256, provider }
-    const row = await database.system((tx) => findUpstreamSignIn(tx, key, clock.now()), turn)
+    const row = await database.system((tx) => findUpstreamSignIn(tx, key, clock.now()), context)
     if (row === undefined) return null
     const { host } = await unsealed(row, stateSha256)
     if (host === null || host === new URL(`http://${here}`).hostname) return null
@@ -326,21 +338,25 @@ export function signInSteps(tools: SsoTools) {
     return { host: null, ...(JSON.parse(Buffer.from(kept).toString('utf8')) as Omit<Kept, 'host'>) }
   }
 
-  async function placeOf({ tenantId }: UpstreamSignInRow, flowToken: string | null, turn: Turn) {
+  async function placeOf(
+    { tenantId }: UpstreamSignInRow,
+    flowToken: string | null,
+    context: MessageContext,
+  ) {
     const of = (
       found: Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'>,
       flow: SignInFlowFound | null,
     ) => ({
-      tenant: faceOf(tenantId, found.tenantName, found.tenantSettings),
+      tenant: brandingOf(tenantId, found.tenantName, found.tenantSettings),
       settings: found.tenantSettings,
       flow,
     })
     if (flowToken === null) {
-      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
       return face === undefined ? undefined : of(face, null)
     }
     const key = sha256(flowToken)
-    const flow = await database.system((tx) => findSignInFlow(tx, key, clock.now()), turn)
+    const flow = await database.system((tx) => findSignInFlow(tx, key, clock.now()), context)
     return flow === undefined ? undefined : of(flow, flow)
   }
 
@@ -350,9 +366,9 @@ export function signInSteps(tools: SsoTools) {
     provider: Provider,
     said: Said,
     { token, address }: Visitor,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<SsoFault | null> {
-    const read = await browserSessions.ask('read', { token }, turn)
+    const read = await browserSessions.ask('read', { token }, context)
     if (read.tag !== 'open' || read.session.id !== row.linkingSessionId) return 'session_gone'
     const { accountId, sub, tenantId } = read.session
     const key = { provider: provider.id, issuer: said.issuer, subject: said.subject }
@@ -366,16 +382,16 @@ export function signInSteps(tools: SsoTools) {
       if (email !== null && sameMailbox(email, read.session.email)) {
         const at = { tenantId, sub, address }
         const proof = { accountId, how: 'provider', inOwnSession: true, ...at } as const
-        await proveMailbox(tx, tools, proof, turn, now)
+        await proveMailbox(tx, tools, proof, context, now)
       }
       if (owner !== undefined) return null
       const identity = { ...key, id: random.uuid(), accountId, email, createdAt: now }
       const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
       if (!isNew) return 'identity_taken'
-      const done = { tenantId, sub, address, requestId: turn.requestId }
+      const done = { tenantId, sub, address, requestId: context.requestId }
       appendAudit(tx, [linkedRecord(random, done, key, 'person', now)])
       return null
-    }, turn)
+    }, context)
   }
 
   async function tellFailure(
@@ -383,17 +399,17 @@ export function signInSteps(tools: SsoTools) {
     reason: SsoFault,
     detail: string,
     ip: string,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<void> {
     const now = clock.now()
     const subject = {
       actor: { type: 'anonymous', id: 'unknown' },
       resource: { type: 'sso_provider', id: provider },
-      requestId: turn.requestId,
+      requestId: context.requestId,
     }
     const data = eventData(subject, { provider, reason, detail, ip })
     const event = { id: random.uuid(), tenantId, type: 'sso.login.failed', occurredAt: now, data }
-    await database.tenant(tenantId, (tx) => appendEvents(tx, [event]), turn)
+    await database.tenant(tenantId, (tx) => appendEvents(tx, [event]), context)
   }
 }
 

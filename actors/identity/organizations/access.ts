@@ -2,7 +2,7 @@
  * Who may look after an organization: members by their role, and operators of the deployment, who are no
  * members. What the caller has no part in does not exist for it.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Membership } from '../../../storage/identity/organizations.js'
 import { findOrganization } from '../../../storage/identity/organizations.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
@@ -22,14 +22,14 @@ export interface Access {
     caller: Caller,
     organizationId: string,
     roles: readonly OrganizationRole[],
-    turn: Turn,
+    context: MessageContext,
     work: (tx: Transaction, found: FoundOrganization) => Promise<T>,
   ): Promise<T | AccessRefused>
 }
 
 export type AccessNeeds = {
   readonly database: Database
-  readonly refuse: (caller: Caller, turn: Turn) => Promise<NotOperator | undefined>
+  readonly refuse: (caller: Caller, context: MessageContext) => Promise<NotOperator | undefined>
   readonly membership: (
     tx: Transaction,
     caller: Caller,
@@ -51,8 +51,8 @@ export function organizationAccess({ database, refuse, membership }: AccessNeeds
   }
 
   return {
-    async inOrganization(caller, organizationId, roles, turn, work) {
-      const fault = await refuse(caller, turn)
+    async inOrganization(caller, organizationId, roles, context, work) {
+      const fault = await refuse(caller, context)
       if (fault !== undefined) return fault
       if (!isUuid(organizationId)) return { tag: 'unknown_organization' }
       return database.system(
@@ -65,7 +65,7 @@ export function organizationAccess({ database, refuse, membership }: AccessNeeds
           }
           return work(tx, organization)
         },
-        { signal: turn.signal },
+        { signal: context.signal },
       )
     },
   }

@@ -2,7 +2,7 @@
  * Sandbox to production: one transaction in which the tenant changes its kind, its fixture users
  * retire, and everything secret that the bootstrap handed out ends. decisions.md 17.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
@@ -47,7 +47,7 @@ export function activation({ database, clock, random }: ActivationNeeds) {
 
   async function activate(
     { caller, idempotency }: ActivateTenant,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ): Promise<TenantActivated | ActivationRefused | IdempotencyRefused> {
     const { principal } = caller
     if (!provesTwoFactors(principal)) return { tag: 'step_up_needed' }

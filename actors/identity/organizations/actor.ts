@@ -1,5 +1,5 @@
 /** Organizations and environments as their operators see and make them. */
-import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { findGrantedScopes, findSessionKey } from '../../../storage/agents/agent-status.js'
@@ -87,15 +87,15 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
 
     async function refuse(
       { principal }: Caller,
-      turn: Turn,
+      context: MessageContext,
       { unbound = false } = {},
     ): Promise<NotOperator | undefined> {
-      controlPlaneId ??= (await tenants.ask('ensureControlPlane', {}, turn)).tenant.id
+      controlPlaneId ??= (await tenants.ask('ensureControlPlane', {}, context)).tenant.id
       return operatorFault(principal, controlPlaneId, unbound)
     }
 
     /** Organizations and their members belong to no tenant: everything here crosses tenants. */
-    const crossing = <T>(work: (tx: Transaction) => Promise<T>, { signal }: Turn) =>
+    const crossing = <T>(work: (tx: Transaction) => Promise<T>, { signal }: MessageContext) =>
       database.system(work, { signal })
 
     async function membership(
@@ -133,7 +133,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       tenantId: string,
       organizationId: string,
       scopes: readonly string[],
-      turn: Turn,
+      context: MessageContext,
     ) {
       const { accessToken, tokenType, expiresInSecs } = await tokens.ask(
         'grantAgent',
@@ -142,10 +142,10 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
           organizationId,
           agentId: principal.subject,
           scopes,
-          keyFingerprint: await keyOf(principal, turn),
+          keyFingerprint: await keyOf(principal, context),
           jkt: principal.jkt,
         },
-        turn,
+        context,
       )
       return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
     }
@@ -154,48 +154,51 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       principal: Principal,
       organizationId: string,
       scopes: readonly string[],
-      turn: Turn,
+      context: MessageContext,
     ) {
       const message = { principal, organizationId, scopes }
       const { accessToken, tokenType, expiresInSecs } = await tokens.ask(
         'grantOrganization',
         message,
-        turn,
+        context,
       )
       return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
     }
 
     /** The key that the caller's login was signed with: its end ends what came of it. */
-    async function keyOf({ tenantId, sessionId }: Principal, turn: Turn): Promise<string> {
+    async function keyOf(
+      { tenantId, sessionId }: Principal,
+      context: MessageContext,
+    ): Promise<string> {
       const key =
         sessionId === null
           ? undefined
           : await database.tenant(tenantId, (tx) => findSessionKey(tx, tenantId, sessionId), {
-              signal: turn.signal,
+              signal: context.signal,
             })
       if (key === undefined) throw new Error("an agent's session has no key")
       return key
     }
 
     const access = organizationAccess({ database, refuse, membership })
-    const changed = (tenantId: string) => tenants.tell('forget', { tenantId })
+    const changed = (tenantId: string) => tenants.send('forget', { tenantId })
 
     return {
       ...records({ database, clock, random, access, changed }),
       ...suspension({ database, clock, random, tenants, tokens }),
       ...members({ clock, random, tokens, access }),
 
-      async list({ caller, limit, after }, turn) {
-        const fault = await refuse(caller, turn)
+      async list({ caller, limit, after }, context) {
+        const fault = await refuse(caller, context)
         if (fault !== undefined) return fault
         // One more than asked for tells whether there is another page.
-        const rows = await crossing((tx) => memberships(tx, caller, limit + 1, after), turn)
+        const rows = await crossing((tx) => memberships(tx, caller, limit + 1, after), context)
         return { tag: 'listed', organizations: rows.slice(0, limit), next: nextOf(rows, limit) }
       },
 
-      async create(message, turn) {
+      async create(message, context) {
         const fault =
-          (await refuse(message.caller, turn, { unbound: true })) ?? slugFault(message.slug)
+          (await refuse(message.caller, context, { unbound: true })) ?? slugFault(message.slug)
         if (fault !== undefined) return fault
         return crossing(
           (tx) =>
@@ -205,18 +208,18 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
               async () => {
                 const member = await memberOf(tx, message.caller.principal)
                 if (member === undefined) return NO_ACCOUNT
-                return createOrganization(tx, message, member, { clock, random }, turn.requestId)
+                return createOrganization(tx, message, member, { clock, random }, context.requestId)
               },
               (outcome) => (outcome.tag === 'created' ? outcome : undefined),
             ),
-          turn,
+          context,
         )
       },
 
-      async token({ caller, organizationId }, turn) {
-        const fault = await refuse(caller, turn, { unbound: true })
+      async token({ caller, organizationId }, context) {
+        const fault = await refuse(caller, context, { unbound: true })
         if (fault !== undefined) return fault
-        const found = await crossing((tx) => membership(tx, caller, organizationId), turn)
+        const found = await crossing((tx) => membership(tx, caller, organizationId), context)
         if (found === undefined) return UNKNOWN
         if (found.status !== 'active') return { tag: 'suspended', what: 'organization' }
         const { principal } = caller
@@ -224,20 +227,20 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         const scopes = organizationScopes(found.role, principal.scopes, subjectType)
         const issued =
           subjectType === 'human'
-            ? await issueToPerson(principal, organizationId, scopes, turn)
-            : await issue(caller, tenantId, organizationId, scopes, turn)
+            ? await issueToPerson(principal, organizationId, scopes, context)
+            : await issue(caller, tenantId, organizationId, scopes, context)
         return { tag: 'issued', ...issued }
       },
 
-      async listTenants({ caller, organizationId, limit, after }, turn) {
-        const fault = await refuse(caller, turn)
+      async listTenants({ caller, organizationId, limit, after }, context) {
+        const fault = await refuse(caller, context)
         if (fault !== undefined) return fault
         const rows = await crossing(
           async (tx) =>
             (await membership(tx, caller, organizationId)) === undefined
               ? undefined
               : listTenants(tx, organizationId, limit + 1, after),
-          turn,
+          context,
         )
         if (rows === undefined) return UNKNOWN
         return {
@@ -247,8 +250,8 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         }
       },
 
-      async createTenant(message, turn) {
-        const fault = (await refuse(message.caller, turn)) ?? slugFault(message.slug)
+      async createTenant(message, context) {
+        const fault = (await refuse(message.caller, context)) ?? slugFault(message.slug)
         if (fault !== undefined) return fault
         return crossing(async (tx) => {
           const found = await membership(tx, message.caller, message.organizationId)
@@ -260,28 +263,28 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
             message.idempotency,
             async () => {
               const member = await memberOf(tx, message.caller.principal)
-              return createTenant(tx, message, member, { clock, random }, turn.requestId)
+              return createTenant(tx, message, member, { clock, random }, context.requestId)
             },
             (outcome) => (outcome.tag === 'created' ? outcome : undefined),
           )
-        }, turn)
+        }, context)
       },
 
-      async activate(message, turn) {
-        const outcome = await activate(message, turn)
+      async activate(message, context) {
+        const outcome = await activate(message, context)
         // The other processes hear of the commit.
-        tenants.tell('forget', { tenantId: message.caller.principal.tenantId })
+        tenants.send('forget', { tenantId: message.caller.principal.tenantId })
         return outcome
       },
 
-      async switch({ caller, organizationId, tenantId }, turn) {
-        const fault = await refuse(caller, turn)
+      async switch({ caller, organizationId, tenantId }, context) {
+        const fault = await refuse(caller, context)
         if (fault !== undefined) return fault
         const found = await crossing(async (tx) => {
           const within = await membership(tx, caller, organizationId)
           const tenant = isUuid(tenantId) ? await findTenant(tx, tenantId) : undefined
           return { within, tenant }
-        }, turn)
+        }, context)
         const { within, tenant } = found
         if (within === undefined) return UNKNOWN
         if (tenant?.organizationId !== organizationId) return { tag: 'unknown_tenant' }
@@ -289,10 +292,10 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         if (tenant.status !== 'active') return { tag: 'suspended', what: 'tenant' }
         const granted = await crossing(
           (tx) => findGrantedScopes(tx, caller.principal.subject),
-          turn,
+          context,
         )
         const scopes = agentScopes({ controlPlane: false, role: within.role, granted })
-        const issued = await issue(caller, tenantId, organizationId, scopes, turn)
+        const issued = await issue(caller, tenantId, organizationId, scopes, context)
         return { tag: 'issued', ...issued, tenantId, tenantSlug: tenant.slug }
       },
     }

@@ -3,7 +3,7 @@
  * account with it: who invites does not learn that. Its owner becomes a member by signing in at a tenant of
  * the organization (`joining.ts`). An organization always has an owner who has come in.
  */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
@@ -51,10 +51,10 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
   /** Runs what an owner may do, in a transaction that crosses tenants. */
   const asOwner = <T>(
     { caller, organizationId }: OfOrganization,
-    turn: Turn,
+    context: MessageContext,
     work: (tx: Transaction) => Promise<T>,
   ): Promise<T | AccessRefused> =>
-    access.inOrganization(caller, organizationId, OWNERS, turn, (tx) => work(tx))
+    access.inOrganization(caller, organizationId, OWNERS, context, (tx) => work(tx))
 
   async function tell(
     tx: Transaction,
@@ -62,7 +62,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
     type: EventType,
     member: MemberRow,
     more: Readonly<Record<string, unknown>>,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ): Promise<void> {
     const { organizationId, role } = member
     const fields = { member: partyOf(member), member_id: member.id, role, ...more }
@@ -87,13 +87,16 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
   }
 
   function forget(member: MemberRow | undefined): void {
-    if (member?.agentId != null) tokens.tell('standingChanged', { ids: [member.agentId] })
+    if (member?.agentId != null) tokens.send('standingChanged', { ids: [member.agentId] })
   }
 
   return {
-    async listMembers(message: OfOrganization & Page, turn: Turn): Outcome<'listMembers'> {
+    async listMembers(
+      message: OfOrganization & Page,
+      context: MessageContext,
+    ): Outcome<'listMembers'> {
       const { organizationId, limit, after } = message
-      return asOwner(message, turn, async (tx) => {
+      return asOwner(message, context, async (tx) => {
         // One more than asked for tells whether there is another page.
         const rows = await listMembers(tx, organizationId, limit + 1, after)
         const last = rows[limit - 1]
@@ -105,9 +108,9 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
       })
     },
 
-    async addMember(message: AddMember, turn: Turn): Outcome<'addMember'> {
+    async addMember(message: AddMember, context: MessageContext): Outcome<'addMember'> {
       const { caller, organizationId, who, role, idempotency } = message
-      return asOwner(message, turn, (tx) =>
+      return asOwner(message, context, (tx) =>
         idempotently(
           tx,
           idempotency,
@@ -117,14 +120,14 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
               const invited = await inviteMember(tx, added, who.email)
               if (invited === undefined) return { tag: 'is_member' as const }
               const { email } = who
-              await tell(tx, caller, 'org.member.invited', invited, { email }, turn)
+              await tell(tx, caller, 'org.member.invited', invited, { email }, context)
               return { tag: 'member' as const, member: invited, replayed: false }
             }
             const joined = isUuid(who.agentId)
               ? await addAgentMember(tx, added, who.agentId)
               : 'unknown_agent'
             if (typeof joined === 'string') return { tag: joined }
-            await tell(tx, caller, 'org.member.added', joined, {}, turn)
+            await tell(tx, caller, 'org.member.added', joined, {}, context)
             return { tag: 'member' as const, member: joined, replayed: false }
           },
           (outcome) => (outcome.tag === 'member' ? outcome : undefined),
@@ -134,10 +137,10 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
 
     async updateMember(
       message: OfMember & { role: MemberRow['role'] },
-      turn: Turn,
+      context: MessageContext,
     ): Outcome<'updateMember'> {
       const { caller, organizationId, memberId, role } = message
-      const outcome = await asOwner(message, turn, async (tx) => {
+      const outcome = await asOwner(message, context, async (tx) => {
         await holdMembers(tx, organizationId)
         const before = isUuid(memberId) ? await findMember(tx, organizationId, memberId) : undefined
         if (before === undefined) return UNKNOWN_MEMBER
@@ -151,7 +154,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
           'org.member.role_changed',
           member,
           { role_before: before.role },
-          turn,
+          context,
         )
         return { tag: 'member' as const, member, replayed: false }
       })
@@ -159,16 +162,16 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
       return outcome
     },
 
-    async removeMember(message: OfMember, turn: Turn): Outcome<'removeMember'> {
+    async removeMember(message: OfMember, context: MessageContext): Outcome<'removeMember'> {
       const { caller, organizationId, memberId } = message
       let gone: MemberRow | undefined
-      const outcome = await asOwner(message, turn, async (tx) => {
+      const outcome = await asOwner(message, context, async (tx) => {
         await holdMembers(tx, organizationId)
         gone = isUuid(memberId) ? await findMember(tx, organizationId, memberId) : undefined
         if (gone === undefined) return UNKNOWN_MEMBER
         if (!(await removeMember(tx, organizationId, memberId))) return LAST_OWNER
         await endWhatItGave(tx, gone)
-        await tell(tx, caller, 'org.member.removed', gone, {}, turn)
+        await tell(tx, caller, 'org.member.removed', gone, {}, context)
         return { tag: 'removed' as const }
       })
       if (outcome.tag === 'removed') forget(gone)

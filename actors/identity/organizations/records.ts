@@ -1,5 +1,5 @@
 /** What is said of organizations and environments: name and support contact, read and changed. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -31,11 +31,11 @@ export function records({ database, clock, random, access, changed }: RecordsNee
   /** The tenant as its organization's members see it. */
   async function inTenant(
     { caller, tenantId }: OfTenant,
-    turn: Turn,
+    context: MessageContext,
     work: (tx: Transaction, tenant: TenantRow) => Promise<TenantRow>,
   ): TenantOutcome {
     const named = isUuid(tenantId)
-      ? await database.system((tx) => findTenant(tx, tenantId), { signal: turn.signal })
+      ? await database.system((tx) => findTenant(tx, tenantId), { signal: context.signal })
       : undefined
     const organizationId = named?.organizationId ?? null
     if (named === undefined || organizationId === null) return UNKNOWN_TENANT
@@ -43,7 +43,7 @@ export function records({ database, clock, random, access, changed }: RecordsNee
       caller,
       organizationId,
       READERS,
-      turn,
+      context,
       async (tx) => ({
         tag: 'found' as const,
         tenant: tenantRecord(await work(tx, named)),
@@ -58,7 +58,7 @@ export function records({ database, clock, random, access, changed }: RecordsNee
     type: AuditOnlyType,
     resource: { readonly type: string; readonly id: string },
     data: Readonly<Record<string, unknown>>,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ): void {
     appendAudit(tx, [
       audited(caller, {
@@ -74,22 +74,25 @@ export function records({ database, clock, random, access, changed }: RecordsNee
   }
 
   return {
-    async read({ caller, organizationId }: OfOrganization, turn: Turn): Outcome<'read'> {
+    async read(
+      { caller, organizationId }: OfOrganization,
+      context: MessageContext,
+    ): Outcome<'read'> {
       return access.inOrganization(
         caller,
         organizationId,
         READERS,
-        turn,
+        context,
         async (_tx, organization) => ({ tag: 'found' as const, organization }),
       )
     },
 
     async update(
       { caller, organizationId, name, supportContact }: OfOrganization & RecordChange,
-      turn: Turn,
+      context: MessageContext,
     ): Outcome<'update'> {
       const change = { name, supportContact }
-      return access.inOrganization(caller, organizationId, READERS, turn, async (tx, before) => {
+      return access.inOrganization(caller, organizationId, READERS, context, async (tx, before) => {
         const now = clock.now()
         await updateOrganization(tx, organizationId, change, now)
         const after = { ...before, ...given(change), updatedAt: now }
@@ -100,25 +103,25 @@ export function records({ database, clock, random, access, changed }: RecordsNee
           'org.updated',
           resource,
           { before: wire(before), after: wire(after) },
-          turn,
+          context,
         )
         return { tag: 'found' as const, organization: after }
       })
     },
 
-    readTenant: (message: OfTenant, turn: Turn): TenantOutcome =>
-      inTenant(message, turn, async (_tx, tenant) => tenant),
+    readTenant: (message: OfTenant, context: MessageContext): TenantOutcome =>
+      inTenant(message, context, async (_tx, tenant) => tenant),
 
-    async updateTenant(message: OfTenant & RecordChange, turn: Turn): TenantOutcome {
+    async updateTenant(message: OfTenant & RecordChange, context: MessageContext): TenantOutcome {
       const { caller, tenantId, name, supportContact } = message
-      const outcome = await inTenant(message, turn, async (tx, before) => {
+      const outcome = await inTenant(message, context, async (tx, before) => {
         const change = { name, supportContact }
         const now = clock.now()
         await updateTenant(tx, tenantId, change, now)
         const after = { ...before, ...given(change), updatedAt: now }
         const resource = { type: 'tenant', id: tenantId }
         const data = { before: wire(before), after: wire(after) }
-        record(tx, caller, 'org.tenant.updated', resource, data, turn)
+        record(tx, caller, 'org.tenant.updated', resource, data, context)
         return after
       })
       if (outcome.tag === 'found') changed(tenantId)

@@ -3,7 +3,7 @@
  * is suspended is refused wherever it is looked at, and a reactivation brings it back as it was. The audit
  * chain of the control plane names the operator, the tenants concerned get an event without a name.
  */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -56,8 +56,8 @@ type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProto
 export function suspension({ database, clock, random, tenants, tokens }: SuspensionNeeds) {
   /** This process forgets at once what it remembers; the others hear of the commit. */
   function forget(ids: readonly string[], tenantIds: readonly string[]): void {
-    tokens.tell('standingChanged', { ids: [...ids, ...tenantIds] })
-    for (const tenantId of tenantIds) tenants.tell('forget', { tenantId })
+    tokens.send('standingChanged', { ids: [...ids, ...tenantIds] })
+    for (const tenantId of tenantIds) tenants.send('forget', { tenantId })
   }
 
   function record(
@@ -65,7 +65,7 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
     { caller, id, to }: Switch,
     kind: keyof typeof AUDITED,
     now: Date,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ): void {
     appendAudit(tx, [
       audited(caller, {
@@ -81,7 +81,10 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
 
   return {
     // Not cancelled with the request: a suspension must not depend on the connection of the operator.
-    async switchOrganization(message: Switch, turn: Turn): Outcome<'switchOrganization'> {
+    async switchOrganization(
+      message: Switch,
+      context: MessageContext,
+    ): Outcome<'switchOrganization'> {
       const { id, to } = message
       if (!isUuid(id)) return UNKNOWN_ORGANIZATION
       const now = clock.now()
@@ -90,9 +93,9 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
         if (switched === undefined) return undefined
         const tenantIds = await tenantIdsOf(tx, id, TOLD_TENANTS_MAX)
         if (switched.changed) {
-          record(tx, message, 'organization', now, turn)
+          record(tx, message, 'organization', now, context)
           const type = to === 'suspended' ? 'org.suspended' : 'org.reactivated'
-          const { requestId } = turn
+          const { requestId } = context
           const told = {
             type,
             organizationId: id,
@@ -110,7 +113,7 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
       return { tag: 'found', organization: { ...done.organization, role: null } }
     },
 
-    async switchTenant(message: Switch, turn: Turn): Outcome<'switchTenant'> {
+    async switchTenant(message: Switch, context: MessageContext): Outcome<'switchTenant'> {
       const { id, to } = message
       if (!isUuid(id)) return UNKNOWN_TENANT
       const now = clock.now()
@@ -118,10 +121,10 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
         const switched = await switchTenant(tx, id, to, now)
         if (switched === undefined) return undefined
         if (switched.changed) {
-          record(tx, message, 'tenant', now, turn)
+          record(tx, message, 'tenant', now, context)
           const resource = { type: 'tenant', id }
           const type = to === 'suspended' ? 'org.tenant.suspended' : 'org.tenant.reactivated'
-          const data = eventData({ actor: DEPLOYMENT, resource, requestId: turn.requestId }, {})
+          const data = eventData({ actor: DEPLOYMENT, resource, requestId: context.requestId }, {})
           appendEvents(tx, [{ id: random.uuid(), tenantId: id, type, occurredAt: now, data }])
         }
         return findTenant(tx, id)
@@ -131,7 +134,7 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
       return { tag: 'found', tenant: tenantRecord(tenant) }
     },
 
-    async switchAccount(message: Switch, turn: Turn): Outcome<'switchAccount'> {
+    async switchAccount(message: Switch, context: MessageContext): Outcome<'switchAccount'> {
       const { id, to } = message
       if (!isUuid(id)) return UNKNOWN_ACCOUNT
       const now = clock.now()
@@ -140,10 +143,10 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
         if (switched === undefined) return undefined
         const users = await usersOfAccount(tx, id, TOLD_TENANTS_MAX)
         if (switched.changed) {
-          record(tx, message, 'account', now, turn)
+          record(tx, message, 'account', now, context)
           appendEvents(
             tx,
-            users.map((user) => userEvent(random, user, to, now, turn)),
+            users.map((user) => userEvent(random, user, to, now, context)),
           )
         }
         return { users, account: await findAccountRecord(tx, { id }) }
@@ -156,7 +159,10 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
       return { tag: 'found', account: done.account }
     },
 
-    async findAccounts({ email }: { email: string }, { signal }: Turn): Outcome<'findAccounts'> {
+    async findAccounts(
+      { email }: { email: string },
+      { signal }: MessageContext,
+    ): Outcome<'findAccounts'> {
       const emailKey = lookedUp(email)
       const found = await database.system((tx) => findAccountRecord(tx, { emailKey }), { signal })
       return { tag: 'listed', accounts: found === undefined ? [] : [found] }
@@ -164,7 +170,7 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
 
     async readAccount(
       { accountId: id }: { accountId: string },
-      { signal }: Turn,
+      { signal }: MessageContext,
     ): Outcome<'readAccount'> {
       const found = isUuid(id)
         ? await database.system((tx) => findAccountRecord(tx, { id }), { signal })
@@ -180,7 +186,7 @@ function userEvent(
   user: Awaited<ReturnType<typeof usersOfAccount>>[number],
   to: Switch['to'],
   now: Date,
-  { requestId }: Turn,
+  { requestId }: MessageContext,
 ): NewEvent {
   const { tenantId, id, email, fixture } = user
   const about = { actor: DEPLOYMENT, resource: { type: 'tenant_user', id }, requestId }

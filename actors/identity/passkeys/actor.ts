@@ -1,5 +1,5 @@
 /** Passkeys: the handlers, put together from their steps. */
-import { defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import { browserSessions } from '../sessions/protocol.js'
 import { lockout } from '../sign-in/lockout.js'
@@ -38,8 +38,11 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
       ...needs,
       lockout: lockout(coordination, settings, clock),
       ceremonies: ceremonies(needs),
-      async hasFactor(accountId, turn) {
-        const { totp, passkey } = await database.system((tx) => accountFactors(tx, accountId), turn)
+      async hasFactor(accountId, context) {
+        const { totp, passkey } = await database.system(
+          (tx) => accountFactors(tx, accountId),
+          context,
+        )
         return totp || passkey
       },
     }
@@ -51,10 +54,10 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
     const counted =
       <Message, Reply extends { readonly tag: string }>(
         step: PasskeyStep,
-        handle: (message: Message, turn: Turn) => Promise<Reply>,
+        handle: (message: Message, context: MessageContext) => Promise<Reply>,
       ) =>
-      async (message: Message, turn: Turn): Promise<Reply> => {
-        const reply = await handle(message, turn)
+      async (message: Message, context: MessageContext): Promise<Reply> => {
+        const reply = await handle(message, context)
         metrics.count(step, reply.tag)
         return reply
       }

@@ -6,7 +6,7 @@ import {
 } from '@simplewebauthn/server'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   insertPasskeyCeremony,
   type PasskeyCeremony,
@@ -32,17 +32,17 @@ export type Owner = {
 
 export interface Ceremonies {
   /** Options for a signature; no passkeys named: any that the authenticator has for us. */
-  request(bound: Bound, allowed: readonly PasskeyRow[], turn: Turn): Promise<object>
+  request(bound: Bound, allowed: readonly PasskeyRow[], context: MessageContext): Promise<object>
   /** Options for a new key, which none of the account's authenticators makes twice. */
   create(
     bound: Bound,
     owner: Owner,
     known: readonly PasskeyRow[],
     wish: { readonly name: string; readonly deviceBound: boolean },
-    turn: Turn,
+    context: MessageContext,
   ): Promise<object>
   /** Uses a challenge up; false when it was not given to this browser, ran out or was used. */
-  spend(bound: Bound, challenge: string, turn: Turn): Promise<boolean>
+  spend(bound: Bound, challenge: string, context: MessageContext): Promise<boolean>
 }
 
 export function ceremonies(needs: {
@@ -54,36 +54,39 @@ export function ceremonies(needs: {
   const { database, clock, random, relyingParty } = needs
   const timeout = relyingParty.ceremonySecs * 1000
 
-  async function challenge(bound: Bound, turn: Turn): Promise<Uint8Array<ArrayBuffer>> {
+  async function challenge(
+    bound: Bound,
+    context: MessageContext,
+  ): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = new Uint8Array(random.bytes(CHALLENGE_BYTES))
     const expiresAt = new Date(clock.now().getTime() + timeout)
     const ceremony = kept(bound, Buffer.from(bytes).toString('base64url'))
     await database.tenant(
       bound.tenantId,
       (tx) => insertPasskeyCeremony(tx, ceremony, expiresAt),
-      turn,
+      context,
     )
     return bytes
   }
 
   return {
-    async request(bound, allowed, turn) {
+    async request(bound, allowed, context) {
       return generateAuthenticationOptions({
         rpID: relyingParty.id,
-        challenge: await challenge(bound, turn),
+        challenge: await challenge(bound, context),
         timeout,
         userVerification: 'required',
         allowCredentials: allowed.map(described),
       })
     },
-    async create(bound, { accountId, email, displayName }, known, { name, deviceBound }, turn) {
+    async create(bound, { accountId, email, displayName }, known, { name, deviceBound }, context) {
       const options = await generateRegistrationOptions({
         rpName: name,
         rpID: relyingParty.id,
         userID: userHandleOf(accountId),
         userName: email,
         userDisplayName: displayName === '' ? email : displayName,
-        challenge: await challenge(bound, turn),
+        challenge: await challenge(bound, context),
         timeout,
         attestationType: 'none',
         excludeCredentials: known.map(described),
@@ -92,12 +95,12 @@ export function ceremonies(needs: {
       })
       return deviceBound ? { ...options, hints: ['security-key', 'client-device'] } : options
     },
-    spend(bound, text, turn) {
+    spend(bound, text, context) {
       const ceremony = kept(bound, text)
       return database.tenant(
         bound.tenantId,
         (tx) => spendPasskeyCeremony(tx, ceremony, clock.now()),
-        turn,
+        context,
       )
     },
   }

@@ -1,6 +1,6 @@
 /** What the steps with passkeys are given. */
 import type { Registry } from 'prom-client'
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { LoginNeeds, LoginTools } from '../sign-in/flow.js'
 import type { LoginProtocol, SignInOffers } from '../sign-in/protocol.js'
@@ -19,5 +19,5 @@ export type PasskeysNeeds = Omit<LoginNeeds, 'passwords' | 'tenants' | 'sealer' 
 export type PasskeyTools = PasskeysNeeds &
   Pick<LoginTools, 'lockout'> & {
     readonly ceremonies: Ceremonies
-    readonly hasFactor: (accountId: string, turn: Turn) => Promise<boolean>
+    readonly hasFactor: (accountId: string, context: MessageContext) => Promise<boolean>
   }

@@ -1,5 +1,5 @@
 /** Passkeys on the account page: added, renamed, removed. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdOpenSession } from '../../../storage/identity/accounts.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { removePasskey, renamePasskey } from '../../../storage/identity/passkeys.js'
@@ -8,7 +8,7 @@ import { personEvent } from '../sessions/events.js'
 import type { BrowserSession } from '../sessions/protocol.js'
 import { isUuid } from '../../domain/ids.js'
 import type { EventType } from '../../domain/events.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { PasskeyTools } from './needs.js'
 import type { OwnAccount, PasskeysProtocol, SignInFirst } from './protocol.js'
@@ -23,31 +23,34 @@ export function ownPasskeys(tools: PasskeyTools) {
   const { create, verify } = registration(tools)
 
   return {
-    async page(own: OwnAccount, turn: Turn): Promise<PasskeysProtocol['addPage']['reply']> {
-      const first = await signInFirst(own, 'highest', ADD_PATH, turn)
-      return first ?? { tag: 'page', tenant: await faceFor(own.session, turn) }
+    async page(
+      own: OwnAccount,
+      context: MessageContext,
+    ): Promise<PasskeysProtocol['addPage']['reply']> {
+      const first = await signInFirst(own, 'highest', ADD_PATH, context)
+      return first ?? { tag: 'page', tenant: await faceFor(own.session, context) }
     },
 
-    async options(own: OwnAccount & { browser: string }, turn: Turn) {
-      const first = await signInFirst(own, 'highest', ADD_PATH, turn)
+    async options(own: OwnAccount & { browser: string }, context: MessageContext) {
+      const first = await signInFirst(own, 'highest', ADD_PATH, context)
       if (first !== null) return first
-      const { name } = await faceFor(own.session, turn)
+      const { name } = await faceFor(own.session, context)
       const wish = { name, deviceBound: false }
       return {
         tag: 'options',
-        options: await create(own.session, own.browser, wish, turn),
+        options: await create(own.session, own.browser, wish, context),
       } as const
     },
 
     async add(
       { credential, name, browser, ...own }: PasskeysProtocol['add']['message'],
-      turn: Turn,
+      context: MessageContext,
     ): Promise<PasskeysProtocol['add']['reply']> {
-      const first = await signInFirst(own, 'highest', ADD_PATH, turn)
+      const first = await signInFirst(own, 'highest', ADD_PATH, context)
       if (first !== null) return first
       const { session } = own
-      const tenant = await faceFor(session, turn)
-      const created = await verify(session, browser, credential, turn)
+      const tenant = await faceFor(session, context)
+      const created = await verify(session, browser, credential, context)
       const now = clock.now()
       const codes =
         created &&
@@ -56,9 +59,9 @@ export function ownPasskeys(tools: PasskeyTools) {
           const stored = await storePasskey(tx, tools, session, created, name, now)
           if (stored === null) return null
           const fields = { outcome: 'success', method: 'passkey', enrolled: true }
-          appendEvents(tx, [told(session, 'auth.mfa.verify', fields, now, turn)])
+          appendEvents(tx, [told(session, 'auth.mfa.verify', fields, now, context)])
           return stored
-        }, turn))
+        }, context))
       return codes === null
         ? { tag: 'wrong', tenant }
         : { tag: 'added', recoveryCodes: codes, tenant }
@@ -66,29 +69,29 @@ export function ownPasskeys(tools: PasskeyTools) {
 
     async rename(
       { session, token, passkeyId, name }: PasskeysProtocol['rename']['message'],
-      turn: Turn,
+      context: MessageContext,
     ): Promise<PasskeysProtocol['rename']['reply']> {
       const { accountId, tenantId, sub } = session
       // No level and no age: only a confined session is refused.
       const flow = { returnTo: '/auth/account', reason: { tag: 'sensitive' } } as const
       const needed = { token, tenantId, sub, demand: { level: 1 }, flow } as const
-      const verdict = await browserSessions.ask('demand', needed, turn)
+      const verdict = await browserSessions.ask('demand', needed, context)
       if (verdict.tag === 'sign_in') return verdict
       if (!isUuid(passkeyId)) return { tag: 'unknown_passkey' }
       const shown = passkeyName(name)
       const renamed = await database.system(
         (tx) => renamePasskey(tx, accountId, passkeyId, shown),
-        turn,
+        context,
       )
       return { tag: renamed ? 'renamed' : 'unknown_passkey' }
     },
 
     async remove(
       { passkeyId, ...own }: PasskeysProtocol['remove']['message'],
-      turn: Turn,
+      context: MessageContext,
     ): Promise<PasskeysProtocol['remove']['reply']> {
       // Not the highest level: whoever lost the key must be able to take it away.
-      const first = await signInFirst(own, 2, '/auth/account', turn)
+      const first = await signInFirst(own, 2, '/auth/account', context)
       if (first !== null) return first
       const { session } = own
       if (!isUuid(passkeyId)) return { tag: 'unknown_passkey' }
@@ -98,9 +101,9 @@ export function ownPasskeys(tools: PasskeyTools) {
         if (removed === 'unknown') return { tag: 'unknown_passkey' }
         if (removed === 'last') return { tag: 'last_way_in' }
         const fields = { reason: 'passkey_removed' }
-        appendEvents(tx, [told(session, 'security.suspicious_activity', fields, now, turn)])
+        appendEvents(tx, [told(session, 'security.suspicious_activity', fields, now, context)])
         return { tag: 'removed' }
-      }, turn)
+      }, context)
     },
   }
 
@@ -112,9 +115,9 @@ export function ownPasskeys(tools: PasskeyTools) {
     { session, token }: OwnAccount,
     level: 2 | 'highest',
     returnTo: string,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<SignInFirst | null> {
-    const hasFactor = await tools.hasFactor(session.accountId, turn)
+    const hasFactor = await tools.hasFactor(session.accountId, context)
     const verdict = await browserSessions.ask(
       'demand',
       {
@@ -124,15 +127,18 @@ export function ownPasskeys(tools: PasskeyTools) {
         demand: { level: hasFactor ? level : 1, maxAgeSecs: SENSITIVE_SECS },
         flow: { returnTo, reason: { tag: 'sensitive' } },
       },
-      turn,
+      context,
     )
     return verdict.tag === 'met' ? null : { tag: 'sign_in', location: verdict.location }
   }
 
-  async function faceFor({ tenantId }: BrowserSession, turn: Turn): Promise<PageTenant> {
-    const face = await database.system((tx) => findTenantFace(tx, tenantId), turn)
+  async function faceFor(
+    { tenantId }: BrowserSession,
+    context: MessageContext,
+  ): Promise<PageTenant> {
+    const face = await database.system((tx) => findTenantFace(tx, tenantId), context)
     if (face === undefined) throw new Error('the tenant of an open session is gone')
-    return faceOf(tenantId, face.tenantName, face.tenantSettings)
+    return brandingOf(tenantId, face.tenantName, face.tenantSettings)
   }
 
   function told(
@@ -140,7 +146,7 @@ export function ownPasskeys(tools: PasskeyTools) {
     type: EventType,
     fields: Readonly<Record<string, unknown>>,
     now: Date,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ) {
     return personEvent(random, { tenantId, type, sub, sessionId, requestId, fields }, now)
   }

@@ -1,5 +1,5 @@
 /** An answer to a challenge, from its text to the passkey that gave it. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findPasskey, type PasskeyRow } from '../../../storage/identity/passkeys.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Bound, Ceremonies } from './ceremonies.js'
@@ -21,15 +21,15 @@ export async function prove(
   },
   bound: Bound,
   credential: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<{ readonly passkey: PasskeyRow | undefined; readonly signed: Signed | null }> {
   const asserting = readAsserting(credential)
   const challenge = asserting && challengeOf(asserting)
   if (asserting === null || challenge === null) return { passkey: undefined, signed: null }
-  const isOurs = await needs.ceremonies.spend(bound, challenge, turn)
+  const isOurs = await needs.ceremonies.spend(bound, challenge, context)
   const credentialId = Buffer.from(asserting.id, 'base64url')
   // A credential does not say whose it is: accounts belong to no tenant.
-  const passkey = await needs.database.system((tx) => findPasskey(tx, credentialId), turn)
+  const passkey = await needs.database.system((tx) => findPasskey(tx, credentialId), context)
   if (passkey === undefined || !isOurs) return { passkey, signed: null }
   const signed = await verifySignature(needs.relyingParty, passkey, asserting, challenge)
   return { passkey, signed }

@@ -1,5 +1,5 @@
 /** A new passkey: the options for making one, its verification, and its place at the account. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertPasskey, listPasskeys } from '../../../storage/identity/passkeys.js'
 import {
@@ -28,11 +28,11 @@ export function registration({ database, ceremonies, relyingParty }: PasskeyTool
       who: Registrant,
       browser: string,
       wish: { readonly name: string; readonly deviceBound: boolean },
-      turn: Turn,
+      context: MessageContext,
     ): Promise<object> {
       // Passkeys belong to the account, which belongs to no tenant.
-      const known = await database.system((tx) => listPasskeys(tx, who.accountId), turn)
-      return ceremonies.create(bound(who, browser), who, known, wish, turn)
+      const known = await database.system((tx) => listPasskeys(tx, who.accountId), context)
+      return ceremonies.create(bound(who, browser), who, known, wish, context)
     },
 
     /** The new key; null when the answer is not one to a challenge of ours, or wrong. */
@@ -40,12 +40,12 @@ export function registration({ database, ceremonies, relyingParty }: PasskeyTool
       who: Registrant,
       browser: string,
       credential: string,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<Created | null> {
       const creating = readCreating(credential)
       const challenge = creating && challengeOf(creating)
       if (creating === null || challenge === null) return null
-      if (!(await ceremonies.spend(bound(who, browser), challenge, turn))) return null
+      if (!(await ceremonies.spend(bound(who, browser), challenge, context))) return null
       return verifyCreation(relyingParty, creating, challenge)
     },
   }

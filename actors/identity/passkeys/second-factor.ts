@@ -1,5 +1,5 @@
 /** A passkey as the second factor, and one set up where a second factor is needed. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { listPasskeys, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
@@ -29,42 +29,42 @@ export function secondFactorStep(tools: PasskeyTools) {
     ({ tenantId: session.tenantId, purpose, sessionId: session.id, browser }) as const
 
   return {
-    async options({ flow, browser, visitor }: Ceremony, turn: Turn) {
-      const progress = await progressIn(tools, flow, visitor.token, turn)
+    async options({ flow, browser, visitor }: Ceremony, context: MessageContext) {
+      const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       const { session, step } = progress
       if (step !== 'mfa' || session === undefined) return onward(progress)
       const { deviceBound } = methodsOf(progress, true)
-      const own = await database.system((tx) => listPasskeys(tx, session.accountId), turn)
+      const own = await database.system((tx) => listPasskeys(tx, session.accountId), context)
       const allowed = own.filter((one) => one.deviceBound || !deviceBound)
       const options = await ceremonies.request(
         bound(session, browser, 'second_factor'),
         allowed,
-        turn,
+        context,
       )
       return { tag: 'options', options } as const
     },
 
     async secondFactor(
       message: Ceremony & Answer,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<PasskeysProtocol['secondFactor']['reply']> {
       const { flow: token, browser, visitor, credential } = message
-      const progress = await progressIn(tools, token, visitor.token, turn)
+      const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { session, step, flow } = progress
       if (step !== 'mfa' || session === undefined) return onward(progress)
       const methods = methodsOf(progress, true)
       const shown: FactorShown = { ...flowPage(token, flow), methods }
       const ours = bound(session, browser, 'second_factor')
-      const { passkey, signed } = await prove(tools, ours, credential, turn)
+      const { passkey, signed } = await prove(tools, ours, credential, context)
       const isTheirs = passkey?.accountId === session.accountId
       const isEnough = passkey !== undefined && (passkey.deviceBound || !methods.deviceBound)
       const fits = isTheirs && isEnough && signed !== null
       const level = fits ? levelOfPasskey(passkey) : 2
       const amr = fits ? amrWith(session, methodsOfPasskey(passkey)) : session.amr
       let copied = false
-      const reply = await attempted(tools, progress, session, visitor, turn, {
+      const reply = await attempted(tools, progress, session, visitor, context, {
         shown,
         // A passkey that verified its person is a whole authentication, of now.
         proof: { level, amr, authTime: clock.now() },
@@ -72,42 +72,42 @@ export function secondFactorStep(tools: PasskeyTools) {
           if (!fits) return null
           copied = !(await spendPasskeyCounter(tx, passkey, signed, now))
           if (copied) return null
-          const told = [verified(session, turn, { outcome: 'success', method: 'passkey' })]
-          if (session.pending) told.push(signedIn(session, turn, amr, level))
+          const told = [verified(session, context, { outcome: 'success', method: 'passkey' })]
+          if (session.pending) told.push(signedIn(session, context, amr, level))
           return { told, outcome: { ...raised } satisfies SignedIn }
         },
       })
-      if (copied) await tellCopied(session, turn)
+      if (copied) await tellCopied(session, context)
       // Raised, but perhaps not as far as the flow needs.
       return reply.tag === 'signed_in'
-        ? { ...reply, ...(await next(progress, reply, turn)) }
+        ? { ...reply, ...(await next(progress, reply, context)) }
         : reply
     },
 
-    async enrolmentOptions({ flow, browser, visitor }: Ceremony, turn: Turn) {
-      const progress = await progressIn(tools, flow, visitor.token, turn)
+    async enrolmentOptions({ flow, browser, visitor }: Ceremony, context: MessageContext) {
+      const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       const { session, step } = progress
       if (step !== 'enroll' || session === undefined) return onward(progress)
       const name = flowPage(flow, progress.flow).tenant.name
       const wish = { name, deviceBound: progress.flow.level === 3 }
-      return { tag: 'options', options: await create(session, browser, wish, turn) } as const
+      return { tag: 'options', options: await create(session, browser, wish, context) } as const
     },
 
     async enrol(
       message: Ceremony & Answer & { name: string },
-      turn: Turn,
+      context: MessageContext,
     ): Promise<PasskeysProtocol['enrol']['reply']> {
       const { flow: token, browser, visitor, credential, name } = message
-      const progress = await progressIn(tools, token, visitor.token, turn)
+      const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { session, step, flow } = progress
       if (step !== 'enroll' || session === undefined) return onward(progress)
-      const created = await verify(session, browser, credential, turn)
+      const created = await verify(session, browser, credential, context)
       const isCopyable = created !== null && flow.level === 3 && !created.deviceBound
       const stored = created === null || isCopyable ? null : await raise(progress, created)
       if (stored !== null && stored.tag !== 'wrong') return stored
-      const page = await login.ask('enrolment', { flow: token, visitor }, turn)
+      const page = await login.ask('enrolment', { flow: token, visitor }, context)
       if (page.tag !== 'page') return page
       return { tag: 'refused', why: isCopyable ? 'copyable' : 'invalid', shown: page }
 
@@ -118,7 +118,7 @@ export function secondFactorStep(tools: PasskeyTools) {
           amr: amrWith(session!, methodsOfPasskey(fresh)),
           authTime: clock.now(),
         }
-        const reply = await attempted(tools, along, session!, visitor, turn, {
+        const reply = await attempted(tools, along, session!, visitor, context, {
           shown: {},
           proof,
           async succeed(tx, raised, now) {
@@ -133,7 +133,7 @@ export function secondFactorStep(tools: PasskeyTools) {
               location: raised.location,
             }
             const outcome: PasskeyEnrolled | SignedIn = codes.length === 0 ? raised : page
-            return { told: [verified(session!, turn, fields)], outcome }
+            return { told: [verified(session!, context, fields)], outcome }
           },
         })
         return reply.tag === 'locked' ? ({ tag: 'wrong' } as const) : reply
@@ -141,14 +141,14 @@ export function secondFactorStep(tools: PasskeyTools) {
     },
   }
 
-  async function next({ token }: Progress, raised: SignedIn, turn: Turn) {
-    const progress = await readProgress(tools, token, raised.token, turn)
+  async function next({ token }: Progress, raised: SignedIn, context: MessageContext) {
+    const progress = await readProgress(tools, token, raised.token, context)
     return progress === undefined ? {} : { location: onward(progress).location }
   }
 
-  async function tellCopied(session: BrowserSessionRow, turn: Turn): Promise<void> {
-    const doing = { ...doingOf(session, turn), type: COPIED.type, fields: COPIED.fields }
+  async function tellCopied(session: BrowserSessionRow, context: MessageContext): Promise<void> {
+    const doing = { ...doingOf(session, context), type: COPIED.type, fields: COPIED.fields }
     const event = personEvent(random, doing, clock.now())
-    await database.tenant(session.tenantId, (tx) => appendEvents(tx, [event]), turn)
+    await database.tenant(session.tenantId, (tx) => appendEvents(tx, [event]), context)
   }
 }

@@ -1,5 +1,5 @@
 /** A passkey as the first factor: it says by itself who the person is. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { type PasskeyRow, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
@@ -26,16 +26,16 @@ export function signInStep(tools: PasskeyTools) {
     ({ tenantId: flow.tenantId, purpose: 'sign_in', sessionId: null, browser }) as const
 
   return {
-    async options({ flow, browser, visitor }: Ceremony, turn: Turn) {
-      const progress = await progressIn(tools, flow, visitor.token, turn)
+    async options({ flow, browser, visitor }: Ceremony, context: MessageContext) {
+      const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
-      const options = await ceremonies.request(bound(progress, browser), [], turn)
+      const options = await ceremonies.request(bound(progress, browser), [], context)
       return { tag: 'options', options } as const
     },
 
-    async signIn(message: Ceremony & Answer, turn: Turn): Promise<Outcome> {
+    async signIn(message: Ceremony & Answer, context: MessageContext): Promise<Outcome> {
       const { flow: token, browser, visitor, credential } = message
-      const progress = await progressIn(tools, token, visitor.token, turn)
+      const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const email = progress.flow.loginHint ?? ''
       const page = flowPage(token, progress.flow)
@@ -44,27 +44,32 @@ export function signInStep(tools: PasskeyTools) {
         email,
         again: false,
         offers: tools.offers,
-        upstreams: await upstreamsOf(tools, progress.flow, turn),
+        upstreams: await upstreamsOf(tools, progress.flow, context),
         captcha: null,
       }
       try {
-        const { passkey, signed } = await prove(tools, bound(progress, browser), credential, turn)
+        const { passkey, signed } = await prove(
+          tools,
+          bound(progress, browser),
+          credential,
+          context,
+        )
         const name =
           passkey === undefined
             ? `passkey:${quotaAddress(visitor.address)}`
             : `mfa:${passkey.accountId}`
-        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const attempted = { name, address: visitor.address, signal: context.signal }
         const judged = await lockout.attempt(attempted, async (attempt) => {
           if (passkey !== undefined && signed !== null) {
-            const opened = await open(progress, passkey, signed, visitor, turn)
+            const opened = await open(progress, passkey, signed, visitor, context)
             if (opened !== null) {
               await attempt.succeeded()
               return opened
             }
           }
           const locked = await attempt.failed()
-          const known = passkey && (await memberOf(progress, passkey, turn))
-          await tellFailure(progress, known?.sub ?? null, locked, visitor.address, turn)
+          const known = passkey && (await memberOf(progress, passkey, context))
+          await tellFailure(progress, known?.sub ?? null, locked, visitor.address, context)
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
@@ -76,8 +81,8 @@ export function signInStep(tools: PasskeyTools) {
     },
   }
 
-  function memberOf({ flow }: Progress, { accountId }: PasskeyRow, turn: Turn) {
-    return database.system((tx) => findAccountSignIn(tx, flow.tenantId, accountId), turn)
+  function memberOf({ flow }: Progress, { accountId }: PasskeyRow, context: MessageContext) {
+    return database.system((tx) => findAccountSignIn(tx, flow.tenantId, accountId), context)
   }
 
   /** A new session in place of whatever the browser had; null: a copied key, or nobody of the tenant. */
@@ -86,7 +91,7 @@ export function signInStep(tools: PasskeyTools) {
     passkey: PasskeyRow,
     signed: { readonly counter: number; readonly backedUp: boolean },
     visitor: Ceremony['visitor'],
-    turn: Turn,
+    context: MessageContext,
   ): Promise<Outcome | null> {
     const now = clock.now()
     const { tenantId, tenantSettings } = flow
@@ -98,7 +103,7 @@ export function signInStep(tools: PasskeyTools) {
       const person = await findAccountSignIn(tx, tenantId, accountId)
       if (person === undefined) return null
       const { sub, tenantUserId } = person
-      const told = { tenantId, sub, requestId: turn.requestId }
+      const told = { tenantId, sub, requestId: context.requestId }
       if (!(await spendPasskeyCounter(tx, passkey, signed, now))) {
         appendEvents(tx, [personEvent(random, { ...told, ...COPIED }, now)])
         return null
@@ -111,15 +116,15 @@ export function signInStep(tools: PasskeyTools) {
         ...(activated ? [{ ...doing, type: 'tenant_user.activated' } as const] : []),
         { ...doing, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
       ]
-      const joining = { tenantId, accountId, sub, requestId: turn.requestId }
+      const joining = { tenantId, accountId, sub, requestId: context.requestId }
       appendEvents(tx, [
         ...doings.map((one) => personEvent(random, one, now)),
         ...(await joinByInvitation(tx, random, joining, now)),
       ])
       return session.token
-    }, turn)
+    }, context)
     if (token === null) return null
-    const progress = await readProgress(tools, flowToken, token, turn)
+    const progress = await readProgress(tools, flowToken, token, context)
     const location = pathOf(progress?.step ?? 'login', flowToken, flow.returnTo)
     return { tag: 'signed_in', token, location }
   }
@@ -129,9 +134,9 @@ export function signInStep(tools: PasskeyTools) {
     sub: string | null,
     locked: boolean,
     address: string,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<void> {
-    const doing = { tenantId, sub, sessionId: null, requestId: turn.requestId }
+    const doing = { tenantId, sub, sessionId: null, requestId: context.requestId }
     const told: Doing[] = [
       { ...doing, type: 'auth.login.failure', fields: { reason: 'passkey', ip: address } },
     ]
@@ -140,7 +145,7 @@ export function signInStep(tools: PasskeyTools) {
       told.push({ ...doing, type: 'security.brute_force.detected', fields })
     }
     const events = told.map((one) => personEvent(random, one, clock.now()))
-    await database.tenant(tenantId, (tx) => appendEvents(tx, events), turn)
+    await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Another password, and a proven address, for somebody who is signed in. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findAccountPassword, setAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import {
@@ -13,7 +13,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { findTenantUserOfAccountSub } from '../../../storage/identity/tenant-users.js'
 import type { BrowserSession } from '../sessions/protocol.js'
 import { sha256 } from '../sessions/flows.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
@@ -36,33 +36,39 @@ export function changeSteps(tools: CredentialsTools) {
   const { database, clock, random, passwords, mail, quota, lockout, selfService, issuer } = tools
   const { tenants } = tools
 
-  async function faceOfTenant(tenantId: string, turn: Turn): Promise<PageTenant> {
-    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+  async function faceOfTenant(tenantId: string, context: MessageContext): Promise<PageTenant> {
+    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
     if (face === undefined) throw new Error('the tenant of an open session is gone')
-    return faceOf(tenantId, face.tenantName, face.tenantSettings)
+    return brandingOf(tenantId, face.tenantName, face.tenantSettings)
   }
 
-  const shownOf = async (session: BrowserSession, turn: Turn): Promise<ChangeShown> => ({
-    tenant: await faceOfTenant(session.tenantId, turn),
+  const shownOf = async (
+    session: BrowserSession,
+    context: MessageContext,
+  ): Promise<ChangeShown> => ({
+    tenant: await faceOfTenant(session.tenantId, context),
     email: session.email,
   })
 
   return {
-    async readChange({ session }: Message<'readChange'>, turn: Turn): Outcome<'readChange'> {
-      return { tag: 'page', ...(await shownOf(session, turn)) }
+    async readChange(
+      { session }: Message<'readChange'>,
+      context: MessageContext,
+    ): Outcome<'readChange'> {
+      return { tag: 'page', ...(await shownOf(session, context)) }
     },
 
-    async change(message: Message<'change'>, turn: Turn): Outcome<'change'> {
+    async change(message: Message<'change'>, context: MessageContext): Outcome<'change'> {
       const { session, current, password, visitor, languages } = message
       const { tenantId, accountId, email, sub } = session
-      const shown = await shownOf(session, turn)
+      const shown = await shownOf(session, context)
       try {
         const name = `password:${accountId}`
-        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const attempted = { name, address: visitor.address, signal: context.signal }
         const judged = await lockout.attempt(attempted, async (attempt) => {
           // Accounts belong to no tenant.
-          const phc = await database.system((tx) => findAccountPassword(tx, accountId), turn)
-          const verdict = await passwords.ask('verify', { phc, password: current }, turn)
+          const phc = await database.system((tx) => findAccountPassword(tx, accountId), context)
+          const verdict = await passwords.ask('verify', { phc, password: current }, context)
           if (verdict.tag === 'mismatch') await attempt.failed()
           if (verdict.tag === 'match') await attempt.succeeded()
           return verdict.tag
@@ -74,7 +80,7 @@ export function changeSteps(tools: CredentialsTools) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
       }
-      const chosen = await choosePassword(passwords, password, email, turn)
+      const chosen = await choosePassword(passwords, password, email, context)
       if (chosen.tag === 'busy') return chosen
       if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
       const now = clock.now()
@@ -99,22 +105,22 @@ export function changeSteps(tools: CredentialsTools) {
         if (!(await renewBrowserSession(tx, renewal, now))) return false
         await setAccountPassword(tx, accountId, chosen.phc, now)
         const ended = { accountId, exceptId: renewal.newId, reason: 'password_changed' } as const
-        await endGivenOut(tx, tools, { ...ended, address: visitor.address }, turn, now)
+        await endGivenOut(tx, tools, { ...ended, address: visitor.address }, context, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)
         await mail.queue(tx, letter)
         const { address } = visitor
         const type = 'account.password.changed'
-        const done = { tenantId, type, sub, address, requestId: turn.requestId } as const
+        const done = { tenantId, type, sub, address, requestId: context.requestId } as const
         appendAudit(tx, [personDid(random, done, now)])
         return true
-      }, turn)
+      }, context)
       return done ? { tag: 'changed', token } : { tag: 'wrong', ...shown }
     },
 
     async requestVerification(
       { session, visitor, languages, browserId, host }: Message<'requestVerification'>,
-      turn: Turn,
+      context: MessageContext,
     ): Outcome<'requestVerification'> {
       if (!selfService.enabled || session.confined) return ABSENT
       if (session.emailVerified) return { tag: 'verified' }
@@ -126,12 +132,12 @@ export function changeSteps(tools: CredentialsTools) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
       }
-      const tenant = await faceOfTenant(tenantId, turn)
+      const tenant = await faceOfTenant(tenantId, context)
       const now = clock.now()
       const expiresAt = new Date(now.getTime() + VERIFICATION_MS)
       const token = random.token(LINK_TOKEN_BYTES)
       // The host where the person is signed in: cookies of another host do not reach it.
-      const at = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, turn))
+      const at = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context))
       const letter = await mail.seal({
         tenantId,
         to: email,
@@ -154,32 +160,35 @@ export function changeSteps(tools: CredentialsTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), turn)
+      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), context)
       return { tag: 'requested', tenant }
     },
 
-    async readVerification({ token }: Message<'readVerification'>, turn: Turn) {
+    async readVerification({ token }: Message<'readVerification'>, context: MessageContext) {
       const hash = sha256(token)
       const ticket = await database.system(
         (tx) => findTicket(tx, 'email_verification', hash, clock.now()),
-        turn,
+        context,
       )
-      if (ticket === undefined) return readGoneLink(database, 'email_verification', hash, turn)
+      if (ticket === undefined) return readGoneLink(database, 'email_verification', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = ticket
-      const tenant = faceOf(tenantId, tenantName, tenantSettings)
+      const tenant = brandingOf(tenantId, tenantName, tenantSettings)
       return { tag: 'page', tenant, email } as const
     },
 
     // Only in the browser that asked, signed in to this account: somebody else may have made the account and
     // asked for the letter, and would keep what they sign in with.
-    async verify({ token, browserId, visitor }: Message<'verify'>, turn: Turn): Outcome<'verify'> {
+    async verify(
+      { token, browserId, visitor }: Message<'verify'>,
+      context: MessageContext,
+    ): Outcome<'verify'> {
       const now = clock.now()
       const hash = sha256(token)
       return database.system(async (tx) => {
         const ticket = await findTicket(tx, 'email_verification', hash, now)
         if (ticket === undefined) return goneLink(tx, 'email_verification', hash)
         const { tenantId, tenantName, tenantSettings, email, accountId } = ticket
-        const tenant = faceOf(tenantId, tenantName, tenantSettings)
+        const tenant = brandingOf(tenantId, tenantName, tenantSettings)
         const isHere =
           ticket.browserSha256 !== null &&
           Buffer.compare(ticket.browserSha256, sha256(browserId)) === 0
@@ -190,9 +199,9 @@ export function changeSteps(tools: CredentialsTools) {
         const sub = (await findTenantUserOfAccountSub(tx, tenantId, accountId)) ?? null
         const { address } = visitor
         const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const
-        await proveMailbox(tx, tools, { ...proof, address }, turn, now)
+        await proveMailbox(tx, tools, { ...proof, address }, context, now)
         return { tag: 'done', tenant, email } as const
-      }, turn)
+      }, context)
     },
   }
 }

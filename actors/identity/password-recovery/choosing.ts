@@ -1,5 +1,5 @@
 /** A password that a person chose, judged and hashed: by length, by likeness, by how common it is, by breaches. */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { isStrong } from '../../domain/password-rules.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 import type { PasswordFault } from './protocol.js'
@@ -13,10 +13,10 @@ export async function choosePassword(
   passwords: ActorRef<PasswordsProtocol>,
   password: string,
   email: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Chosen> {
   if (!isStrong(password, email)) return { tag: 'weak_password' }
-  const chosen = await passwords.ask('choose', { password }, turn)
+  const chosen = await passwords.ask('choose', { password }, context)
   if (chosen.tag === 'unacceptable') return { tag: 'weak_password' }
   if (chosen.tag === 'common') return { tag: 'common_password' }
   if (chosen.tag === 'breached') return { tag: 'breached_password' }

@@ -5,7 +5,7 @@
  * and a letter to a mailbox must not take them away (NIST SP 800-63B, account recovery).
  */
 import { byPerson } from '../../domain/audit.js'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { endAccountSessions } from '../../../storage/identity/browser-sessions.js'
 import { endDelegations } from '../../../storage/agents/delegations.js'
@@ -26,7 +26,7 @@ export async function endGivenOut(
   tx: Transaction,
   { random }: { readonly random: Random },
   { accountId, exceptId, reason, address }: GivenOut,
-  { requestId }: Turn,
+  { requestId }: MessageContext,
   now: Date,
 ): Promise<void> {
   await endAccountSessions(tx, accountId, exceptId, reason, now)

@@ -1,5 +1,5 @@
 /** Accepting an invitation to a tenant: whoever reads the mailbox becomes its user. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { setFirstPassword } from '../../../storage/identity/accounts.js'
 import {
   findTicket,
@@ -12,7 +12,7 @@ import { acceptTenantUser } from '../../../storage/identity/tenant-users.js'
 import { type Doing, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { shownName } from '../../domain/shown-names.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
 import { openSession } from '../sign-in/session.js'
 import { choosePassword } from './choosing.js'
@@ -35,39 +35,42 @@ const isKnown = (ticket: TicketFound) => ticket.emailVerified && hasWayIn(ticket
 export function invitationSteps(tools: CredentialsTools) {
   const { database, clock, random, passwords } = tools
 
-  async function shownOf(token: string, turn: Turn): Promise<InvitationShown | undefined> {
+  async function shownOf(
+    token: string,
+    context: MessageContext,
+  ): Promise<InvitationShown | undefined> {
     // Whose invitation it is, is read from its row.
     const ticket = await database.system(
       (tx) => findTicket(tx, 'invitation', sha256(token), clock.now()),
-      turn,
+      context,
     )
     if (ticket === undefined) return undefined
     const { tenantId, tenantName, tenantSettings } = ticket
     const { email, displayName, expiresAt } = ticket
-    const tenant = faceOf(tenantId, tenantName, tenantSettings)
+    const tenant = brandingOf(tenantId, tenantName, tenantSettings)
     return { tenant, email, displayName, isKnown: isKnown(ticket), expiresAt }
   }
 
   return {
-    async readInvitation(message: Message<'readInvitation'>, turn: Turn) {
-      const shown = await shownOf(message.token, turn)
+    async readInvitation(message: Message<'readInvitation'>, context: MessageContext) {
+      const shown = await shownOf(message.token, context)
       if (shown === undefined)
-        return readGoneLink(database, 'invitation', sha256(message.token), turn)
+        return readGoneLink(database, 'invitation', sha256(message.token), context)
       return { tag: 'page', ...shown } as const
     },
 
     async acceptInvitation(
       message: Message<'acceptInvitation'>,
-      turn: Turn,
+      context: MessageContext,
     ): Outcome<'acceptInvitation'> {
       const { token, password, visitor } = message
-      const known = await shownOf(token, turn)
-      if (known === undefined) return readGoneLink(database, 'invitation', sha256(token), turn)
+      const known = await shownOf(token, context)
+      if (known === undefined) return readGoneLink(database, 'invitation', sha256(token), context)
       const displayName = shownName(message.displayName)
       const shown = { ...known, displayName }
       let phc: string | null = null
       if (!known.isKnown) {
-        const chosen = await choosePassword(passwords, password, known.email, turn)
+        const chosen = await choosePassword(passwords, password, known.email, context)
         if (chosen.tag === 'busy') return chosen
         if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
         phc = chosen.phc
@@ -86,12 +89,12 @@ export function invitationSteps(tools: CredentialsTools) {
         const { address } = visitor
         const how = 'invitation'
         const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
-        const proved = await proveMailbox(tx, tools, proof, turn, now)
+        const proved = await proveMailbox(tx, tools, proof, context, now)
         const isFirst =
           phc !== null &&
           (proved !== 'known' || !isKnown(used)) &&
           (await setFirstPassword(tx, accountId, phc, displayName, now))
-        const doing = { tenantId, sub: user.sub, requestId: turn.requestId }
+        const doing = { tenantId, sub: user.sub, requestId: context.requestId }
         const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }
         if (!isFirst) {
           told(tx, [activated], now)
@@ -104,7 +107,7 @@ export function invitationSteps(tools: CredentialsTools) {
         const signedIn: Doing = { ...doing, sessionId, type: 'auth.login.success', fields }
         told(tx, [activated, signedIn], now)
         return { tag: 'accepted', token: session.token, location: '/auth/account' } as const
-      }, turn)
+      }, context)
     },
   }
 

@@ -5,7 +5,7 @@ import type { Lockout } from '../sign-in/lockout.js'
 import type { MailQuota, MailQuotaSettings } from '../sign-in/mail-quota.js'
 import type { UserSelfServiceSettings } from '../sign-in/settings.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
-import type { MailRoom } from '../../platform/mail/mail-queue.js'
+import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 
 export type CredentialsNeeds = Pick<
@@ -13,7 +13,7 @@ export type CredentialsNeeds = Pick<
   'database' | 'coordination' | 'clock' | 'random' | 'settings' | 'cookies' | 'tenants'
 > & {
   readonly passwords: ActorRef<PasswordsProtocol>
-  readonly mail: MailRoom
+  readonly mail: MailQueue
   readonly email: MailQuotaSettings
   readonly gate: CaptchaGate
   readonly selfService: UserSelfServiceSettings

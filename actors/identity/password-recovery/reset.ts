@@ -1,5 +1,5 @@
 /** A new password for whoever forgot theirs. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { setAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
@@ -7,7 +7,7 @@ import { findTicket, useTicket, voidTickets } from '../../../storage/operations/
 import { findSignIn } from '../../../storage/identity/sign-ins.js'
 import { sha256 } from '../sessions/flows.js'
 import { isEmail } from '../../domain/email.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
 import { flowPage, progressIn } from '../sign-in/flow.js'
 import { sendTicketed } from '../../platform/mail/with-ticket.js'
@@ -29,19 +29,22 @@ export function resetSteps(tools: CredentialsTools) {
   const linkTo = (token: string) => `${issuer}/auth/password/reset/${token}`
 
   return {
-    async forgot({ flow, visitor }: Message<'forgot'>, turn: Turn): Outcome<'forgot'> {
+    async forgot({ flow, visitor }: Message<'forgot'>, context: MessageContext): Outcome<'forgot'> {
       if (!selfService.enabled) return ABSENT
-      const progress = await progressIn(tools, flow, visitor.token, turn)
+      const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       const email = progress.flow.loginHint ?? ''
       return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget }
     },
 
     // Whether anybody has the address costs and says the same.
-    async requestReset(message: Message<'requestReset'>, turn: Turn): Outcome<'requestReset'> {
+    async requestReset(
+      message: Message<'requestReset'>,
+      context: MessageContext,
+    ): Outcome<'requestReset'> {
       if (!selfService.enabled) return ABSENT
       const { flow: flowToken, visitor, languages } = message
-      const progress = await progressIn(tools, flowToken, visitor.token, turn)
+      const progress = await progressIn(tools, flowToken, visitor.token, context)
       if ('tag' in progress) return progress
       const { flow } = progress
       const { tenantId } = flow
@@ -59,7 +62,7 @@ export function resetSteps(tools: CredentialsTools) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
       }
-      const found = await database.system((tx) => findSignIn(tx, tenantId, email), turn)
+      const found = await database.system((tx) => findSignIn(tx, tenantId, email), context)
       const now = clock.now()
       const expiresAt = new Date(now.getTime() + selfService.reset_ttl_secs * 1000)
       const token = random.token(LINK_TOKEN_BYTES)
@@ -81,32 +84,35 @@ export function resetSteps(tools: CredentialsTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), turn)
+      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), context)
       return { tag: 'requested', ...flowPage(flowToken, flow) }
     },
 
-    async readReset({ token }: Message<'readReset'>, turn: Turn): Outcome<'readReset'> {
+    async readReset(
+      { token }: Message<'readReset'>,
+      context: MessageContext,
+    ): Outcome<'readReset'> {
       const hash = sha256(token)
       // Whose link it is, is read from its row.
       const ticket = await database.system(
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
-        turn,
+        context,
       )
-      if (ticket === undefined) return readGoneLink(database, 'password_reset', hash, turn)
+      if (ticket === undefined) return readGoneLink(database, 'password_reset', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = ticket
-      return { tag: 'page', tenant: faceOf(tenantId, tenantName, tenantSettings), email }
+      return { tag: 'page', tenant: brandingOf(tenantId, tenantName, tenantSettings), email }
     },
 
-    async reset(message: Message<'reset'>, turn: Turn): Outcome<'reset'> {
+    async reset(message: Message<'reset'>, context: MessageContext): Outcome<'reset'> {
       const hash = sha256(message.token)
       const known = await database.system(
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
-        turn,
+        context,
       )
-      if (known === undefined) return readGoneLink(database, 'password_reset', hash, turn)
+      if (known === undefined) return readGoneLink(database, 'password_reset', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = known
-      const tenant = faceOf(tenantId, tenantName, tenantSettings)
-      const chosen = await choosePassword(passwords, message.password, email, turn)
+      const tenant = brandingOf(tenantId, tenantName, tenantSettings)
+      const chosen = await choosePassword(passwords, message.password, email, context)
       if (chosen.tag === 'busy') return chosen
       if (chosen.tag !== 'hashed') return { ...chosen, tenant, email }
       const now = clock.now()
@@ -140,18 +146,18 @@ export function resetSteps(tools: CredentialsTools) {
           sub,
           address,
         } as const
-        await proveMailbox(tx, tools, proof, turn, now)
+        await proveMailbox(tx, tools, proof, context, now)
         await setAccountPassword(tx, accountId, chosen.phc, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)
-        const { requestId } = turn
+        const { requestId } = context
         const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
-        await endGivenOut(tx, tools, ended, turn, now)
+        await endGivenOut(tx, tools, ended, context, now)
         await mail.queue(tx, letter)
         const type = 'account.password.reset'
         appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
         return { tag: 'done', tenant } as const
-      }, turn)
+      }, context)
     },
   }
 }

@@ -3,7 +3,11 @@
  * run at once, each with its own memory; a bounded number waits; the next is told `busy` at once,
  * so that a flood of logins costs neither memory nor the speed of everything else.
  */
-import { ActorUnavailable, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import {
+  ActorUnavailable,
+  defineActor,
+  type MessageContext,
+} from '../../../runtime/kernel/actor.js'
 import type { Compute, PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { type Argon2Cost, costOf, formatPhc, sameCost } from './phc.js'
@@ -85,18 +89,18 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
 
     let common: Promise<CommonPasswords> | undefined
 
-    async function hash(text: string, turn: Turn): Promise<HashOutcome> {
+    async function hash(text: string, context: MessageContext): Promise<HashOutcome> {
       const password = acceptable(text)
       if (password === null) return { tag: 'unacceptable' }
       const salt = random.bytes(SALT_BYTES)
       const phc = await computed(password, () =>
-        compute.run('hash', { password, salt, cost }, turn),
+        compute.run('hash', { password, salt, cost }, context),
       )
       return phc === null ? { tag: 'busy' } : { tag: 'hashed', phc }
     }
 
     return {
-      async choose({ password: text }, turn) {
+      async choose({ password: text }, context) {
         const password = acceptable(text)
         if (password === null) return { tag: 'unacceptable' }
         if ((await (common ??= loadCommonPasswords())).has(text)) {
@@ -104,21 +108,23 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
           return { tag: 'common' }
         }
         const tell = (reason: string) =>
-          turn.log.warn({ reason }, 'a password was not set: breaches could not be asked')
+          context.log.warn({ reason }, 'a password was not set: breaches could not be asked')
         const verdict = breaches === null ? 'clean' : await breaches.check(password, tell)
         password.fill(0)
         if (verdict === 'breached') return { tag: 'breached' }
-        return verdict === 'unknown' ? { tag: 'unchecked' } : hash(text, turn)
+        return verdict === 'unknown' ? { tag: 'unchecked' } : hash(text, context)
       },
 
-      hash: ({ password }, turn) => hash(password, turn),
+      hash: ({ password }, context) => hash(password, context),
 
-      async verify({ phc: stored, password: text }, turn) {
+      async verify({ phc: stored, password: text }, context) {
         const password = acceptable(text)
         if (password === null) return { tag: 'mismatch' }
-        const known = stored === null ? null : usable(stored, cost, turn)
+        const known = stored === null ? null : usable(stored, cost, context)
         const phc = known === null ? nobody : stored!
-        const match = await computed(password, () => compute.run('verify', { password, phc }, turn))
+        const match = await computed(password, () =>
+          compute.run('verify', { password, phc }, context),
+        )
         if (match === null) return { tag: 'busy' }
         if (!match || known === null) return { tag: 'mismatch' }
         return { tag: 'match', needsRehash: !sameCost(known, cost) }
@@ -137,7 +143,11 @@ function acceptable(text: string): Uint8Array | null {
 }
 
 /** The cost of a stored hash; null, and a line in the log, when it cannot or must not be computed. */
-function usable(stored: string, configured: Argon2Cost, { log }: Turn): Argon2Cost | null {
+function usable(
+  stored: string,
+  configured: Argon2Cost,
+  { log }: MessageContext,
+): Argon2Cost | null {
   const cost = costOf(stored)
   if (cost === null) {
     log.error('a stored password hash is not argon2id')

@@ -1,6 +1,6 @@
 /** Signing in: the handlers, put together from its steps. */
 import type { Registry } from 'prom-client'
-import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
 import { sha256 } from '../sessions/flows.js'
@@ -9,7 +9,7 @@ import { browserSessions, type BrowserSessionsProtocol } from '../sessions/proto
 import { passwords } from '../passwords/protocol.js'
 import { sso } from '../federated-login/protocol.js'
 import { tenants } from '../tenants/protocol.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import type { LoginNeeds } from './flow.js'
 import { byMailStep, type ByMailTools } from './by-mail.js'
 import { mailQuota, type MailQuotaSettings } from './mail-quota.js'
@@ -65,10 +65,10 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
     const counted =
       <Message, Reply extends { readonly tag: string }>(
         step: SignInStep,
-        handle: (message: Message, turn: Turn) => Promise<Reply>,
+        handle: (message: Message, context: MessageContext) => Promise<Reply>,
       ) =>
-      async (message: Message, turn: Turn): Promise<Reply> => {
-        const reply = await handle(message, turn)
+      async (message: Message, context: MessageContext): Promise<Reply> => {
+        const reply = await handle(message, context)
         metrics.count(step, reply.tag)
         return reply
       }
@@ -88,18 +88,19 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
       acceptInvite: counted('invite', invited.acceptInvite),
       readInviteLetter: invited.readInviteLetter,
       acceptInviteLetter: counted('invite', invited.acceptInviteLetter),
-      async signOut({ token }, turn) {
+      async signOut({ token }, context) {
         if (token === null) return { tag: 'signed_out', tenant: null }
         // A session that owes its second factor is ended too.
         const found = await database.system(async (tx) => {
           const row = await findBrowserSession(tx, sha256(token), clock.now())
           return row && { row, tenant: await findTenantWithSettings(tx, row.tenantId) }
-        }, turn)
+        }, context)
         if (found === undefined) return { tag: 'signed_out', tenant: null }
         const { row, tenant } = found
         const session = { tenantId: row.tenantId, id: row.id }
-        await needs.browserSessions.ask('end', { session, reason: 'logout' }, turn)
-        const face = tenant === undefined ? null : faceOf(tenant.id, tenant.name, tenant.settings)
+        await needs.browserSessions.ask('end', { session, reason: 'logout' }, context)
+        const face =
+          tenant === undefined ? null : brandingOf(tenant.id, tenant.name, tenant.settings)
         return { tag: 'signed_out', tenant: face }
       },
     }

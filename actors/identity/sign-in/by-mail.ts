@@ -4,7 +4,7 @@
  * and gets the same answer: the rows are written, the letter is not sent.
  */
 import { createHash } from 'node:crypto'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import {
   findTicket,
@@ -20,9 +20,9 @@ import { sha256 } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { isEmail } from '../../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
-import type { MailRoom } from '../../platform/mail/mail-queue.js'
+import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import { sendTicketed } from '../../platform/mail/with-ticket.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import { goneLink, readGoneLink } from './expired-link.js'
 import {
   flowPage,
@@ -54,7 +54,7 @@ const ABSENT = { tag: 'absent' } as const
 const BUSY = { tag: 'busy' } as const
 
 export type ByMailTools = LoginTools & {
-  readonly mail: MailRoom
+  readonly mail: MailQueue
   readonly mailQuota: MailQuota
   readonly offers: SignInOffers
   readonly emailOtp: EmailOtpSettings
@@ -73,18 +73,19 @@ export function byMailStep(tools: ByMailTools) {
     magicLink.enabled ? magicLink.ttl_secs : Infinity,
   )
 
-  const gone = (hash: Uint8Array, turn: Turn) => readGoneLink(database, 'sign_in', hash, turn)
+  const gone = (hash: Uint8Array, context: MessageContext) =>
+    readGoneLink(database, 'sign_in', hash, context)
 
   return {
-    async requestMail(message: RequestMail, turn: Turn): Outcome<'requestMail'> {
+    async requestMail(message: RequestMail, context: MessageContext): Outcome<'requestMail'> {
       if (!offers.code && !offers.link) return ABSENT
       const { flow: token, visitor, browserId, languages, host } = message
-      const progress = await progressIn(tools, token, visitor.token, turn)
+      const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { flow } = progress
       const { tenantId } = flow
       const email = message.email.trim()
-      const upstreams = await upstreamsOf(tools, flow, turn)
+      const upstreams = await upstreamsOf(tools, flow, context)
       const shown = {
         ...flowPage(token, flow),
         email,
@@ -101,12 +102,12 @@ export function byMailStep(tools: ByMailTools) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
       }
-      const found = await database.system((tx) => findSignIn(tx, tenantId, email), turn)
+      const found = await database.system((tx) => findSignIn(tx, tenantId, email), context)
       const now = clock.now()
       const expiresAt = new Date(now.getTime() + ttlSecs * 1000)
       const code = offers.code ? newUserCode((count) => random.bytes(count)) : null
       const linkToken = offers.link ? random.token(LINK_TOKEN_BYTES) : null
-      const address = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, turn))
+      const address = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context))
       const { name, color, locale } = shown.tenant
       const letter = await mail.seal({
         tenantId,
@@ -134,78 +135,78 @@ export function byMailStep(tools: ByMailTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), turn)
+      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), context)
       return { tag: 'sent', location: `/auth/login/mail?flow=${token}` }
     },
 
-    async mailPage({ flow, visitor }, turn): Outcome<'mailPage'> {
+    async mailPage({ flow, visitor }, context): Outcome<'mailPage'> {
       if (!offers.code && !offers.link) return ABSENT
-      const progress = await progressIn(tools, flow, visitor.token, turn)
+      const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       return { tag: 'page', ...flowPage(flow, progress.flow), offers }
     },
 
-    async mailCode({ flow: token, code: typed, visitor }, turn): Outcome<'mailCode'> {
+    async mailCode({ flow: token, code: typed, visitor }, context): Outcome<'mailCode'> {
       if (!offers.code) return ABSENT
-      const progress = await progressIn(tools, token, visitor.token, turn)
+      const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { flow } = progress
       const { tenantId } = flow
       const shown: MailShown = { ...flowPage(token, flow), offers }
       try {
         const name = `mail-code:${Buffer.from(sha256(token)).toString('base64url')}`
-        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const attempted = { name, address: visitor.address, signal: context.signal }
         const judged = await lockout.attempt(attempted, async (attempt) => {
           const code = readUserCode(typed)
           const found =
             code === null
               ? undefined
-              : await database.system((tx) => spend(tx, tenantId, token, code), turn)
+              : await database.system((tx) => spend(tx, tenantId, token, code), context)
           if (found !== undefined) {
             await attempt.succeeded()
             return found
           }
           const locked = await attempt.failed()
-          await tellFailure(tenantId, locked, visitor.address, turn)
+          await tellFailure(tenantId, locked, visitor.address, context)
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
         const found = judged.outcome
         if (found === null) return { tag: 'wrong', ...shown }
-        const proves = proofOf(progress, found, 'code', visitor, turn)
-        return await openAlong(tools, { flow, token, found, amr: AMR, visitor, proves }, turn)
+        const proves = proofOf(progress, found, 'code', visitor, context)
+        return await openAlong(tools, { flow, token, found, amr: AMR, visitor, proves }, context)
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
       }
     },
 
-    async readLink({ token, flow }, turn): Outcome<'readLink'> {
+    async readLink({ token, flow }, context): Outcome<'readLink'> {
       const now = clock.now()
       const hash = sha256(token)
-      const ticket = await database.system((tx) => findTicket(tx, 'sign_in', hash, now), turn)
-      if (ticket === undefined || !isOfFlow(ticket, flow)) return gone(hash, turn)
+      const ticket = await database.system((tx) => findTicket(tx, 'sign_in', hash, now), context)
+      if (ticket === undefined || !isOfFlow(ticket, flow)) return gone(hash, context)
       const { tenantId, tenantName, tenantSettings } = ticket
-      const page: LinkPage = { tenant: faceOf(tenantId, tenantName, tenantSettings), flow }
+      const page: LinkPage = { tenant: brandingOf(tenantId, tenantName, tenantSettings), flow }
       return { tag: 'page', ...page }
     },
 
     async useLink(
       { token, flow: flowToken, browserId, visitor }: UseLink,
-      turn,
+      context,
     ): Outcome<'useLink'> {
       const now = clock.now()
       const hash = sha256(token)
-      const progress = await readProgress(tools, flowToken, visitor.token, turn)
-      if (progress === undefined) return gone(hash, turn)
+      const progress = await readProgress(tools, flowToken, visitor.token, context)
+      if (progress === undefined) return gone(hash, context)
       // The tenant of a link is read from its row.
       const used = await database.system(async (tx) => {
         const ticket = await findTicket(tx, 'sign_in', hash, now)
         if (ticket === undefined || !isOfFlow(ticket, flowToken))
           return goneLink(tx, 'sign_in', hash)
         const { tenantId, tenantName, tenantSettings } = ticket
-        const tenant = faceOf(tenantId, tenantName, tenantSettings)
+        const tenant = brandingOf(tenantId, tenantName, tenantSettings)
         if (!same(ticket.browserSha256, sha256(browserId))) {
           return { tag: 'other_browser', tenant } as const
         }
@@ -214,17 +215,17 @@ export function byMailStep(tools: ByMailTools) {
         return found === undefined
           ? ({ tag: 'gone', tenant } as const)
           : ({ tag: 'found', found } as const)
-      }, turn)
+      }, context)
       if (used.tag !== 'found') return used
       const { found } = used
-      const proves = proofOf(progress, found, 'link', visitor, turn)
+      const proves = proofOf(progress, found, 'link', visitor, context)
       const { flow } = progress
-      return openAlong(tools, { flow, token: flowToken, found, amr: AMR, visitor, proves }, turn)
+      return openAlong(tools, { flow, token: flowToken, found, amr: AMR, visitor, proves }, context)
     },
   } satisfies {
     [K in 'requestMail' | 'mailPage' | 'mailCode' | 'readLink' | 'useLink']: (
       message: LoginProtocol[K]['message'],
-      turn: Turn,
+      context: MessageContext,
     ) => Outcome<K>
   }
 
@@ -234,11 +235,11 @@ export function byMailStep(tools: ByMailTools) {
     { accountId, sub }: SignInRow,
     how: 'code' | 'link',
     { address }: Visitor,
-    turn: Turn,
+    context: MessageContext,
   ) {
     const inOwnSession = session?.accountId === accountId && !session.pending && !session.confined
     const proof = { accountId, how, inOwnSession, tenantId, sub, address } as const
-    return (tx: Transaction, now: Date) => proveMailbox(tx, tools, proof, turn, now)
+    return (tx: Transaction, now: Date) => proveMailbox(tx, tools, proof, context, now)
   }
 
   /** Spends a code; whose it was, if they may still sign in. */
@@ -254,9 +255,14 @@ export function byMailStep(tools: ByMailTools) {
     return found?.accountId === spent.accountId ? found : undefined
   }
 
-  async function tellFailure(tenantId: string, locked: boolean, ip: string, turn: Turn) {
+  async function tellFailure(
+    tenantId: string,
+    locked: boolean,
+    ip: string,
+    context: MessageContext,
+  ) {
     const now = clock.now()
-    const doing = { tenantId, sub: null, sessionId: null, requestId: turn.requestId }
+    const doing = { tenantId, sub: null, sessionId: null, requestId: context.requestId }
     const told: Doing[] = [
       { ...doing, type: 'auth.login.failure', fields: { reason: 'email_otp', ip } },
     ]
@@ -265,7 +271,7 @@ export function byMailStep(tools: ByMailTools) {
       told.push({ ...doing, type: 'security.brute_force.detected', fields })
     }
     const events = told.map((one) => personEvent(random, one, now))
-    await database.tenant(tenantId, (tx) => appendEvents(tx, events), turn)
+    await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
 

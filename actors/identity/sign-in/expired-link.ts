@@ -1,8 +1,8 @@
 /** A link that opens nothing any more, or never did: whose it was, while its row still says so. */
 import { findTicketTenant, type TicketPurpose } from '../../../storage/operations/mail-tickets.js'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import type { LinkGone } from './protocol.js'
 
 export async function goneLink(
@@ -11,7 +11,7 @@ export async function goneLink(
   linkSha256: Uint8Array,
 ): Promise<LinkGone> {
   const found = await findTicketTenant(tx, purpose, linkSha256)
-  const tenant = found === undefined ? null : faceOf(found.id, found.name, found.settings)
+  const tenant = found === undefined ? null : brandingOf(found.id, found.name, found.settings)
   return { tag: 'gone', tenant }
 }
 
@@ -20,7 +20,7 @@ export function readGoneLink(
   database: Database,
   purpose: TicketPurpose,
   linkSha256: Uint8Array,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<LinkGone> {
-  return database.system((tx) => goneLink(tx, purpose, linkSha256), turn)
+  return database.system((tx) => goneLink(tx, purpose, linkSha256), context)
 }

@@ -1,6 +1,6 @@
 /** What every step of signing in begins with: the flow of its page and the session of its browser. */
 import { reachOf } from '../../domain/assurance.js'
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
@@ -23,7 +23,7 @@ import type { PasswordsProtocol } from '../passwords/protocol.js'
 import type { SsoProtocol } from '../federated-login/protocol.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
 import type { FactorMethods, FlowPage, FlowUnknown, Onward } from './protocol.js'
 
@@ -66,10 +66,10 @@ export function readProgress(
   { database, clock }: Pick<LoginNeeds, 'database' | 'clock'>,
   flow: string,
   sessionToken: string | null,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Progress | undefined> {
   // Neither token says whose tenant it is: that is read from the rows.
-  return database.system(async (tx) => progressOf(tx, flow, sessionToken, clock.now()), turn)
+  return database.system(async (tx) => progressOf(tx, flow, sessionToken, clock.now()), context)
 }
 
 /** The same for whoever sent a page of the flow: of one that ran out they are told whose it was. */
@@ -77,16 +77,16 @@ export async function progressIn(
   tools: Pick<LoginNeeds, 'database' | 'clock'>,
   flow: string,
   sessionToken: string | null,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Progress | FlowUnknown> {
-  const progress = await readProgress(tools, flow, sessionToken, turn)
+  const progress = await readProgress(tools, flow, sessionToken, context)
   if (progress !== undefined) return progress
-  const place = await tools.database.system((tx) => findFlowPlace(tx, sha256(flow)), turn)
+  const place = await tools.database.system((tx) => findFlowPlace(tx, sha256(flow)), context)
   if (place === undefined) return { tag: 'unknown_flow', tenant: null, uiLocales: null }
   const { tenantId, tenantName, tenantSettings, uiLocales } = place
   return {
     tag: 'unknown_flow',
-    tenant: faceOf(tenantId, tenantName, tenantSettings),
+    tenant: brandingOf(tenantId, tenantName, tenantSettings),
     uiLocales,
   }
 }
@@ -133,16 +133,16 @@ export function onward({ step, token, flow }: Progress): Onward {
 export async function upstreamsOf(
   { sso }: Pick<LoginNeeds, 'sso'>,
   { tenantId, tenantSettings }: SignInFlowFound,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<readonly Upstream[]> {
-  const { upstreams } = await sso.ask('offered', { tenantId, tenantSettings }, turn)
+  const { upstreams } = await sso.ask('offered', { tenantId, tenantSettings }, context)
   return upstreams
 }
 
 export function flowPage(token: string, flow: SignInFlowFound): FlowPage {
   return {
     flow: token,
-    tenant: faceOf(flow.tenantId, flow.tenantName, flow.tenantSettings),
+    tenant: brandingOf(flow.tenantId, flow.tenantName, flow.tenantSettings),
     reason: flow.reason as FlowReason,
     uiLocales: flow.uiLocales,
     formTargets: flow.formTargets,

@@ -3,7 +3,7 @@
  * says the rest, and accepting it proves the mailbox. Under a reserved name (RFC 2606, RFC 6761) no mailbox
  * exists, so a new account of such an address is made at once.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   findAccountByEmail,
   insertAccount,
@@ -39,7 +39,7 @@ import { shownName } from '../../domain/shown-names.js'
 import { MailShareUsed } from '../../platform/mail/mail-queue.js'
 import { isReserved, isUndeliverable } from '../../platform/mail/reserved-domains.js'
 import type { ByMailTools } from './by-mail.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import type { LoginProtocol, Visitor } from './protocol.js'
 import { openSession } from './session.js'
 
@@ -54,24 +54,27 @@ export function inviteSteps(tools: ByMailTools) {
   const { database, clock, random, passwords, mail, mailQuota, issuer } = tools
 
   return {
-    async acceptInvite(message: Message<'acceptInvite'>, turn: Turn): Outcome<'acceptInvite'> {
+    async acceptInvite(
+      message: Message<'acceptInvite'>,
+      context: MessageContext,
+    ): Outcome<'acceptInvite'> {
       const now = clock.now()
       const tokenSha256 = sha256(message.token)
       const email = message.email.trim()
       const displayName = shownName(message.displayName)
-      const known = await database.system((tx) => findOperatorInvite(tx, tokenSha256), turn)
+      const known = await database.system((tx) => findOperatorInvite(tx, tokenSha256), context)
       if (known === undefined) return { tag: 'unknown_invite' }
       if (known.usedAt !== null || known.expiresAt <= now) return { tag: 'spent' }
       const { organizationName, expiresAt } = known
       const shown = { organizationName, expiresAt, email, displayName }
       if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
-      const hashed = await choosePassword(passwords, message.password, email, turn)
+      const hashed = await choosePassword(passwords, message.password, email, context)
       if (hashed.tag === 'busy') return hashed
       if (hashed.tag !== 'hashed') return { ...hashed, ...shown }
       const { visitor } = message
       if (isReserved(email) || isUndeliverable(email)) {
         const fresh = { email, displayName, phc: hashed.phc }
-        const made = await atOnce(tokenSha256, fresh, visitor, turn)
+        const made = await atOnce(tokenSha256, fresh, visitor, context)
         if (made !== null) return made
       }
       try {
@@ -82,24 +85,24 @@ export function inviteSteps(tools: ByMailTools) {
         if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
         throw error
       }
-      return write(message, { email, displayName, phc: hashed.phc }, turn)
+      return write(message, { email, displayName, phc: hashed.phc }, context)
     },
 
     async readInviteLetter(
       { token, browserId }: Message<'readInviteLetter'>,
-      turn: Turn,
+      context: MessageContext,
     ): Outcome<'readInviteLetter'> {
-      const found = await letterOf(token, turn)
+      const found = await letterOf(token, context)
       if (found === undefined) return { tag: 'spent' }
       return { tag: 'page', ...shownOf(found, browserId) }
     },
 
     async acceptInviteLetter(
       message: Message<'acceptInviteLetter'>,
-      turn: Turn,
+      context: MessageContext,
     ): Outcome<'acceptInviteLetter'> {
       const { token, password, browserId, visitor } = message
-      const known = await letterOf(token, turn)
+      const known = await letterOf(token, context)
       if (known === undefined) return { tag: 'spent' }
       const { place, isKnown } = known
       const { email, displayName } = place.letter
@@ -107,7 +110,7 @@ export function inviteSteps(tools: ByMailTools) {
       let phc: string | null = null
       if (!isKnown && !shown.needsPassword) phc = place.letter.phc
       else if (!isKnown) {
-        const chosen = await choosePassword(passwords, password, email, turn)
+        const chosen = await choosePassword(passwords, password, email, context)
         if (chosen.tag === 'busy') return chosen
         if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
         phc = chosen.phc
@@ -123,18 +126,18 @@ export function inviteSteps(tools: ByMailTools) {
         const accountId = await findAccountByEmail(tx, email)
         if (accountId === undefined) throw new Error('the account of an invite is there')
         const invite = { ...place, role: used.role }
-        const person = await become(tx, invite, { accountId, email }, turn, now)
+        const person = await become(tx, invite, { accountId, email }, context, now)
         const { address } = visitor
         const at = { tenantId: place.tenantId, sub: person.sub, address }
         const proof = { accountId, how: 'invitation', inOwnSession: false, ...at } as const
-        await proveMailbox(tx, tools, proof, turn, now)
+        await proveMailbox(tx, tools, proof, context, now)
         if (phc === null || !(await setFirstPassword(tx, accountId, phc, displayName, now)))
           return { tag: 'sign_in', location: `/auth/login?tenant_id=${place.tenantId}` }
-        const session = await signIn(tx, invite, { accountId, ...person }, visitor, turn, now)
+        const session = await signIn(tx, invite, { accountId, ...person }, visitor, context, now)
         return { tag: 'accepted', token: session, location: ACCOUNT }
       }
       try {
-        return await database.system(accept, turn)
+        return await database.system(accept, context)
       } catch (error) {
         if (error instanceof Suspended) return { tag: 'spent' }
         throw error
@@ -146,7 +149,7 @@ export function inviteSteps(tools: ByMailTools) {
   async function write(
     message: Message<'acceptInvite'>,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
-    turn: Turn,
+    context: MessageContext,
   ): Outcome<'acceptInvite'> {
     const now = clock.now()
     const secret = random.token(LINK_TOKEN_BYTES)
@@ -155,11 +158,15 @@ export function inviteSteps(tools: ByMailTools) {
     const tokenSha256 = sha256(message.token)
     const place = await database.system(
       (tx) => keepInviteLetter(tx, tokenSha256, key, letter, now),
-      turn,
+      context,
     )
     if (place === undefined) return { tag: 'spent' }
     const { tenantId, expiresAt } = place
-    const { name: tenant, color, locale } = faceOf(tenantId, place.tenantName, place.tenantSettings)
+    const {
+      name: tenant,
+      color,
+      locale,
+    } = brandingOf(tenantId, place.tenantName, place.tenantSettings)
     const link = `${issuer}/auth/invites/letters/${place.id}.${secret}`
     const sealed = await mail.seal({
       tenantId,
@@ -172,7 +179,7 @@ export function inviteSteps(tools: ByMailTools) {
     })
     try {
       // The share of an address counts over all tenants.
-      await database.system((tx) => mail.queue(tx, sealed), turn)
+      await database.system((tx) => mail.queue(tx, sealed), context)
     } catch (error) {
       if (!(error instanceof MailShareUsed)) throw error
       return { tag: 'locked', retryAfterSecs: error.retryAfterSecs }
@@ -185,7 +192,7 @@ export function inviteSteps(tools: ByMailTools) {
     tokenSha256: Uint8Array,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
     visitor: Visitor,
-    turn: Turn,
+    context: MessageContext,
   ) {
     const now = clock.now()
     try {
@@ -201,10 +208,10 @@ export function inviteSteps(tools: ByMailTools) {
           passwordHash: phc,
         })
         if (!isNew) throw new AddressTaken()
-        const person = await become(tx, invite, { accountId, email }, turn, now)
-        const token = await signIn(tx, invite, { accountId, ...person }, visitor, turn, now)
+        const person = await become(tx, invite, { accountId, email }, context, now)
+        const token = await signIn(tx, invite, { accountId, ...person }, visitor, context, now)
         return { tag: 'accepted', token, location: ACCOUNT } as const
-      }, turn)
+      }, context)
     } catch (error) {
       if (error instanceof AddressTaken) return null
       throw error
@@ -216,7 +223,7 @@ export function inviteSteps(tools: ByMailTools) {
     tx: Transaction,
     { tenantId, organizationId, role }: UsedInvite,
     { accountId, email }: { readonly accountId: string; readonly email: string },
-    turn: Turn,
+    context: MessageContext,
     now: Date,
   ): Promise<{ readonly id: string; readonly sub: string }> {
     const known = await findTenantUserOfAccount(tx, tenantId, accountId)
@@ -233,7 +240,7 @@ export function inviteSteps(tools: ByMailTools) {
     const { id, sub } = person
     const actor = { type: 'human', id: sub }
     const about = (type: string, about: string) =>
-      eventData({ actor, resource: { type, id: about }, requestId: turn.requestId }, {})
+      eventData({ actor, resource: { type, id: about }, requestId: context.requestId }, {})
     const told = { tenantId, occurredAt: now }
     const created = { ...about('tenant_user', id), email, status: 'active', fixture: false }
     const added = { ...about('organization', organizationId), member: actor, role }
@@ -251,7 +258,7 @@ export function inviteSteps(tools: ByMailTools) {
     { tenantId, tenantSettings }: Pick<UsedInvite, 'tenantId' | 'tenantSettings'>,
     { accountId, sub }: { readonly accountId: string; readonly sub: string },
     visitor: Visitor,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
     now: Date,
   ): Promise<string> {
     const opened = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
@@ -263,7 +270,7 @@ export function inviteSteps(tools: ByMailTools) {
     return session.token
   }
 
-  async function letterOf(token: string, turn: Turn) {
+  async function letterOf(token: string, context: MessageContext) {
     const [id = ''] = token.split('.')
     if (!isUuid(id)) return undefined
     const secret = hex(secretOf(token))
@@ -272,7 +279,7 @@ export function inviteSteps(tools: ByMailTools) {
       if (place === undefined) return undefined
       const { emailVerified, hasKey } = await findSignInKeys(tx, place.letter.email)
       return { place, isKnown: emailVerified && hasKey }
-    }, turn)
+    }, context)
   }
 }
 

@@ -1,5 +1,5 @@
 /** One attempt at a second factor: counted, and the session raised with what it proves. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   type BrowserSessionRow,
   raiseBrowserSession,
@@ -43,7 +43,7 @@ export async function attempted<Shown extends object, Success extends object>(
   progress: Progress,
   session: BrowserSessionRow,
   visitor: FlowStep['visitor'],
-  turn: Turn,
+  context: MessageContext,
   work: {
     readonly shown: Shown
     readonly proof: Proof
@@ -64,7 +64,7 @@ export async function attempted<Shown extends object, Success extends object>(
   const now = clock.now()
   try {
     const name = `mfa:${session.accountId}`
-    const attempted = { name, address: visitor.address, signal: turn.signal }
+    const attempted = { name, address: visitor.address, signal: context.signal }
     const judged = await lockout.attempt(attempted, async (attempt) => {
       const newToken = random.token(SESSION_TOKEN_BYTES)
       const location = pathOf('done', token, flow.returnTo)
@@ -84,19 +84,19 @@ export async function attempted<Shown extends object, Success extends object>(
         const events = success.told.map((one) => personEvent(random, one, now))
         appendEvents(tx, events)
         return success.outcome
-      }, turn)
+      }, context)
       if (done !== null) {
         await attempt.succeeded()
         return done
       }
       const locked = await attempt.failed()
-      const told = [verified(session, turn, { outcome: 'failure' })]
+      const told = [verified(session, context, { outcome: 'failure' })]
       if (locked) {
         const fields = { subject: 'second_factor', ip: visitor.address }
-        told.push({ ...doingOf(session, turn), type: 'security.brute_force.detected', fields })
+        told.push({ ...doingOf(session, context), type: 'security.brute_force.detected', fields })
       }
       const events = told.map((one) => personEvent(random, one, now))
-      await database.tenant(session.tenantId, (tx) => appendEvents(tx, events), turn)
+      await database.tenant(session.tenantId, (tx) => appendEvents(tx, events), context)
       return null
     })
     if (judged.tag === 'locked') return { ...shown, ...judged }
@@ -116,26 +116,26 @@ export function authTimeOf({ authTime, passwordAt }: BrowserSessionRow, now: Dat
   return now.getTime() - passwordAt.getTime() <= PASSWORD_FRESH_MS * 2 ? now : authTime
 }
 
-export function doingOf({ tenantId, sub, id }: BrowserSessionRow, { requestId }: Turn) {
+export function doingOf({ tenantId, sub, id }: BrowserSessionRow, { requestId }: MessageContext) {
   return { tenantId, sub, sessionId: id, requestId }
 }
 
 export function verified(
   session: BrowserSessionRow,
-  turn: Turn,
+  context: MessageContext,
   fields: Readonly<Record<string, unknown>>,
 ): Doing {
-  return { ...doingOf(session, turn), type: 'auth.mfa.verify', fields }
+  return { ...doingOf(session, context), type: 'auth.mfa.verify', fields }
 }
 
 export function signedIn(
   session: BrowserSessionRow,
-  turn: Turn,
+  context: MessageContext,
   amr: readonly string[],
   level: 2 | 3,
 ): Doing {
   return {
-    ...doingOf(session, turn),
+    ...doingOf(session, context),
     type: 'auth.login.success',
     fields: { amr, acr: acrOf(level) },
   }

@@ -1,5 +1,5 @@
 /** Somebody has shown who they are: their session opens, and the browser goes on along its flow. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
@@ -31,7 +31,7 @@ export type Opening = {
 export async function openAlong(
   tools: LoginTools,
   { flow, token: flowToken, found, amr, visitor, also, proves }: Opening,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<SignedIn> {
   const { database, clock, random } = tools
   const now = clock.now()
@@ -44,7 +44,7 @@ export async function openAlong(
     const pending = (await proves?.(tx, now)) !== 'dropped' && found.hasFactor
     const opened = { tenantId, tenantSettings, accountId, pending, amr }
     const session = await openSession(tx, tools, opened, visitor, now)
-    const doing = { tenantId, sub, sessionId: session.id, requestId: turn.requestId }
+    const doing = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
     const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
     const told: Doing[] = [
       pending
@@ -56,14 +56,14 @@ export async function openAlong(
         : { ...doing, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
     ]
     if (activated) told.unshift({ ...doing, type: 'tenant_user.activated' })
-    const joining = { tenantId, accountId, sub, requestId: turn.requestId }
+    const joining = { tenantId, accountId, sub, requestId: context.requestId }
     appendEvents(tx, [
       ...told.map((one) => personEvent(random, one, now)),
       ...(await joinByInvitation(tx, random, joining, now)),
     ])
     return session.token
-  }, turn)
-  const progress = await readProgress(tools, flowToken, token, turn)
+  }, context)
+  const progress = await readProgress(tools, flowToken, token, context)
   const step = progress?.step ?? nextStep(flow, undefined, 1, now)
   return { tag: 'signed_in', token, location: pathOf(step, flowToken, flow.returnTo) }
 }

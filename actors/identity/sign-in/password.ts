@@ -2,7 +2,7 @@
  * The first step: e-mail and password. A person nobody knows costs the same work as one with a wrong
  * password: the same look-up, one verification, one event.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { findSignIn, holdPassword, rehashPassword } from '../../../storage/identity/sign-ins.js'
@@ -35,11 +35,11 @@ export function passwordStep(tools: PasswordTools) {
   return {
     async start(
       { flow, visitor, ...wanted }: StartLogin,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<LoginPage | Onward | FlowUnknown | TenantNotFound> {
-      const token = flow ?? (await begin(wanted, turn))
+      const token = flow ?? (await begin(wanted, context))
       if (token === null) return { tag: 'unknown_tenant' }
-      const progress = await progressIn(tools, token, visitor.token, turn)
+      const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       // Whoever owes a second factor may still come back and be somebody else.
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
@@ -48,7 +48,7 @@ export function passwordStep(tools: PasswordTools) {
       const email = progress.flow.loginHint ?? (isKnown ? session.email : '')
       // At another tenant nothing is confirmed: it is a sign-in of its own, and the page names the tenant.
       const again = isKnown && session.tenantId === progress.flow.tenantId
-      const upstreams = await upstreamsOf(tools, progress.flow, turn)
+      const upstreams = await upstreamsOf(tools, progress.flow, context)
       return {
         tag: 'page',
         ...flowPage(token, progress.flow),
@@ -62,14 +62,14 @@ export function passwordStep(tools: PasswordTools) {
 
     async password(
       message: PasswordLogin,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<LoginProtocol['password']['reply']> {
       const { flow: token, password, captcha, visitor } = message
       const email = message.email.trim()
-      const progress = await progressIn(tools, token, visitor.token, turn)
+      const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { flow } = progress
-      const upstreams = await upstreamsOf(tools, flow, turn)
+      const upstreams = await upstreamsOf(tools, flow, context)
       const shown = {
         ...flowPage(token, flow),
         email,
@@ -86,27 +86,30 @@ export function passwordStep(tools: PasswordTools) {
           if (judged.tag === 'unavailable') return { tag: 'captcha_unavailable' }
           if (judged.tag === 'throttled') return { ...judged, tag: 'captcha_throttled' }
         }
-        const attempted = { name, address: visitor.address, signal: turn.signal }
+        const attempted = { name, address: visitor.address, signal: context.signal }
         const judged = await lockout.attempt(attempted, async (attempt) => {
           for (let isFirst = true; ; isFirst = false) {
-            const found = await database.system((tx) => findSignIn(tx, flow.tenantId, email), turn)
+            const found = await database.system(
+              (tx) => findSignIn(tx, flow.tenantId, email),
+              context,
+            )
             const phc = found?.passwordHash ?? null
-            const share = { ...turn, share: flow.tenantId }
+            const share = { ...context, share: flow.tenantId }
             const verdict = await passwords.ask('verify', { phc, password }, share)
             if (verdict.tag === 'busy') return { tag: 'busy' } as const
             if (verdict.tag === 'match' && found !== undefined) {
               const opening = { flow, token, found, amr: ['pwd'], visitor }
-              const opened = await openStill(opening, phc!, turn)
+              const opened = await openStill(opening, phc!, context)
               // Another hash by now: of the same password, perhaps.
               if (opened === null && isFirst) continue
               if (opened !== null) {
                 await attempt.succeeded()
-                if (verdict.needsRehash) await rehash(found.accountId, phc!, password, turn)
+                if (verdict.needsRehash) await rehash(found.accountId, phc!, password, context)
                 return opened
               }
             }
             const locked = await attempt.failed()
-            await tellFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, turn)
+            await tellFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, context)
             return { tag: 'wrong' } as const
           }
         })
@@ -124,9 +127,9 @@ export function passwordStep(tools: PasswordTools) {
 
   async function begin(
     { tenant: selector, returnTo, uiLocales }: Omit<StartLogin, 'flow' | 'visitor'>,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<string | null> {
-    const resolved = await tenants.ask('resolve', selector, turn)
+    const resolved = await tenants.ask('resolve', selector, context)
     if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active') return null
     const { id: tenantId } = resolved.tenant
     const path = returnTo !== null && isOwnPath(returnTo) ? returnTo : '/auth/account'
@@ -140,28 +143,37 @@ export function passwordStep(tools: PasswordTools) {
           random,
           clock.now(),
         ),
-      turn,
+      context,
     )
   }
 
   /** Null when the password was replaced while it was judged: it opens nothing any more. */
-  async function openStill(opening: Opening, phc: string, turn: Turn): Promise<SignedIn | null> {
+  async function openStill(
+    opening: Opening,
+    phc: string,
+    context: MessageContext,
+  ): Promise<SignedIn | null> {
     const also = async (tx: Transaction) => {
       if (!(await holdPassword(tx, opening.found.accountId, phc))) throw new PasswordReplaced()
     }
     try {
-      return await openAlong(tools, { ...opening, also }, turn)
+      return await openAlong(tools, { ...opening, also }, context)
     } catch (error) {
       if (error instanceof PasswordReplaced) return null
       throw error
     }
   }
 
-  async function rehash(accountId: string, from: string, password: string, turn: Turn) {
-    const hashed = await passwords.ask('hash', { password }, turn)
+  async function rehash(
+    accountId: string,
+    from: string,
+    password: string,
+    context: MessageContext,
+  ) {
+    const hashed = await passwords.ask('hash', { password }, context)
     // Busy workers have better to do; the next sign-in comes.
     if (hashed.tag !== 'hashed') return
-    await database.system((tx) => rehashPassword(tx, accountId, from, hashed.phc), turn)
+    await database.system((tx) => rehashPassword(tx, accountId, from, hashed.phc), context)
   }
 
   async function tellFailure(
@@ -169,10 +181,10 @@ export function passwordStep(tools: PasswordTools) {
     sub: string | null,
     locked: boolean,
     address: string,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<void> {
     const now = clock.now()
-    const doing = { tenantId, sub, sessionId: null, requestId: turn.requestId }
+    const doing = { tenantId, sub, sessionId: null, requestId: context.requestId }
     const told: Doing[] = [
       { ...doing, type: 'auth.login.failure', fields: { reason: 'password', ip: address } },
     ]
@@ -181,7 +193,7 @@ export function passwordStep(tools: PasswordTools) {
       told.push({ ...doing, type: 'security.brute_force.detected', fields })
     }
     const events = told.map((one) => personEvent(random, one, now))
-    await database.tenant(tenantId, (tx) => appendEvents(tx, events), turn)
+    await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
 

@@ -1,5 +1,5 @@
 /** The second step: a TOTP code or a recovery code, and the enrolment of a TOTP secret. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
 import {
   confirmTotp,
@@ -47,9 +47,9 @@ export function secondFactorStep(tools: LoginTools) {
   return {
     async challenge(
       { flow, visitor }: FlowStep,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<FactorPage | Onward | FlowUnknown> {
-      const progress = await progressIn(tools, flow, visitor.token, turn)
+      const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       if (progress.step !== 'mfa') return onward(progress)
       return {
@@ -61,27 +61,27 @@ export function secondFactorStep(tools: LoginTools) {
 
     async secondFactor(
       { flow: token, code, visitor }: Coded,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<Outcome<'secondFactor'>> {
-      const progress = await progressIn(tools, token, visitor.token, turn)
+      const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { step, session, flow } = progress
       if (step !== 'mfa' || session === undefined) return onward(progress)
       const methods = methodsOf(progress, passkeys)
       const shown: FactorShown = { ...flowPage(token, flow), methods }
       const { accountId } = session
-      const factor = await database.system((tx) => findTotpFactor(tx, accountId), turn)
+      const factor = await database.system((tx) => findTotpFactor(tx, accountId), context)
       const spend = methods.code !== null ? await spending(session, factor, code) : null
       const amr = amrWith(session, ['otp'])
-      return attempted(tools, progress, session, visitor, turn, {
+      return attempted(tools, progress, session, visitor, context, {
         shown,
         proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
         async succeed(tx, raised, now) {
           if (spend === null || !(await spend.run(tx, now))) return null
           const told: Doing[] = [
-            verified(session, turn, { outcome: 'success', method: spend.method }),
+            verified(session, context, { outcome: 'success', method: spend.method }),
           ]
-          if (session.pending) told.push(signedIn(session, turn, amr, 2))
+          if (session.pending) told.push(signedIn(session, context, amr, 2))
           return { told, outcome: { ...raised } satisfies SignedIn }
         },
       })
@@ -89,25 +89,28 @@ export function secondFactorStep(tools: LoginTools) {
 
     async enrolment(
       { flow, visitor }: FlowStep,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<EnrolmentPage | Onward | FlowUnknown> {
-      const progress = await progressIn(tools, flow, visitor.token, turn)
+      const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       if (progress.step !== 'enroll') return onward(progress)
-      const secret = await offered(progress.session!, turn)
+      const secret = await offered(progress.session!, context)
       return { tag: 'page', ...enrolmentShown(flow, progress, secret, passkeys) }
     },
 
-    async enrol({ flow: token, code, visitor }: Coded, turn: Turn): Promise<Outcome<'enrol'>> {
-      const progress = await progressIn(tools, token, visitor.token, turn)
+    async enrol(
+      { flow: token, code, visitor }: Coded,
+      context: MessageContext,
+    ): Promise<Outcome<'enrol'>> {
+      const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { step, session, flow } = progress
       if (step !== 'enroll' || session === undefined) return onward(progress)
-      const secret = await offered(session, turn)
+      const secret = await offered(session, context)
       const shown: EnrolmentShown = enrolmentShown(token, progress, secret, passkeys)
       const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
       const factor = timeStep === null ? null : await kept(secret)
-      return attempted(tools, progress, session, visitor, turn, {
+      return attempted(tools, progress, session, visitor, context, {
         shown,
         proof: {
           level: 2,
@@ -129,7 +132,7 @@ export function secondFactorStep(tools: LoginTools) {
             recoveryCodes,
             location: raised.location,
           }
-          return { told: [verified(session, turn, fields)], outcome }
+          return { told: [verified(session, context, fields)], outcome }
         },
       })
     },

@@ -2,7 +2,7 @@
  * Where a browser is that begins at `{slug}.{base_domain}`. Its cookies are of that host alone (`__Host-`),
  * so whatever comes back by way of a letter or of a provider has to come back there.
  */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 
 /** The host of a tenant that a request came to; null for one that came to the address of the service. */
@@ -10,9 +10,9 @@ export async function tenantHostOf(
   tenants: ActorRef<TenantsProtocol>,
   tenantId: string,
   host: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<string | null> {
-  const named = await tenants.ask('resolve', { host }, turn)
+  const named = await tenants.ask('resolve', { host }, context)
   if (named.tag !== 'resolved' || named.by !== 'host' || named.tenant.id !== tenantId) return null
   return new URL(`http://${host}`).hostname
 }

@@ -5,7 +5,7 @@
  */
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
@@ -44,12 +44,12 @@ export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
   /** The secret that is on offer to a session: the one offered lately, or a new one. */
   async function offered(
     { id: sessionId, accountId, email }: Owner,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<OfferedSecret> {
     const now = clock.now()
     const since = new Date(now.getTime() - OFFER_MS)
     // Factors belong to the account, which belongs to no tenant.
-    const lately = await database.system((tx) => findOfferedTotp(tx, accountId, since), turn)
+    const lately = await database.system((tx) => findOfferedTotp(tx, accountId, since), context)
     const to = (id: string, base: Uint8Array) => ({ id, bytes: drawn(base, sessionId), email })
     if (lately !== undefined) return to(lately.id, await opened(lately))
     const id = random.uuid()
@@ -57,7 +57,7 @@ export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
     const secretSealed = await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), fresh)
     const counts = await database.system(
       (tx) => offerTotp(tx, accountId, { id, secretSealed, createdAt: now }, since),
-      turn,
+      context,
     )
     if (counts === undefined) throw new Error('a secret that was just offered is gone')
     return to(counts.id, counts.id === id ? fresh : await opened(counts))

@@ -1,6 +1,6 @@
 /** Which tenant a request means. Tenants are read often and change rarely: answers may be cached. */
 import type { TenantNaming } from '../../domain/tenants/resolution.js'
-import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
+import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 import type { Locale } from '../../domain/locales.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
@@ -15,7 +15,7 @@ export type TenantsProtocol = {
   readSettings: Ask<{ readonly tenantId: TenantId }, SettingsFound | NoEnvironment>
   changeSettings: Ask<ChangeSettings, SettingsFound | SettingInvalid | NoEnvironment>
   /** Drops what is remembered of a tenant that changed, here or elsewhere; null: of all of them. */
-  forget: Tell<{ tenantId: string | null }>
+  forget: Send<{ tenantId: string | null }>
 }
 
 export type TenantResolved = {

@@ -1,5 +1,5 @@
 /** What those who look after an environment decide about it: read, changed, told to every process. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -35,7 +35,7 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
   return {
     async readSettings(
       { tenantId }: { readonly tenantId: string },
-      { signal }: Turn,
+      { signal }: MessageContext,
     ): Promise<SettingsFound | NoEnvironment> {
       const row = await database.tenant(tenantId, (tx) => findTenantWithSettings(tx, tenantId), {
         signal,
@@ -47,7 +47,7 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
 
     async changeSettings(
       { caller, change }: ChangeSettings,
-      { signal, requestId }: Turn,
+      { signal, requestId }: MessageContext,
     ): Promise<SettingsFound | SettingInvalid | NoEnvironment> {
       const { tenantId } = caller.principal
       for (const [network, address] of Object.entries(change.x402PayTo ?? {})) {

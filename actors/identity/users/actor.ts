@@ -29,7 +29,7 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
     const made = fixtures(needs)
     return {
       ...members(needs),
-      prepareFixture: (_message, turn) => made.prepare(turn),
+      prepareFixture: (_message, context) => made.prepare(context),
       mintFixture: made.mint,
       rotateFixture: made.rotate,
     }

@@ -1,5 +1,5 @@
 /** Fixture users of a sandbox: minted, at most five of them active, and given new passwords. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import { insertAccount, setAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -55,16 +55,16 @@ export function isFixtureLimit(error: unknown): boolean {
 
 export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
   async function newPassword(
-    turn: Turn,
+    context: MessageContext,
   ): Promise<{ password: string; passwordHash: string } | Busy> {
     const password = random.token(PASSWORD_BYTES)
-    const hashed = await passwords.ask('hash', { password }, turn)
+    const hashed = await passwords.ask('hash', { password }, context)
     if (hashed.tag === 'unacceptable') throw new Error('a generated password was refused')
     return hashed.tag === 'busy' ? BUSY : { password, passwordHash: hashed.phc }
   }
 
-  async function prepare(turn: Turn): Promise<FixturePrepared | Busy> {
-    const made = await newPassword(turn)
+  async function prepare(context: MessageContext): Promise<FixturePrepared | Busy> {
+    const made = await newPassword(context)
     if ('tag' in made) return made
     const mailbox = `fixture-${Buffer.from(random.bytes(MAILBOX_BYTES)).toString('hex')}`
     return { tag: 'prepared', mailbox, displayName: 'Fixture User', ...made }
@@ -75,7 +75,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
     { caller }: MintFixture,
     tenant: TenantRow,
     fixture: FixturePrepared,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ): Promise<FixtureMinted> {
     const now = clock.now()
     const [accountId, id] = [random.uuid(), random.uuid()]
@@ -130,10 +130,10 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
 
     async mint(
       message: MintFixture,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<FixtureMinted | NotSandbox | FixtureLimit | Busy | KeyRefused> {
       const { tenantId } = message.caller.principal
-      const { signal } = turn
+      const { signal } = context
       // A replay takes nothing: only a request without a key is turned away before the work.
       const full = await database.tenant(
         tenantId,
@@ -142,7 +142,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
         { signal },
       )
       if (full) return FIXTURE_LIMIT
-      const fixture = await prepare(turn)
+      const fixture = await prepare(context)
       if (fixture.tag === 'busy') return fixture
       try {
         // The account is global, the membership the tenant's: both or neither.
@@ -155,7 +155,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
                 // Held, so that no fixture user comes to be while the tenant is activated.
                 const tenant = await holdTenant(tx, tenantId)
                 if (tenant?.environment !== 'sandbox') return { tag: 'not_sandbox' as const }
-                return insert(tx, message, tenant, fixture, turn)
+                return insert(tx, message, tenant, fixture, context)
               },
               (outcome) => (outcome.tag === 'minted' ? { ...outcome, password: null } : undefined),
             ),
@@ -169,7 +169,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
 
     async rotate(
       { caller, userId }: RotateFixture,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<FixtureRotated | UnknownUser | RolesBeyondCaller | Busy> {
       const { tenantId } = caller.principal
       if (userId !== null && !isUuid(userId)) return UNKNOWN_USER
@@ -178,9 +178,9 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
         const user = id === undefined ? undefined : await findTenantUser(tx, tenantId, id)
         return user?.fixture === true && user.status !== 'removed' ? user : undefined
       }
-      const known = await database.system(find, { signal: turn.signal })
+      const known = await database.system(find, { signal: context.signal })
       if (known === undefined) return UNKNOWN_USER
-      const made = await newPassword(turn)
+      const made = await newPassword(context)
       if ('tag' in made) return made
       const now = clock.now()
       return database.system(
@@ -200,7 +200,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
             'password_rotated',
             now,
           )
-          const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: turn.requestId }
+          const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: context.requestId }
           appendEvents(
             tx,
             lent.map((one) => delegationRevoked(random.uuid(), one, by)),
@@ -212,14 +212,14 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
               type: 'admin.user.password_rotated',
               occurredAt: now,
               resource: { type: 'tenant_user', id: user.id },
-              requestId: turn.requestId,
+              requestId: context.requestId,
               data: { fixture: true },
             }),
           ])
           const { id, email } = user
           return { tag: 'rotated' as const, id, email, password: made.password, rotatedAt: now }
         },
-        { signal: turn.signal },
+        { signal: context.signal },
       )
     },
   }

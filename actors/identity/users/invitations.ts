@@ -1,9 +1,9 @@
 /** The letter to whoever is invited: sealed before the transaction that makes the user. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sha256 } from '../sessions/flows.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import { MailShareUsed, type SealedMail } from '../../platform/mail/mail-queue.js'
 import { sendTicketed } from '../../platform/mail/with-ticket.js'
 import type { UsersNeeds } from './needs.js'
@@ -29,11 +29,15 @@ export function invitationLetters(tools: Tools) {
   const { database, clock, random, mail, invitations, issuer } = tools
   return {
     /** Null where invitations are not sent by mail. */
-    async prepare(tenantId: string, email: string, turn: Turn): Promise<PreparedInvitation | null> {
+    async prepare(
+      tenantId: string,
+      email: string,
+      context: MessageContext,
+    ): Promise<PreparedInvitation | null> {
       if (!invitations.enabled) return null
-      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), turn)
+      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
       if (face === undefined) return null
-      const shown = faceOf(tenantId, face.tenantName, face.tenantSettings)
+      const shown = brandingOf(tenantId, face.tenantName, face.tenantSettings)
       const { name: tenant, color, locale } = shown
       const token = random.token(LINK_TOKEN_BYTES)
       const expiresAt = new Date(clock.now().getTime() + invitations.ttl_secs * 1000)

@@ -2,7 +2,7 @@
  * Tenant users: invited or pre_provisioned -> active -> suspended -> what they were, removed from
  * anywhere. The row of a removed user stays; who comes back is the same subject.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   findAccountByEmail,
   insertAccount,
@@ -91,7 +91,7 @@ export function members(needs: UsersNeeds) {
     user: { readonly tenantId: string; readonly id: string },
     type: EventType,
     fields: Readonly<Record<string, unknown>>,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ) {
     const about = {
       actor: actorOf(caller),
@@ -115,7 +115,7 @@ export function members(needs: UsersNeeds) {
     user: TenantUserRow,
     reason: string,
     now: Date,
-    { requestId }: Turn,
+    { requestId }: MessageContext,
   ) {
     const { tenantId, sub } = user
     // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
@@ -130,7 +130,7 @@ export function members(needs: UsersNeeds) {
     { caller, email, displayName }: CreateUser,
     chosenHash: string | null,
     invitation: PreparedInvitation | null,
-    turn: Turn,
+    context: MessageContext,
   ) {
     const now = clock.now()
     const { tenantId } = caller.principal
@@ -154,7 +154,7 @@ export function members(needs: UsersNeeds) {
       fresh ||
       (standing === 'owner' &&
         passwordHash !== null &&
-        (await takeOver(tx, accountId, email, passwordHash, caller, turn, now)))
+        (await takeOver(tx, accountId, email, passwordHash, caller, context, now)))
     // A person with an account keeps its password, and has to accept the invitation.
     const status = isOurs && passwordHash !== null ? 'pre_provisioned' : 'invited'
     const id = known?.id ?? random.uuid()
@@ -181,8 +181,10 @@ export function members(needs: UsersNeeds) {
     if (status === 'invited' && invitation !== null) await letters.send(tx, invitation, user)
     const fields = { email: user.email, status, fixture: false }
     appendEvents(tx, [
-      event(caller, user, 'admin.user.created', fields, turn),
-      ...(status === 'invited' ? [event(caller, user, 'tenant_user.invited', fields, turn)] : []),
+      event(caller, user, 'admin.user.created', fields, context),
+      ...(status === 'invited'
+        ? [event(caller, user, 'tenant_user.invited', fields, context)]
+        : []),
     ])
     return { tag: 'created' as const, user: recordOf(user), replayed: false }
   }
@@ -209,18 +211,18 @@ export function members(needs: UsersNeeds) {
     email: string,
     passwordHash: string,
     caller: Caller,
-    turn: Turn,
+    context: MessageContext,
     now: Date,
   ): Promise<boolean> {
     const domain = domainOf(email)!
     const taken = { accountId, domain, address: doneBy(caller).ip ?? '' }
-    if (!(await reclaimUnproved(tx, { random }, taken, turn, now))) return false
+    if (!(await reclaimUnproved(tx, { random }, taken, context, now))) return false
     await setAccountPassword(tx, accountId, passwordHash, now)
     return true
   }
 
   return {
-    async list({ tenantId, status, email, limit, after }: ListUsers, { signal }: Turn) {
+    async list({ tenantId, status, email, limit, after }: ListUsers, { signal }: MessageContext) {
       // One more than asked for tells whether there is another page.
       const rows = await database.system(
         (tx) => listTenantUsers(tx, tenantId, { status, email }, limit + 1, after),
@@ -235,16 +237,16 @@ export function members(needs: UsersNeeds) {
       return { tag: 'listed', users: page.map(recordOf), next } satisfies UsersListed
     },
 
-    async read(message: OneUser, { signal }: Turn): Outcome<'read'> {
+    async read(message: OneUser, { signal }: MessageContext): Outcome<'read'> {
       const user = await database.system((tx) => find(tx, message), { signal })
       return user === undefined ? UNKNOWN_USER : { tag: 'found', user: recordOf(user) }
     },
 
-    async create(message: CreateUser, turn: Turn): Outcome<'create'> {
+    async create(message: CreateUser, context: MessageContext): Outcome<'create'> {
       let passwordHash: string | null = null
       if (message.password !== undefined) {
         if (!isStrong(message.password, message.email)) return { tag: 'password_unacceptable' }
-        const hashed = await passwords.ask('choose', { password: message.password }, turn)
+        const hashed = await passwords.ask('choose', { password: message.password }, context)
         if (hashed.tag === 'busy') return hashed
         if (hashed.tag === 'unchecked') return { tag: 'password_unchecked' }
         if (hashed.tag === 'common') return { tag: 'password_common' }
@@ -253,7 +255,7 @@ export function members(needs: UsersNeeds) {
         passwordHash = hashed.phc
       }
       const { tenantId } = message.caller.principal
-      const invitation = await letters.prepare(tenantId, message.email, turn)
+      const invitation = await letters.prepare(tenantId, message.email, context)
       try {
         // The account is global, the membership the tenant's: both or neither.
         return await database.system(
@@ -261,10 +263,10 @@ export function members(needs: UsersNeeds) {
             idempotently(
               tx,
               message.idempotency,
-              () => insert(tx, message, passwordHash, invitation, turn),
+              () => insert(tx, message, passwordHash, invitation, context),
               (outcome) => (outcome.tag === 'created' ? outcome : undefined),
             ),
-          { signal: turn.signal },
+          { signal: context.signal },
         )
       } catch (error) {
         // Somebody else invited the same human between our look and our insert.
@@ -273,11 +275,11 @@ export function members(needs: UsersNeeds) {
       }
     },
 
-    async invite(message: OneUser, turn: Turn): Outcome<'invite'> {
-      const known = await database.system((tx) => find(tx, message), turn)
+    async invite(message: OneUser, context: MessageContext): Outcome<'invite'> {
+      const known = await database.system((tx) => find(tx, message), context)
       if (known === undefined) return UNKNOWN_USER
       if (known.status !== 'invited') return { tag: 'not_invited' }
-      const invitation = await letters.prepare(known.tenantId, known.email, turn)
+      const invitation = await letters.prepare(known.tenantId, known.email, context)
       if (invitation === null) return { tag: 'absent' }
       if (invitation.letter.refusal === 'sandbox_address') return { tag: 'address_refused' }
       const sent = database.system(async (tx): Outcome<'invite'> => {
@@ -288,13 +290,13 @@ export function members(needs: UsersNeeds) {
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', clock.now())
         await letters.send(tx, invitation, user)
         const fields = { email: user.email, status: user.status, fixture: user.fixture }
-        appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, turn)])
+        appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, context)])
         return { tag: 'found', user: recordOf(user) }
-      }, turn)
+      }, context)
       return sent.catch(mailThrottled)
     },
 
-    async update(message: UpdateUser, turn: Turn): Outcome<'update'> {
+    async update(message: UpdateUser, context: MessageContext): Outcome<'update'> {
       const { caller, roles, displayName, metadata } = message
       return database.system(
         async (tx) => {
@@ -310,7 +312,7 @@ export function members(needs: UsersNeeds) {
             return UNKNOWN_USER
           // Tokens carry what the old roles gave, and would be refreshed with it.
           if (roles !== undefined && holdsLess(roles, user.roles)) {
-            appendEvents(tx, await endAll(tx, caller, user, 'roles_narrowed', now, turn))
+            appendEvents(tx, await endAll(tx, caller, user, 'roles_narrowed', now, context))
           }
           appendAudit(tx, [
             audited(caller, {
@@ -319,7 +321,7 @@ export function members(needs: UsersNeeds) {
               type: 'admin.user.updated',
               occurredAt: now,
               resource: { type: 'tenant_user', id: user.id },
-              requestId: turn.requestId,
+              requestId: context.requestId,
               data: {
                 changed: Object.entries({ display_name: displayName, roles, metadata })
                   .filter(([, value]) => value !== undefined)
@@ -330,29 +332,29 @@ export function members(needs: UsersNeeds) {
           ])
           return present(tx, user)
         },
-        { signal: turn.signal },
+        { signal: context.signal },
       )
     },
 
     // Not cancelled with the request: it must not depend on whether the one who asked stays.
-    suspend: (message: OneUser, turn: Turn): Outcome<'suspend'> =>
+    suspend: (message: OneUser, context: MessageContext): Outcome<'suspend'> =>
       database.system(async (tx) => {
         const user = await hold(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
         const now = clock.now()
-        const lent = await endAll(tx, message.caller, user, 'user_suspended', now, turn)
+        const lent = await endAll(tx, message.caller, user, 'user_suspended', now, context)
         if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
           const fields = { status: 'suspended', fixture: user.fixture }
           appendEvents(tx, [
             ...lent,
-            event(message.caller, user, 'tenant_user.suspended', fields, turn),
+            event(message.caller, user, 'tenant_user.suspended', fields, context),
           ])
         }
         return present(tx, user)
       }),
 
-    async reactivate(message: OneUser, turn: Turn): Outcome<'reactivate'> {
+    async reactivate(message: OneUser, context: MessageContext): Outcome<'reactivate'> {
       try {
         return await database.system(
           async (tx) => {
@@ -364,11 +366,13 @@ export function members(needs: UsersNeeds) {
             const presented = await present(tx, user)
             if (changed) {
               const fields = { status: presented.user.status, fixture: user.fixture }
-              appendEvents(tx, [event(message.caller, user, 'tenant_user.activated', fields, turn)])
+              appendEvents(tx, [
+                event(message.caller, user, 'tenant_user.activated', fields, context),
+              ])
             }
             return presented
           },
-          { signal: turn.signal },
+          { signal: context.signal },
         )
       } catch (error) {
         if (isFixtureLimit(error)) return { tag: 'fixture_user_limit' }
@@ -376,20 +380,20 @@ export function members(needs: UsersNeeds) {
       }
     },
 
-    remove: (message: OneUser, turn: Turn): Outcome<'remove'> =>
+    remove: (message: OneUser, context: MessageContext): Outcome<'remove'> =>
       database.system(async (tx) => {
         const user = await hold(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
         const now = clock.now()
-        const lent = await endAll(tx, message.caller, user, 'user_removed', now, turn)
+        const lent = await endAll(tx, message.caller, user, 'user_removed', now, context)
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
         // Whoever is invited again one day gets a letter of that day.
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
         const fields = { status: 'removed', fixture: user.fixture }
         appendEvents(tx, [
           ...lent,
-          event(message.caller, user, 'tenant_user.removed', fields, turn),
+          event(message.caller, user, 'tenant_user.removed', fields, context),
         ])
         return { tag: 'removed' }
       }),

@@ -4,7 +4,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { InvitationsSettings } from '../sign-in/settings.js'
-import type { MailRoom } from '../../platform/mail/mail-queue.js'
+import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 
 export type UsersNeeds = {
@@ -12,7 +12,7 @@ export type UsersNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly passwords: ActorRef<PasswordsProtocol>
-  readonly mail: MailRoom
+  readonly mail: MailQueue
   readonly invitations: InvitationsSettings
   /** `oidc.issuer_url`. */
   readonly issuer: string

@@ -1,5 +1,5 @@
 /** The authorization endpoint and what belongs to it. decisions.md 7.3, 7.6; RFC 6749, 9126. */
-import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import {
   consumeAuthorizationRequests,
@@ -64,31 +64,32 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
   create: (needs) => {
     const { database, clock, issuer, tokens, tenants } = needs
 
-    const clientOf = (clientId: string, turn: Turn) => activeClient(database, clientId, turn)
+    const clientOf = (clientId: string, context: MessageContext) =>
+      activeClient(database, clientId, context)
     const pushing = { ...needs, clientOf }
 
     /** The client that a form names, in the tenant that it names. */
     async function namedClient(
       form: OAuthForm,
       host: string,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<AuthorizingClientRow | Refused> {
       const clientId = form.get('client_id')
       if (clientId === null) return refused('invalid_request', 'client_id is missing')
-      const client = await clientOf(clientId, turn)
+      const client = await clientOf(clientId, context)
       if (client === null) return refused('invalid_client', 'there is no such application')
-      const named = await namedTenant(tenants, form, client, host, turn)
+      const named = await namedTenant(tenants, form, client, host, context)
       if (named === 'conflicting') return refused('invalid_request', CONFLICTING_TENANT)
       return named === 'theirs' ? client : refused('invalid_client', ANOTHER_TENANT)
     }
 
     /** By the handle of a way back, or by a whole request_uri: the two are never taken for each other. */
-    async function kept(handle: string, turn: Turn) {
+    async function kept(handle: string, context: MessageContext) {
       // The tenant of a request is not known before the request is: it crosses tenants.
       return database.system(
         (tx) =>
           findAuthorizationRequest<AuthorizationRequest>(tx, handleSha256(handle), clock.now()),
-        { signal: turn.signal },
+        { signal: context.signal },
       )
     }
 
@@ -97,9 +98,9 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       requestUri: string,
       client: AuthorizingClientRow,
       sessionToken: string | null,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<Outcome> {
-      const row = await kept(requestUri, turn)
+      const row = await kept(requestUri, context)
       if (row === undefined || row.clientId !== client.id)
         return refused('invalid_request_uri', 'the request is unknown, expired or was used')
       const { request } = row
@@ -117,28 +118,28 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           sessionToken,
           allowed: null,
         },
-        turn,
+        context,
       )
     }
 
     /** A request that waits, with its client as it is now. */
-    async function waiting(handle: string, turn: Turn) {
+    async function waiting(handle: string, context: MessageContext) {
       if (!HANDLE.test(handle)) return null
-      const row = await kept(handle, turn)
-      const client = row === undefined ? null : await clientOf(row.clientId, turn)
+      const row = await kept(handle, context)
+      const client = row === undefined ? null : await clientOf(row.clientId, context)
       if (row === undefined || client === null) return null
       return isRegistered(row.request.redirectUri, client.redirectUris) ? { row, client } : null
     }
 
     /** Who presses Back after the answer, or comes too late, is shown the way to begin anew. */
-    async function over(handle: string, turn: Turn): Promise<Refused> {
+    async function over(handle: string, context: MessageContext): Promise<Refused> {
       if (!HANDLE.test(handle)) return OVER
       // The tenant of a request is not known before the request is: it crosses tenants.
       const row = await database.system(
         (tx) => findEndedAuthorizationRequest<AuthorizationRequest>(tx, handleSha256(handle)),
-        { signal: turn.signal },
+        { signal: context.signal },
       )
-      const client = row === undefined ? null : await clientOf(row.clientId, turn)
+      const client = row === undefined ? null : await clientOf(row.clientId, context)
       if (row === undefined || client === null) return OVER
       const { redirectUri, uiLocales } = row.request
       const url = isRegistered(redirectUri, client.redirectUris) ? startOf(redirectUri) : null
@@ -149,15 +150,15 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     async function begun(
       form: OAuthForm,
       { host, sessionToken }: BeginAuthorization,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<Outcome> {
       if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
         return refused('invalid_request', CONFLICTING_TENANT)
-      const client = await namedClient(form, host, turn)
+      const client = await namedClient(form, host, context)
       if ('tag' in client) return client
       const requestUri = form.get('request_uri')
       if (requestUri?.startsWith(REQUEST_URI_PREFIX))
-        return opened(requestUri, client, sessionToken, turn)
+        return opened(requestUri, client, sessionToken, context)
       const verdict = judge({ form, client, pushed: false, levelMax: needs.levelMax })
       if (verdict.tag === 'refused') return verdict
       if (verdict.tag === 'returned') {
@@ -168,47 +169,47 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const { request } = verdict
       const requestedAt = clock.now()
       const none = { pushedId: null, kept: null, allowed: null }
-      return proceed(needs, { client, request, requestedAt, sessionToken, ...none }, turn)
+      return proceed(needs, { client, request, requestedAt, sessionToken, ...none }, context)
     }
 
     return {
-      async begin(message, turn) {
+      async begin(message, context) {
         const form = readForm(message.parameters)
         if ('repeated' in form) return refused('invalid_request', 'a parameter is repeated')
-        const outcome = await begun(form, message, turn).catch(unlessGone)
+        const outcome = await begun(form, message, context).catch(unlessGone)
         return outcome.tag === 'refused'
           ? { ...outcome, uiLocales: form.get('ui_locales') }
           : outcome
       },
 
-      async resume({ handle, sessionToken }, turn) {
-        const found = await waiting(handle, turn)
-        if (found === null) return over(handle, turn)
-        return proceed(needs, { ...underway(found, handle), sessionToken, allowed: null }, turn)
+      async resume({ handle, sessionToken }, context) {
+        const found = await waiting(handle, context)
+        if (found === null) return over(handle, context)
+        return proceed(needs, { ...underway(found, handle), sessionToken, allowed: null }, context)
       },
 
-      async decide({ handle, sessionToken, sessionId, scopes, action }, turn) {
-        const found = await waiting(handle, turn)
-        if (found === null) return over(handle, turn)
+      async decide({ handle, sessionToken, sessionId, scopes, action }, context) {
+        const found = await waiting(handle, context)
+        if (found === null) return over(handle, context)
         const { row } = found
         if (action === 'allow')
           return proceed(
             needs,
             { ...underway(found, handle), sessionToken, allowed: { sessionId, scopes } },
-            turn,
+            context,
           )
         const ids = [row.id, row.pushedId].filter((id) => id !== null)
         const denied = await database.tenant(row.tenantId, (tx) =>
           consumeAuthorizationRequests(tx, row.tenantId, ids, clock.now()),
         )
-        if (!denied) return over(handle, turn)
+        if (!denied) return over(handle, context)
         const answer = { ...row.request, issuer }
         const location = errorLocation(answer, 'access_denied', 'the person said no')
         return { tag: 'answered', location }
       },
 
-      push: (request, turn) =>
-        push(pushing, request, turn).catch((error) => refuseGone(error, request)),
+      push: (request, context) =>
+        push(pushing, request, context).catch((error) => refuseGone(error, request)),
 
       async listConsents({ tenantId, subject }, { signal }) {
         const rows = await database.tenant(tenantId, (tx) => listConsents(tx, tenantId, subject), {
@@ -223,13 +224,13 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           withdrawConsent(tx, { tenantId, subject, clientId }, clock.now()),
         )
         if (ended === undefined) return { tag: 'unknown_consent' }
-        tokens.tell('standingChanged', { ids: ended })
+        tokens.send('standingChanged', { ids: ended })
         return { tag: 'withdrawn' }
       },
 
-      userinfo: (request, turn) => userinfo({ database, tokens, tenants }, request, turn),
+      userinfo: (request, context) => userinfo({ database, tokens, tenants }, request, context),
 
-      endSession: (request, turn) => endSession(needs, request, turn),
+      endSession: (request, context) => endSession(needs, request, context),
     }
   },
 })

@@ -1,5 +1,5 @@
 /** The answer that a client waits for: a code, written down with everything that was allowed. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { type AskedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
 import { consumeAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
 import { rememberConsent } from '../../../storage/oauth/consents.js'
@@ -31,7 +31,7 @@ export async function issueCode(
   needs: InteractionNeeds,
   underway: Underway,
   granting: Granting,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Answered | Refused> {
   const { client, request } = underway
   const code = needs.random.token(CODE_BYTES)
@@ -39,7 +39,7 @@ export async function issueCode(
     await needs.database.tenant(
       client.tenantId,
       (tx) => write(needs, tx, underway, granting, code),
-      { signal: turn.signal },
+      { signal: context.signal },
     )
   } catch (error) {
     if (!(error instanceof Overtaken)) throw error

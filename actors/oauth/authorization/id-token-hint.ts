@@ -1,6 +1,6 @@
 /** An ID token of ours that comes back as a hint: expired ones count, forged ones do not. */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
 import type { KeysProtocol } from '../signing-keys/protocol.js'
 import { ID_TOKEN_TYPE } from '../tokens/issue/id-token.js'
@@ -18,13 +18,13 @@ export async function readIdTokenHint(
   keys: ActorRef<KeysProtocol>,
   issuer: string,
   token: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<IdTokenHint | null> {
   const decoded = decodeJwt(token)
   if (decoded.tag === 'refused') return null
   const { header, claims } = decoded.jwt
   if (header.kid === undefined || !hasType(header, ID_TOKEN_TYPE)) return null
-  const found = await keys.ask('verificationKey', { kid: header.kid }, turn)
+  const found = await keys.ask('verificationKey', { kid: header.kid }, context)
   if (found.tag === 'keys_unavailable')
     throw new DependencyUnavailable('no verification keys are available')
   if (found.tag === 'unknown') return null

@@ -4,14 +4,14 @@
  * browser came back proves nothing. OpenID Connect Core sections 3.1.2.1 to 3.1.2.6, RFC 9470.
  */
 import { createHash } from 'node:crypto'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { insertAuthorizationRequest } from '../../../storage/oauth/authorization-requests.js'
 import { consentedScopes } from '../../../storage/oauth/consents.js'
 import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import { knownAudience, tokenAudience } from '../tokens/issue/audience.js'
 import { type Granting, issueCode } from './code.js'
 import { readIdTokenHint } from './id-token-hint.js'
@@ -33,21 +33,21 @@ export function handleSha256(handle: string): Uint8Array {
 export async function proceed(
   needs: InteractionNeeds,
   underway: Underway,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Outcome> {
   const { client, request } = underway
   const back = (error: ReturnedError, description: string): Answered => ({
     tag: 'answered',
     location: errorLocation({ ...request, issuer: needs.issuer }, error, description),
   })
-  const person = await demandedPerson(needs, underway, turn)
+  const person = await demandedPerson(needs, underway, context)
   if ('fault' in person) return back('invalid_request', person.fault)
   const { sub } = person
   const { database, issuer } = needs
-  const audience = await knownAudience(database, issuer, client, request.audience, turn)
+  const audience = await knownAudience(database, issuer, client, request.audience, context)
   if (audience === null) return back('invalid_target', 'the audience is not one of this tenant')
 
-  const found = await findSession(needs, underway, sub, turn)
+  const found = await findSession(needs, underway, sub, context)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
   const { session } = found
   const held: readonly string[] = HUMAN_SCOPES[session.role]
@@ -58,10 +58,10 @@ export async function proceed(
   const granting = grantingOf(underway, session, { scopes, audience: whom }, may)
 
   const said = isAllowed(underway.allowed, granting)
-  if (said || !(await asksConsent(needs, underway, granting, turn)))
-    return issueCode(needs, underway, granting, turn)
+  if (said || !(await asksConsent(needs, underway, granting, context)))
+    return issueCode(needs, underway, granting, context)
   if (request.prompt.none) return back('consent_required', 'the person was not asked yet')
-  return askConsent(needs, underway, session, granting, turn)
+  return askConsent(needs, underway, session, granting, context)
 }
 
 type Found =
@@ -74,12 +74,12 @@ async function findSession(
   needs: InteractionNeeds,
   underway: Underway,
   sub: string | null,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Found> {
   const { client, request, sessionToken } = underway
   const demand = demandOf(underway)
   if (request.prompt.none) {
-    const read = await needs.sessions.ask('read', { token: sessionToken }, turn)
+    const read = await needs.sessions.ask('read', { token: sessionToken }, context)
     const session = read.tag === 'open' ? read.session : null
     const theirs = session?.tenantId === client.tenantId && (sub === null || session.sub === sub)
     const unmet =
@@ -92,7 +92,7 @@ async function findSession(
         }
       : { tag: 'none', error: ['login_required', 'nobody is signed in as it is needed'] }
   }
-  if (sub !== null && (await signedInOther(needs, underway, sub, turn)))
+  if (sub !== null && (await signedInOther(needs, underway, sub, context)))
     return { tag: 'none', error: ['login_required', 'somebody else signed in'] }
   const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
   const verdict = await needs.sessions.ask(
@@ -110,10 +110,10 @@ async function findSession(
       },
       ...(sub === null ? {} : { sub }),
     },
-    turn,
+    context,
   )
   if (verdict.tag === 'met') return { tag: 'session', session: verdict.session }
-  await keep(needs, underway, handle, turn)
+  await keep(needs, underway, handle, context)
   return { tag: 'interaction', location: verdict.location }
 }
 
@@ -125,10 +125,10 @@ async function signedInOther(
   { sessions }: InteractionNeeds,
   { client, requestedAt, kept, sessionToken }: Underway,
   sub: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<boolean> {
   if (kept === null) return false
-  const read = await sessions.ask('read', { token: sessionToken }, turn)
+  const read = await sessions.ask('read', { token: sessionToken }, context)
   if (read.tag !== 'open' || read.session.tenantId !== client.tenantId) return false
   return read.session.sub !== sub && read.session.createdAt >= requestedAt
 }
@@ -148,11 +148,11 @@ export function demandOf({
 export async function demandedPerson(
   { keys, issuer }: Pick<InteractionNeeds, 'keys' | 'issuer'>,
   { client, request }: Pick<Underway, 'client' | 'request'>,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<{ readonly sub: string | null } | { readonly fault: string }> {
   const { idTokenHint, sub } = request
   if (idTokenHint === null) return { sub }
-  const hint = await readIdTokenHint(keys, issuer, idTokenHint, turn)
+  const hint = await readIdTokenHint(keys, issuer, idTokenHint, context)
   if (hint === null || hint.tenantId !== client.tenantId)
     return { fault: 'id_token_hint is not an ID token of ours' }
   return sub === null || sub === hint.subject
@@ -198,7 +198,7 @@ async function asksConsent(
   { database }: InteractionNeeds,
   { client, request }: Underway,
   { session, consented }: Granting,
-  { signal }: Turn,
+  { signal }: MessageContext,
 ): Promise<boolean> {
   // Details say what exactly is to be done: they are asked every time.
   if (request.prompt.consent || request.details !== null) return true
@@ -213,16 +213,16 @@ async function askConsent(
   underway: Underway,
   session: BrowserSession,
   { consented }: Granting,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<ConsentAsked> {
   const { client, request } = underway
   const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
-  await keep(needs, underway, handle, turn)
+  await keep(needs, underway, handle, context)
   return {
     tag: 'consent',
     handle,
     sessionId: session.id,
-    tenant: faceOf(client.tenantId, client.tenantName, client.tenantSettings),
+    tenant: brandingOf(client.tenantId, client.tenantName, client.tenantSettings),
     clientName: client.name,
     clientHost: hostOf(request.redirectUri),
     email: session.email,
@@ -238,7 +238,7 @@ async function keep(
   { database, clock, random }: InteractionNeeds,
   { client, request, requestedAt, pushedId, kept }: Underway,
   handle: string,
-  { signal }: Turn,
+  { signal }: MessageContext,
 ): Promise<void> {
   if (kept !== null) return
   const { tenantId } = client

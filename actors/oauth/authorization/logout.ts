@@ -1,12 +1,12 @@
 /** OpenID Connect RP-Initiated Logout 1.0 sections 2 and 3; decisions.md 7.6, end-session. */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { findAuthorizingClient } from '../../../storage/oauth/applications.js'
 import { endSession as endTokens } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
 import type { KeysProtocol } from '../signing-keys/protocol.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import { readForm } from '../tokens/form.js'
 import type { TokensProtocol } from '../tokens/protocol.js'
 import { readIdTokenHint } from './id-token-hint.js'
@@ -32,7 +32,7 @@ export type LogoutNeeds = {
 export async function endSession(
   { database, keys, sessions, tokens, clock, issuer }: LogoutNeeds,
   { parameters, sessionToken }: EndSessionRequest,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<SessionEnded | Refused> {
   const form = readForm(parameters)
   if ('repeated' in form) return refusal('a parameter is repeated', null)
@@ -40,32 +40,32 @@ export async function endSession(
   const refused = (description: string) => refusal(description, uiLocales)
   const token = form.get('id_token_hint')
   if (token === null) return refused('id_token_hint is missing')
-  const hint = await readIdTokenHint(keys, issuer, token, turn)
+  const hint = await readIdTokenHint(keys, issuer, token, context)
   if (hint === null) return refused('id_token_hint is not an ID token of ours')
   const clientId = form.get('client_id')
   if (clientId !== null && clientId !== hint.clientId)
     return refused('client_id is not the one that the ID token is for')
 
   const { tenantId, sessionId } = hint
-  const own = await sessions.ask('read', { token: sessionToken }, turn)
+  const own = await sessions.ask('read', { token: sessionToken }, context)
   // A sign-in may have replaced the session since: the one of the same person here ends with it.
   const ownSession =
     own.tag === 'open' && own.session.tenantId === tenantId && own.session.sub === hint.subject
   const ids = new Set(ownSession ? [sessionId, own.session.id] : [sessionId])
   for (const id of ids) {
-    await sessions.ask('end', { session: { tenantId, id }, reason: 'client_logout' }, turn)
+    await sessions.ask('end', { session: { tenantId, id }, reason: 'client_logout' }, context)
     await database.tenant(tenantId, (tx) =>
       endTokens(tx, tenantId, id, 'client_logout', clock.now()),
     )
   }
-  tokens.tell('standingChanged', { ids: [...ids] })
+  tokens.send('standingChanged', { ids: [...ids] })
 
   // The tenant of an application is not known before the application is: it crosses tenants.
   const client = await database.system((tx) => findAuthorizingClient(tx, hint.clientId), {
-    signal: turn.signal,
+    signal: context.signal,
   })
   const known = client !== undefined && client.tenantId === tenantId
-  const tenant = known ? faceOf(tenantId, client.tenantName, client.tenantSettings) : null
+  const tenant = known ? brandingOf(tenantId, client.tenantName, client.tenantSettings) : null
   const redirectUri = form.get('post_logout_redirect_uri')
   const registered =
     known && redirectUri !== null && isRegistered(redirectUri, client.postLogoutRedirectUris)

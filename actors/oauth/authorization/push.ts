@@ -1,5 +1,5 @@
 /** The PAR endpoint: a request judged before the browser moves. RFC 9126 section 2. */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
@@ -37,26 +37,29 @@ export type PushNeeds = {
   readonly oidc: Pick<OidcSettings, 'par_ttl_secs'>
   readonly levelMax: AssuranceLevel
   /** An active application of an active tenant. */
-  readonly clientOf: (clientId: string, turn: Turn) => Promise<AuthorizingClientRow | null>
+  readonly clientOf: (
+    clientId: string,
+    context: MessageContext,
+  ) => Promise<AuthorizingClientRow | null>
 }
 
 export async function push(
   { database, tokens, tenants, keys, clock, random, issuer, oidc, levelMax, clientOf }: PushNeeds,
   message: TokenRequest,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Pushed | PushRefused | OAuthRefused | ProofRefused> {
   const form = readForm(message.form)
   if ('repeated' in form) return refuse('invalid_request', 'a parameter is repeated')
-  const identified = await tokens.ask('identifyClient', message, turn)
+  const identified = await tokens.ask('identifyClient', message, context)
   if (identified.tag !== 'identified') return identified
-  const client = identified.kind === 'agent' ? null : await clientOf(identified.clientId, turn)
+  const client = identified.kind === 'agent' ? null : await clientOf(identified.clientId, context)
   if (client === null)
     return refuse('unauthorized_client', 'only applications send people to sign in')
   if (form.get('request_uri') !== null)
     return refuse('invalid_request', 'a pushed request cannot name another one')
   // Here, because the authorization endpoint looks at nothing but the pushed request.
   const { host } = new URL(message.httpUrl)
-  const named = await namedTenant(tenants, form, client, host, turn)
+  const named = await namedTenant(tenants, form, client, host, context)
   if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
   if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
   const verdict = judge({ form, client, pushed: true, levelMax })
@@ -66,13 +69,13 @@ export async function push(
   }
   const { request } = verdict
   // As the authorization endpoint would (RFC 9126 section 2.1): the client learns it at once.
-  if ((await knownAudience(database, issuer, client, request.audience, turn)) === null)
+  if ((await knownAudience(database, issuer, client, request.audience, context)) === null)
     return {
       tag: 'push_refused',
       error: 'invalid_target',
       description: 'the audience is not one of this tenant',
     }
-  const person = await demandedPerson({ keys, issuer }, { client, request }, turn)
+  const person = await demandedPerson({ keys, issuer }, { client, request }, context)
   if ('fault' in person)
     return { tag: 'push_refused', error: 'invalid_request', description: person.fault }
   // RFC 9449 section 10.1: a proof at this endpoint binds the code as dpop_jkt does.
@@ -93,7 +96,7 @@ export async function push(
         createdAt: now,
         expiresAt: new Date(now.getTime() + oidc.par_ttl_secs * 1000),
       }),
-    { signal: turn.signal },
+    { signal: context.signal },
   )
   return { tag: 'pushed', requestUri, expiresInSecs: oidc.par_ttl_secs }
 }

@@ -1,5 +1,5 @@
 /** The UserInfo endpoint. OpenID Connect Core section 5.3, RFC 6750; decisions.md 7.3. */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { type ClaimedGrant, findClaimedGrant } from '../../../storage/oauth/authorization-codes.js'
 import { findPerson } from '../../../storage/identity/tenant-users.js'
@@ -34,7 +34,7 @@ const MALFORMED: Unauthenticated = {
 export async function userinfo(
   { database, tokens, tenants }: UserinfoNeeds,
   { authorization, form: fields, host, ...request }: UserinfoRequest,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated> {
   const form = readForm(fields)
   const inBody = 'repeated' in form ? null : form.get('access_token')
@@ -52,11 +52,11 @@ export async function userinfo(
       // The token is for the application's own API: here it shows what the person allowed.
       anyAudience: true,
     },
-    turn,
+    context,
   )
   if (judged.tag === 'refused') return judged
   const { tenantId, subject, subjectType, scopes, grantId } = judged.principal
-  const there = await tenants.ask('resolve', { host }, turn)
+  const there = await tenants.ask('resolve', { host }, context)
   if (namesAnother(there, tenantId)) return { tag: 'misplaced' }
   if (subjectType !== 'human' || !scopes.includes('openid'))
     return refused('insufficient_scope', 'a token of a person with the scope openid is needed')
@@ -66,7 +66,7 @@ export async function userinfo(
       await findPerson(tx, tenantId, subject),
       grantId == null ? undefined : await findClaimedGrant(tx, tenantId, grantId),
     ],
-    { signal: turn.signal },
+    { signal: context.signal },
   )
   if (facts === undefined)
     return { tag: 'refused', error: 'token_revoked', description: 'the person is not active' }

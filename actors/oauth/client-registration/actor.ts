@@ -5,7 +5,7 @@
  * maker, and without one a client may ask people for their own data and nothing else. Which tenant
  * it belongs to is fixed by the token; without one by the host, and never by what the client says.
  */
-import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   type ApplicationRow,
   deleteApplication,
@@ -68,13 +68,13 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
   create: (needs) => {
     const { database, clock, random, tokens } = needs
     /** This process forgets at once what it remembers of a client; the others hear of it by the commit. */
-    const forget = (clientId: string) => tokens.tell('standingChanged', { ids: [clientId] })
+    const forget = (clientId: string) => tokens.send('standingChanged', { ids: [clientId] })
     const auditOf = (
       type: AuditOnlyType,
       tenantId: string,
       clientId: string,
       from: { address: string; tokenId: string | null },
-      turn: Turn,
+      context: MessageContext,
     ) => ({
       id: random.uuid(),
       tenantId,
@@ -87,7 +87,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
       grantId: null,
       resource: { type: 'application', id: clientId },
       outcome: 'success' as const,
-      requestId: turn.requestId ?? null,
+      requestId: context.requestId ?? null,
       ip: from.address,
       data: from.tokenId === null ? {} : { registration_token_id: from.tokenId },
     })
@@ -117,8 +117,8 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
     }
 
     return {
-      async register({ metadata, authorization, host, address }, turn) {
-        const admitted = await admit(needs, authorization, host, turn)
+      async register({ metadata, authorization, host, address }, context) {
+        const admitted = await admit(needs, authorization, host, context)
         if (admitted.tag !== 'admitted') return admitted
         const { tenantId, tenantSlug, scopes, tokenId } = admitted
         const read = await judge(needs, metadata, scopes)
@@ -155,7 +155,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
               })
               const from = { address, tokenId }
               appendAudit(tx, [
-                auditOf('admin.application.registered', tenantId, row.id, from, turn),
+                auditOf('admin.application.registered', tenantId, row.id, from, context),
               ])
               const clientSecret = secret?.secret ?? null
               return {
@@ -163,7 +163,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
                 registration: registrationOf(row, handedOn, tenantSlug, clientSecret, token),
               }
             },
-            { signal: turn.signal },
+            { signal: context.signal },
           )
         } catch (error) {
           if (error instanceof TokenSpent) return denied('the initial access token is used up')
@@ -171,14 +171,14 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
         }
       },
 
-      async read({ clientId, authorization }, turn) {
-        const found = await managed(needs, clientId, authorization, turn)
+      async read({ clientId, authorization }, context) {
+        const found = await managed(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId, tenantSlug, handedOn } = found.row
         const row = await database.tenant(
           tenantId,
           (tx) => findApplication(tx, tenantId, clientId),
-          { signal: turn.signal },
+          { signal: context.signal },
         )
         if (row === undefined) return denied('the client is gone')
         return {
@@ -187,8 +187,8 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
         }
       },
 
-      async replace({ clientId, metadata, authorization, address }, turn) {
-        const found = await managed(needs, clientId, authorization, turn)
+      async replace({ clientId, metadata, authorization, address }, context) {
+        const found = await managed(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId, tenantSlug, scopesMax } = found.row
         const read = await judge(needs, metadata, scopesMax)
@@ -223,18 +223,20 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
             const kept = { handedOn, tokenSha256: null, scopesMax: null }
             await writeRegistration(tx, { tenantId, applicationId: clientId, ...kept })
             const from = { address, tokenId: null }
-            appendAudit(tx, [auditOf('admin.application.updated', tenantId, clientId, from, turn)])
+            appendAudit(tx, [
+              auditOf('admin.application.updated', tenantId, clientId, from, context),
+            ])
             return registrationOf(row, handedOn, tenantSlug, secret, found.token)
           },
-          { signal: turn.signal },
+          { signal: context.signal },
         )
         forget(clientId)
         if (outcome === null) return denied('the client is gone')
         return 'tag' in outcome ? outcome : { tag: 'found', registration: outcome }
       },
 
-      async remove({ clientId, authorization, address }, turn) {
-        const found = await managed(needs, clientId, authorization, turn)
+      async remove({ clientId, authorization, address }, context) {
+        const found = await managed(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId } = found.row
         const from = { address, tokenId: null }
@@ -242,16 +244,18 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
           tenantId,
           async (tx) => {
             if (!(await deleteApplication(tx, tenantId, clientId))) return false
-            appendAudit(tx, [auditOf('admin.application.deleted', tenantId, clientId, from, turn)])
+            appendAudit(tx, [
+              auditOf('admin.application.deleted', tenantId, clientId, from, context),
+            ])
             return true
           },
-          { signal: turn.signal },
+          { signal: context.signal },
         )
         forget(clientId)
         return removed ? { tag: 'removed' } : denied('the client is gone')
       },
 
-      createToken: (message, turn) => createToken(needs, message, turn),
+      createToken: (message, context) => createToken(needs, message, context),
     }
   },
 })

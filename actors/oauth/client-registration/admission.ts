@@ -3,7 +3,7 @@
  * RFC 7591 section 3, RFC 7592 section 2.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
   findRegistered,
@@ -44,7 +44,7 @@ export async function admit(
   { database, clock, tenants, tokenRequired }: AdmissionNeeds,
   authorization: string | null,
   host: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Admission | TokenRefused | MetadataRefused> {
   const token = bearerOf(authorization)
   if (token !== null) {
@@ -56,7 +56,7 @@ export async function admit(
         const { maker, tenantId } = row
         return { ...row, held: maker === null ? null : await heldNow(tx, tenantId, maker) }
       },
-      { signal: turn.signal },
+      { signal: context.signal },
     )
     if (found === undefined)
       return denied('the initial access token is unknown, expired or used up')
@@ -68,7 +68,7 @@ export async function admit(
   }
   if (tokenRequired || authorization !== null)
     return denied('registration needs an initial access token')
-  const resolved = await tenants.ask('resolve', { host }, turn)
+  const resolved = await tenants.ask('resolve', { host }, context)
   if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active')
     return refused('this host is not that of a tenant')
   const { id: tenantId, slug: tenantSlug, controlPlane } = resolved.tenant
@@ -81,14 +81,14 @@ export async function managed(
   { database }: Pick<AdmissionNeeds, 'database'>,
   clientId: string,
   authorization: string | null,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<{ tag: 'managed'; row: RegisteredRow; token: string } | TokenRefused> {
   const token = bearerOf(authorization)
   const row =
     token === null || !isUuid(clientId)
       ? undefined
       : // As above: the tenant of a client is not known yet.
-        await database.system((tx) => findRegistered(tx, clientId), { signal: turn.signal })
+        await database.system((tx) => findRegistered(tx, clientId), { signal: context.signal })
   const right =
     token !== null &&
     row?.active === true &&

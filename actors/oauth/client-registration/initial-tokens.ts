@@ -1,5 +1,5 @@
 /** Initial access tokens: who holds one may register clients. decisions.md 7.6 and 17. */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -23,11 +23,11 @@ export type InitialTokenNeeds = {
 export async function createToken(
   { database, clock, random, tenants }: InitialTokenNeeds,
   { principal, address, expiresInSecs, maxUses, idempotency }: CreateToken,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<TokenCreated | NotATenantToken | IdempotencyRefused> {
   const { tenantId, subject, subjectType, scopes } = principal
   if (subjectType === 'agent') {
-    const resolved = await tenants.ask('resolve', { tenantId }, turn)
+    const resolved = await tenants.ask('resolve', { tenantId }, context)
     if (resolved.tag !== 'resolved' || resolved.tenant.controlPlane)
       return { tag: 'not_a_tenant_token' }
   }
@@ -62,7 +62,7 @@ export async function createToken(
               grantId: null,
               resource: { type: 'registration_token', id },
               outcome: 'success',
-              requestId: turn.requestId ?? null,
+              requestId: context.requestId ?? null,
               data: { max_uses: maxUses, expires_at: expiresAt.toISOString() },
             },
           ])
@@ -70,6 +70,6 @@ export async function createToken(
         },
         (created) => ({ ...created, token: null }),
       ),
-    { signal: turn.signal },
+    { signal: context.signal },
   )
 }

@@ -1,5 +1,5 @@
 /** An application as requests of people meet it: active, of an active tenant, whatever the tenant. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   type AuthorizingClientRow,
   findAuthorizingClient,
@@ -10,13 +10,13 @@ import { isUuid } from '../../domain/ids.js'
 export async function activeClient(
   database: Database,
   clientId: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<AuthorizingClientRow | null> {
   if (!isUuid(clientId)) return null
   // The tenant of an application is not known before the application is: it crosses tenants.
   const row = await database.system((tx) => findAuthorizingClient(tx, clientId), {
     pool: 'identity',
-    signal: turn.signal,
+    signal: context.signal,
   })
   return row !== undefined && row.status === 'active' && row.tenantActive ? row : null
 }

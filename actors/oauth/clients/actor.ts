@@ -1,5 +1,5 @@
 /** The OAuth clients of a tenant. decisions.md 7.4. */
-import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
@@ -62,9 +62,12 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, tenants, tokens, issuer }) => {
-    const isOfControlPlane = async ({ subjectType, tenantId }: Principal, turn: Turn) => {
+    const isOfControlPlane = async (
+      { subjectType, tenantId }: Principal,
+      context: MessageContext,
+    ) => {
       if (subjectType !== 'agent') return false
-      const resolved = await tenants.ask('resolve', { tenantId }, turn)
+      const resolved = await tenants.ask('resolve', { tenantId }, context)
       return resolved.tag !== 'resolved' || resolved.tenant.controlPlane
     }
 
@@ -141,7 +144,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
 
     /** This process forgets at once what it remembers of a client; the others hear of it by the commit. */
     const forget = (applicationId: string) =>
-      tokens.tell('standingChanged', { ids: [applicationId] })
+      tokens.send('standingChanged', { ids: [applicationId] })
 
     /** Runs `change` on the locked application of the tenant, if there is one. */
     async function changing<T>(
@@ -164,14 +167,14 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
     }
 
     return {
-      async list({ principal, limit, after }, turn) {
-        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+      async list({ principal, limit, after }, context) {
+        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
         // One more than asked for tells whether there is another page.
         const rows = await database.tenant(
           tenantId,
           (tx) => listApplications(tx, tenantId, limit + 1, after),
-          { signal: turn.signal },
+          { signal: context.signal },
         )
         const page = rows.slice(0, limit)
         const last = page.at(-1)
@@ -185,23 +188,23 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         }
       },
 
-      async read({ principal, applicationId }, turn) {
-        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+      async read({ principal, applicationId }, context) {
+        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
         if (!isUuid(applicationId)) return { tag: 'unknown' }
         const row = await database.tenant(
           tenantId,
           (tx) => findApplication(tx, tenantId, applicationId),
-          { signal: turn.signal },
+          { signal: context.signal },
         )
         if (row === undefined) return { tag: 'unknown' }
         return { tag: 'found', application: toApplication(row) }
       },
 
-      async create(message, turn) {
+      async create(message, context) {
         const { caller, draft, idempotency } = message
         const { principal } = caller
-        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const fault = draftFault(draft, issuer)
         if (fault !== undefined) return fault
         // Whoever creates a client could act as it: it must not hold more than its creator.
@@ -214,10 +217,10 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
               idempotently(
                 tx,
                 idempotency,
-                () => insert(tx, message, turn.requestId),
+                () => insert(tx, message, context.requestId),
                 (created) => ({ ...created, clientSecret: null }),
               ),
-            { signal: turn.signal },
+            { signal: context.signal },
           )
         } catch (error) {
           if (isAudienceTaken(error)) return { tag: 'audience_taken' }
@@ -225,18 +228,18 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         }
       },
 
-      async replace(message, turn) {
+      async replace(message, context) {
         const { caller, applicationId, draft } = message
         const { principal } = caller
-        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
+        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const fault = draftFault(draft, issuer)
         if (fault !== undefined) return fault
         // Whoever configures a client could act as it.
         const beyond = scopesBeyond(draft, principal.scopes)
         if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
         try {
-          return await changing(principal.tenantId, applicationId, turn.signal, (tx, row) =>
-            replaceLocked(tx, row, message, turn.requestId),
+          return await changing(principal.tenantId, applicationId, context.signal, (tx, row) =>
+            replaceLocked(tx, row, message, context.requestId),
           )
         } catch (error) {
           if (isAudienceTaken(error)) return { tag: 'audience_taken' }
@@ -244,22 +247,27 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         }
       },
 
-      async remove({ caller, applicationId }, turn) {
+      async remove({ caller, applicationId }, context) {
         const { principal } = caller
-        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
-        return changing(principal.tenantId, applicationId, turn.signal, async (tx, application) => {
-          await deleteApplication(tx, application.tenantId, application.id)
-          const data = { name: application.name }
-          const action = { did: 'deleted', application, data, occurredAt: clock.now() } as const
-          recordAction(tx, random, caller, turn.requestId, action)
-          return { tag: 'removed' } as const
-        })
+        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
+        return changing(
+          principal.tenantId,
+          applicationId,
+          context.signal,
+          async (tx, application) => {
+            await deleteApplication(tx, application.tenantId, application.id)
+            const data = { name: application.name }
+            const action = { did: 'deleted', application, data, occurredAt: clock.now() } as const
+            recordAction(tx, random, caller, context.requestId, action)
+            return { tag: 'removed' } as const
+          },
+        )
       },
 
-      async rotateSecret({ caller, applicationId, overlapSecs }, turn) {
+      async rotateSecret({ caller, applicationId, overlapSecs }, context) {
         const { principal } = caller
-        if (await isOfControlPlane(principal, turn)) return NOT_A_TENANT_TOKEN
-        return changing(principal.tenantId, applicationId, turn.signal, async (tx, row) => {
+        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
+        return changing(principal.tenantId, applicationId, context.signal, async (tx, row) => {
           if (!needsSecret(row)) return { tag: 'no_secret' }
           // Whoever holds the secret can act as the client.
           const beyond = scopesBeyond(row, principal.scopes)
@@ -278,7 +286,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
           })
           const data = { overlap_secs: overlapSecs }
           const action = { did: 'secret_rotated', application: row, data, occurredAt: now } as const
-          recordAction(tx, random, caller, turn.requestId, action)
+          recordAction(tx, random, caller, context.requestId, action)
           return { tag: 'rotated', clientId: id, clientSecret: secret, rotatedAt: now }
         })
       },

@@ -1,5 +1,5 @@
 /** Whether a request names the tenant of its application, where it names one. decisions.md section 0. */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { TenantId } from '../../domain/ids.js'
 import { namesAnother, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import type { OAuthForm } from '../tokens/form.js'
@@ -18,15 +18,15 @@ export async function namedTenant(
   form: OAuthForm,
   { tenantId: own }: { readonly tenantId: string },
   host: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<NamedTenant> {
   const tenantId = form.get('tenant_id') ?? undefined
   const tenantSlug = form.get('tenant_slug') ?? undefined
   if (tenantId === undefined && tenantSlug === undefined) {
-    const there = await tenants.ask('resolve', { host }, turn)
+    const there = await tenants.ask('resolve', { host }, context)
     return namesAnother(there, own as TenantId) ? 'another' : 'theirs'
   }
-  const named = await tenants.ask('resolve', { tenantId, tenantSlug }, turn)
+  const named = await tenants.ask('resolve', { tenantId, tenantSlug }, context)
   if (named.tag === 'conflicting_tenant') return 'conflicting'
   return named.tag === 'resolved' && named.tenant.id === own ? 'theirs' : 'another'
 }

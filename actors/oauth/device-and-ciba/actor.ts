@@ -35,18 +35,18 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
   create: ({ registry, ...rest }) => {
     const needs = { ...rest, metrics: backchannelMetrics(registry) }
     return {
-      startDevice: (message, turn) =>
-        startDevice(needs, message, turn).catch((error) => refuseGone(error, message.request)),
-      showDevice: (message, turn) => showDevice(needs, message, turn),
-      decideDevice: (message, turn) => decideDevice(needs, message, turn),
-      startCiba: (message, turn) =>
-        startCiba(needs, message, turn).catch((error) => refuseGone(error, message)),
-      listInbox({ person }, turn) {
-        return listFor(needs, person, turn)
+      startDevice: (message, context) =>
+        startDevice(needs, message, context).catch((error) => refuseGone(error, message.request)),
+      showDevice: (message, context) => showDevice(needs, message, context),
+      decideDevice: (message, context) => decideDevice(needs, message, context),
+      startCiba: (message, context) =>
+        startCiba(needs, message, context).catch((error) => refuseGone(error, message)),
+      listInbox({ person }, context) {
+        return listFor(needs, person, context)
       },
-      decideInInbox: (message, turn) => decideInInbox(needs, message, turn),
-      showInbox: (message, turn) => showInbox(needs, message, turn),
-      answerInbox: (message, turn) => answerInbox(needs, message, turn),
+      decideInInbox: (message, context) => decideInInbox(needs, message, context),
+      showInbox: (message, context) => showInbox(needs, message, context),
+      answerInbox: (message, context) => answerInbox(needs, message, context),
     }
   },
 })

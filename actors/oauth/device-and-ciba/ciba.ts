@@ -6,7 +6,7 @@
  * any other, waits, and ends without an answer.
  */
 import { createHash } from 'node:crypto'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { insertBackchannelRequest } from '../../../storage/oauth/backchannel-requests.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
@@ -37,10 +37,10 @@ export type CibaNeeds = AskingNeeds &
 export async function startCiba(
   needs: CibaNeeds,
   request: TokenRequest,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<CibaStarted | CibaRefused | OAuthRefused | ProofRefused> {
   const { database, clock, random, settings, levelMax, metrics } = needs
-  const asking = await readAsking(needs, request, CIBA_GRANT, turn)
+  const asking = await readAsking(needs, request, CIBA_GRANT, context)
   if (asking.tag !== 'asking') return asking
   const { client, form, scopes, audience } = asking
   // Section 7.1: the client must authenticate. No such client has the grant, but it may have had.
@@ -48,7 +48,7 @@ export async function startCiba(
     return refuse('invalid_client', 'this endpoint needs client authentication')
   const read = readCibaRequest(form, levelMax)
   if (read.tag !== 'read') return read
-  const found = await subjectOf(needs, read.hint, client, turn)
+  const found = await subjectOf(needs, read.hint, client, context)
   if (found.tag !== 'meant') return found
 
   const { interval_secs: intervalSecs } = settings
@@ -76,7 +76,7 @@ export async function startCiba(
         createdAt: now,
         expiresAt: new Date(now.getTime() + expiresInSecs * 1000),
       }),
-    { signal: turn.signal },
+    { signal: context.signal },
   )
   metrics.count('ciba', 'started')
   return { tag: 'started', authReqId, expiresInSecs, intervalSecs }

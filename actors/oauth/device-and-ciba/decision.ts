@@ -1,5 +1,5 @@
 /** A person's yes or no, written down once, with what they can give and how they had signed in. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
@@ -65,7 +65,7 @@ export type Deciding = {
 export async function decide(
   { database, clock, random, issuer }: DecisionNeeds,
   { kind, request, client, decider, scopes, address }: Deciding,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<boolean> {
   const { tenantId, id } = request
   const { sub: subject, organizationId, level, amr, authTime } = decider
@@ -106,13 +106,13 @@ export async function decide(
           grantId: id,
           resource: { type: 'backchannel_request', id },
           outcome: scopes === null ? 'denied' : 'success',
-          requestId: turn.requestId ?? null,
+          requestId: context.requestId ?? null,
           ip: address,
           data: { client_id: client.id, scope: (scopes ?? request.scopes).join(' ') },
         },
       ])
       return true
     },
-    { signal: turn.signal },
+    { signal: context.signal },
   )
 }

@@ -7,7 +7,7 @@
  * answer counts in the session that was asked.
  */
 import { createHash } from 'node:crypto'
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import {
   findByUserCode,
@@ -18,7 +18,7 @@ import { CoordinationUnavailable } from '../../../storage/platform/coordination/
 import { activeClient } from '../clients/active-client.js'
 import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import type { AttemptCounts } from '../../platform/attempts.js'
 import type { OAuthRefused, ProofRefused } from '../tokens/protocol.js'
 import { type AskingNeeds, readAsking } from './request.js'
@@ -54,10 +54,10 @@ export type DeviceNeeds = AskingNeeds &
 export async function startDevice(
   needs: DeviceNeeds,
   { request, address }: StartDevice,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<DeviceStarted | OAuthRefused | ProofRefused> {
   const { database, clock, random, settings, metrics } = needs
-  const asking = await readAsking(needs, request, DEVICE_GRANT, turn)
+  const asking = await readAsking(needs, request, DEVICE_GRANT, context)
   if (asking.tag !== 'asking') return asking
   const { client, scopes, audience } = asking
   const { ttl_secs: expiresInSecs, interval_secs: intervalSecs } = settings
@@ -84,7 +84,7 @@ export async function startDevice(
     const inserted = await database.tenant(
       client.tenantId,
       (tx) => insertBackchannelRequest(tx, { ...row, userCode }),
-      { signal: turn.signal },
+      { signal: context.signal },
     )
     if (!inserted) continue
     metrics.count('device', 'started')
@@ -102,13 +102,13 @@ export async function startDevice(
 export async function showDevice(
   needs: DeviceNeeds,
   message: ShowDevice,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<DevicePage> {
   const { typed, uiLocales } = message
   if (typed === null) return { tag: 'code_asked', uiLocales }
-  const found = await find(needs, { ...message, typed }, turn)
+  const found = await find(needs, { ...message, typed }, context)
   if (found.tag !== 'found') return found
-  const session = await signedIn(needs, found, message, turn)
+  const session = await signedIn(needs, found, message, context)
   if ('tag' in session) return session
   return { tag: 'asked', ...questionOf(found, session, uiLocales) }
 }
@@ -116,12 +116,12 @@ export async function showDevice(
 export async function decideDevice(
   needs: DeviceNeeds,
   message: DecideDevice,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<DevicePage | DeviceDecided> {
   const { action, uiLocales } = message
-  const found = await find(needs, message, turn)
+  const found = await find(needs, message, context)
   if (found.tag !== 'found') return found
-  const session = await signedIn(needs, found, message, turn)
+  const session = await signedIn(needs, found, message, context)
   if ('tag' in session) return session
   const question = questionOf(found, session, uiLocales)
   const approved = action === 'approve'
@@ -142,7 +142,7 @@ export async function decideDevice(
       scopes: approved ? question.scopes : null,
       address: message.address,
     },
-    turn,
+    context,
   )
   if (!done) return { tag: 'code_unknown', typed: question.userCode, uiLocales }
   needs.metrics.count('device', approved ? 'approved' : 'denied')
@@ -161,7 +161,7 @@ type Found = {
 async function find(
   { database, clock, coordination, guessing, metrics }: DeviceNeeds,
   { typed, address, uiLocales }: ShowDevice & { readonly typed: string },
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Found | Extract<DevicePage, { tag: 'code_unknown' | 'guesses_spent' | 'busy' }>> {
   const unknown = (): DevicePage & { tag: 'code_unknown' } => {
     metrics.count('device', 'code_unknown')
@@ -171,14 +171,14 @@ async function find(
   // Nothing is learned by what cannot be a code.
   if (userCode === null) return unknown()
   try {
-    const from = { address, signal: turn.signal }
+    const from = { address, signal: context.signal }
     const guess = await judgeGuess(coordination, guessing, from, async (wrong) => {
       // The tenant of a code is not known before the code is: the look-up crosses tenants.
       const request = await database.system((tx) => findByUserCode(tx, userCode, clock.now()), {
-        signal: turn.signal,
+        signal: context.signal,
       })
       const client =
-        request === undefined ? null : await activeClient(database, request.clientId, turn)
+        request === undefined ? null : await activeClient(database, request.clientId, context)
       if (request !== undefined && client !== null)
         return { tag: 'found', userCode, request, client } as const
       await wrong()
@@ -186,7 +186,7 @@ async function find(
     })
     if (guess.tag === 'judged') return guess.outcome
     metrics.count('device', 'guesses_spent')
-    turn.log.warn({ address }, 'too many wrong user codes')
+    context.log.warn({ address }, 'too many wrong user codes')
     return { tag: 'guesses_spent', retryAfterSecs: guess.retryAfterSecs, uiLocales }
   } catch (error) {
     if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
@@ -198,7 +198,7 @@ async function signedIn(
   { sessions }: DeviceNeeds,
   { userCode, client }: Found,
   { sessionToken, uiLocales }: ShowDevice,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<BrowserSession | (DevicePage & { tag: 'interaction' })> {
   const query = new URLSearchParams({ user_code: showUserCode(userCode) })
   if (uiLocales !== null) query.set('ui_locales', uiLocales.slice(0, 256))
@@ -214,7 +214,7 @@ async function signedIn(
         ...(uiLocales === null ? {} : { uiLocales }),
       },
     },
-    turn,
+    context,
   )
   if (verdict.tag === 'met') return verdict.session
   return { tag: 'interaction', location: verdict.location }
@@ -228,7 +228,7 @@ function questionOf(
   return {
     userCode: showUserCode(userCode),
     sessionId: session.id,
-    tenant: faceOf(client.tenantId, client.tenantName, client.tenantSettings),
+    tenant: brandingOf(client.tenantId, client.tenantName, client.tenantSettings),
     clientName: client.name,
     email: session.email,
     scopes: grantable(request.scopes, client, session.role),

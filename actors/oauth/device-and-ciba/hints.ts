@@ -1,5 +1,5 @@
 /** Whom the hint of a CIBA request means. CIBA Core 1.0 section 7.1; RFC 9493 for `sub_id`. */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import { findSignIn } from '../../../storage/identity/sign-ins.js'
@@ -36,18 +36,18 @@ export async function subjectOf(
   needs: HintNeeds,
   { kind, value }: Hint,
   client: AuthorizingClientRow,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Meant | CibaRefused | OAuthRefused> {
   if (kind === 'id_token_hint') {
-    const hint = await readIdTokenHint(needs.keys, needs.issuer, value, turn)
+    const hint = await readIdTokenHint(needs.keys, needs.issuer, value, context)
     // Only one that this application was given: a stolen one of another is none.
     return hint?.clientId === client.id && hint.tenantId === client.tenantId
       ? { tag: 'meant', sub: hint.subject }
       : refuse('invalid_request', 'id_token_hint is not an ID token of this application')
   }
-  if (kind === 'login_hint') return look(needs, readLoginHint(value), client, turn)
+  if (kind === 'login_hint') return look(needs, readLoginHint(value), client, context)
   const read = await readHintToken(needs, value, client)
-  return 'tag' in read ? read : look(needs, read, client, turn)
+  return 'tag' in read ? read : look(needs, read, client, context)
 }
 
 /** An e-mail address, or a `sub` of the tenant. */
@@ -59,7 +59,7 @@ async function look(
   { database }: HintNeeds,
   named: Named,
   { tenantId }: AuthorizingClientRow,
-  { signal }: Turn,
+  { signal }: MessageContext,
 ): Promise<Meant> {
   if ('sub' in named) return { tag: 'meant', sub: storable(named.sub) }
   const email = storable(named.email.trim())

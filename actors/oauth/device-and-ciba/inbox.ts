@@ -4,7 +4,7 @@
  * with a second factor behind it. decisions.md 7.3, 7.6 and 24.
  */
 import { highestRole } from '../../domain/scopes.js'
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   findInInbox,
   type InboxRequest,
@@ -18,7 +18,7 @@ import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/ses
 import { type AssuranceLevel, unmetDemand } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
-import { faceOf } from '../../domain/tenants/branding.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import { decide, type Decider, type DecisionNeeds, grantable } from './decision.js'
 import type { BackchannelMetrics } from './metrics.js'
@@ -54,24 +54,24 @@ const TOKEN_DEMAND = { level: 2, maxAgeSecs: null } as const
 export async function listFor(
   needs: InboxNeeds,
   person: InboxPerson,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<InboxListed | StepUpNeeded> {
-  const who = await answererOf(needs, person, turn)
+  const who = await answererOf(needs, person, context)
   if (who === null) return { tag: 'listed', requests: [] }
   if (person.by === 'token' && who.level < TOKEN_DEMAND.level)
     return { tag: 'step_up_needed', ...TOKEN_DEMAND }
-  return { tag: 'listed', requests: await listOf(needs, who, turn) }
+  return { tag: 'listed', requests: await listOf(needs, who, context) }
 }
 
 async function listOf(
   { database, clock }: InboxNeeds,
   { tenantId, sub: subject, role }: Answerer,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<readonly InboxEntry[]> {
   const rows = await database.tenant(
     tenantId,
     (tx) => listInbox(tx, { tenantId, subject, now: clock.now() }, SHOWN_MAX),
-    { signal: turn.signal },
+    { signal: context.signal },
   )
   return rows.map((row) => entryOf(row, role))
 }
@@ -98,19 +98,19 @@ const levelOf = ({ levelAsked }: Pick<PendingRequest, 'levelAsked'>): 2 | 3 =>
 export async function decideInInbox(
   needs: InboxNeeds,
   message: DecideInInbox,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<InboxDecided | InboxRefused> {
   const { person, requestId, approve, shown, address } = message
   const { database, clock, settings, metrics } = needs
-  const who = await answererOf(needs, person, turn)
+  const who = await answererOf(needs, person, context)
   if (who === null || !isUuid(requestId)) return { tag: 'unknown_request' }
   const { tenantId, sub: subject } = who
   const request = await database.tenant(
     tenantId,
     (tx) => findInInbox(tx, { tenantId, subject, now: clock.now() }, requestId),
-    { signal: turn.signal },
+    { signal: context.signal },
   )
-  const client = request && (await activeClient(database, request.clientId, turn))
+  const client = request && (await activeClient(database, request.clientId, context))
   if (request === undefined || client == null) return { tag: 'unknown_request' }
 
   const demand =
@@ -127,7 +127,7 @@ export async function decideInInbox(
   const scopes = approve ? grantable(named, client, who.role) : null
   if (scopes?.length === 0) return { tag: 'nothing_to_grant' }
   const deciding = { kind: 'ciba', request, client, decider: who, scopes, address } as const
-  if (!(await decide(needs, deciding, turn))) return { tag: 'unknown_request' }
+  if (!(await decide(needs, deciding, context))) return { tag: 'unknown_request' }
   metrics.count('ciba', approve ? 'approved' : 'denied')
   return { tag: 'decided', approved: approve, clientName: client.name }
 }
@@ -136,7 +136,7 @@ export async function decideInInbox(
 async function answererOf(
   { database }: InboxNeeds,
   person: InboxPerson,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Answerer | null> {
   if (person.by === 'session') return person.session
   const { principal } = person
@@ -144,7 +144,7 @@ async function answererOf(
   if (id === null) return null
   // Whether the account is active is nobody's own: it crosses tenants.
   const roles = await database.system((tx) => findPersonRoles(tx, tenantId, sub), {
-    signal: turn.signal,
+    signal: context.signal,
   })
   if (roles === undefined) return null
   return {
@@ -167,23 +167,23 @@ function levelIn({ acr }: Principal): number {
 export async function showInbox(
   needs: InboxNeeds,
   { session }: { readonly session: BrowserSession },
-  turn: Turn,
+  context: MessageContext,
 ): Promise<InboxSeen> {
-  const requests = await listOf(needs, session, turn)
-  return { tag: 'listed', requests, session, tenant: await tenantOf(needs, session, turn) }
+  const requests = await listOf(needs, session, context)
+  return { tag: 'listed', requests, session, tenant: await tenantOf(needs, session, context) }
 }
 
 export async function answerInbox(
   needs: InboxNeeds,
   { session, sessionToken, requestId, approve, shown, address }: AnswerInbox,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<InboxAnswered> {
   const person = { by: 'session', session } as const
   const message = { person, requestId, approve, shown, address }
-  const outcome = await decideInInbox(needs, message, turn)
+  const outcome = await decideInInbox(needs, message, context)
   switch (outcome.tag) {
     case 'decided':
-      return { ...outcome, tenant: await tenantOf(needs, session, turn) }
+      return { ...outcome, tenant: await tenantOf(needs, session, context) }
     case 'step_up_needed': {
       const { level, maxAgeSecs } = outcome
       const verdict = await needs.sessions.ask(
@@ -195,7 +195,7 @@ export async function answerInbox(
           demand: { level, maxAgeSecs: maxAgeSecs ?? undefined },
           flow: { returnTo: INBOX_PAGE, reason: { tag: 'sensitive' } },
         },
-        turn,
+        context,
       )
       // Met meanwhile: the person answers again.
       const location = verdict.tag === 'sign_in' ? verdict.location : INBOX_PAGE
@@ -209,9 +209,9 @@ export async function answerInbox(
 async function tenantOf(
   { database }: InboxNeeds,
   { tenantId }: BrowserSession,
-  { signal }: Turn,
+  { signal }: MessageContext,
 ): Promise<PageTenant> {
   const face = await database.system((tx) => findTenantFace(tx, tenantId), { signal })
   if (face === undefined) throw new Error('the tenant of an open session is gone')
-  return faceOf(tenantId, face.tenantName, face.tenantSettings)
+  return brandingOf(tenantId, face.tenantName, face.tenantSettings)
 }

@@ -1,5 +1,5 @@
 /** Which application asks, for what, and whether it may ask: the same for every such request. */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { activeClient } from '../clients/active-client.js'
@@ -36,19 +36,19 @@ export async function readAsking(
   { database, tokens, tenants, issuer }: AskingNeeds,
   request: TokenRequest,
   grantType: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Asking | OAuthRefused | ProofRefused> {
   const form = readForm(request.form)
   if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
-  const identified = await tokens.ask('identifyClient', request, turn)
+  const identified = await tokens.ask('identifyClient', request, context)
   if (identified.tag !== 'identified') return identified
   const client =
-    identified.kind === 'agent' ? null : await activeClient(database, identified.clientId, turn)
+    identified.kind === 'agent' ? null : await activeClient(database, identified.clientId, context)
   if (client === null || !client.grantTypes.includes(grantType))
     return refuse('unauthorized_client', 'the application does not have this grant')
 
   const { host } = new URL(request.httpUrl)
-  const named = await namedTenant(tenants, form, client, host, turn)
+  const named = await namedTenant(tenants, form, client, host, context)
   if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
   if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
 
@@ -65,7 +65,7 @@ export async function readAsking(
     return refuse('invalid_scope', 'a scope is malformed or not one of the application')
   const read = readAskedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
-  const audience = await knownAudience(database, issuer, client, read.asked, turn)
+  const audience = await knownAudience(database, issuer, client, read.asked, context)
   if (audience === null) return refuse('invalid_target', 'the audience is not one of this tenant')
   return { tag: 'asking', form, client, scopes, audience }
 }

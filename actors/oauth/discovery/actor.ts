@@ -1,6 +1,6 @@
 /** Publishes metadata: encoded once, the same bytes for everybody. interface.md, Discovery and keys. */
 import { createHash } from 'node:crypto'
-import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { keys, type KeysProtocol } from '../signing-keys/protocol.js'
@@ -61,45 +61,48 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
       'jwt-vc-issuer': publish(jwtVcIssuer(facts, null)),
     }
 
-    async function keySet(turn: Turn): Promise<PublishedDocument | KeysUnavailable> {
-      const found = await keys.ask('keySet', null, turn)
+    async function keySet(context: MessageContext): Promise<PublishedDocument | KeysUnavailable> {
+      const found = await keys.ask('keySet', null, context)
       if (found.tag === 'keys_unavailable') return { tag: 'keys_unavailable' }
       const { bytes, etag, maxAgeSecs } = found
       return { tag: 'published', body: bytes, etag, maxAgeSecs }
     }
 
     /** The tenant, where it issues credentials. */
-    async function issuing(tenantSlug: string, turn: Turn): Promise<Tenant | undefined> {
+    async function issuing(
+      tenantSlug: string,
+      context: MessageContext,
+    ): Promise<Tenant | undefined> {
       if (!isSlug(tenantSlug)) return undefined
-      const resolved = await tenants.ask('resolve', { tenantSlug }, turn)
+      const resolved = await tenants.ask('resolve', { tenantSlug }, context)
       if (resolved.tag !== 'resolved') return undefined
       const { tenant } = resolved
       return tenant.credentialIssuerEnabled && tenant.status === 'active' ? tenant : undefined
     }
 
     return {
-      async document({ name, host }, turn) {
-        if (name === 'jwks') return keySet(turn)
+      async document({ name, host }, context) {
+        if (name === 'jwks') return keySet(context)
         if (name !== 'openid-configuration' && name !== 'oauth-authorization-server')
           return documents[name]
-        const types = await detailTypesAt(host, turn)
+        const types = await detailTypesAt(host, context)
         return types === null
           ? documents[name]
           : publish({ ...METADATA[name](facts), authorization_details_types_supported: types })
       },
 
-      async requestCredential({ tenantSlug }, turn) {
-        const enabled = tenantSlug === null || (await issuing(tenantSlug, turn)) !== undefined
+      async requestCredential({ tenantSlug }, context) {
+        const enabled = tenantSlug === null || (await issuing(tenantSlug, context)) !== undefined
         return { tag: enabled ? 'unknown_configuration' : 'not_enabled' }
       },
 
-      async tenantDocument({ name, tenantSlug }, turn) {
-        const tenant = await issuing(tenantSlug, turn)
+      async tenantDocument({ name, tenantSlug }, context) {
+        const tenant = await issuing(tenantSlug, context)
         if (tenant === undefined) return { tag: 'not_enabled' }
         switch (name) {
           // A tenant's credentials are signed with the keys of the one issuer.
           case 'jwks':
-            return keySet(turn)
+            return keySet(context)
           case 'openid-credential-issuer':
             return publish(credentialIssuer(facts, tenant))
           case 'jwt-vc-issuer':

@@ -3,7 +3,7 @@
  * their own, so they are those of a tenant: told at its host, or where it is the only tenant, and never
  * at the address of all tenants, where a list of everybody's would tell who does what.
  */
-import type { ActorRef, Turn } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { ActorUnavailable } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
@@ -24,16 +24,19 @@ export type DetailTypesNeeds = {
 }
 
 /** Null where the host names no tenant, or nobody can say which types it has. */
-export type DetailTypes = (host: string, turn: Turn) => Promise<readonly string[] | null>
+export type DetailTypes = (
+  host: string,
+  context: MessageContext,
+) => Promise<readonly string[] | null>
 
 export function detailTypes({ database, clock, tenants, tenancy }: DetailTypesNeeds): DetailTypes {
   const memory = briefMemory<readonly string[]>(clock)
 
-  return async (host, turn) => {
+  return async (host, context) => {
     // Nearly everybody reads the documents at the one address of the service: nobody is asked then.
     if (nameTenant({ host }, tenancy).by === 'control_plane') return null
     try {
-      const named = await tenants.ask('resolve', { host }, turn)
+      const named = await tenants.ask('resolve', { host }, context)
       if (named.tag !== 'resolved' || named.tenant.status !== 'active') return null
       const { id } = named.tenant
       return await memory.get(id, [id], () =>

@@ -5,7 +5,7 @@
  * when another process tells of a change. A process that cannot look stops signing after 300 s
  * (its key may have been retired meanwhile) but goes on publishing and verifying.
  */
-import { defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -88,22 +88,22 @@ export const keysActor = defineActor<KeysProtocol, KeysNeeds>({
         if (ring === undefined) return UNAVAILABLE
         return ring.verification.get(kid) ?? { tag: 'unknown' }
       },
-      async rotate(demand, turn) {
+      async rotate(demand, context) {
         const { caller } = demand
-        const by = caller === undefined ? null : { caller, requestId: turn.requestId }
+        const by = caller === undefined ? null : { caller, requestId: context.requestId }
         const plan = (rows: readonly KeyRow[]) => planRotation(rows, clock.now(), demand)
-        const outcome = await keeper.change(plan, by, turn)
+        const outcome = await keeper.change(plan, by, context)
         if (outcome === undefined) return UNAVAILABLE
         if (outcome.tag === 'too_early') {
           return { tag: 'rotated_too_recently', retryAfterSecs: outcome.waitSecs }
         }
-        turn.log.info({ compromised: demand.compromised }, 'signing keys rotated on demand')
+        context.log.info({ compromised: demand.compromised }, 'signing keys rotated on demand')
         return { tag: 'rotated', current: keeper.current() }
       },
-      async maintain(_, turn) {
+      async maintain(_, context) {
         const days = settings.key_rotation_days
         const plan = (rows: readonly KeyRow[]) => planMaintenance(rows, clock.now(), days)
-        const outcome = await keeper.change(plan, null, turn)
+        const outcome = await keeper.change(plan, null, context)
         if (outcome === undefined || outcome.tag === 'too_early') return UNAVAILABLE
         return { ...outcome, tag: 'maintained' }
       },
@@ -186,7 +186,7 @@ class KeyKeeper {
   async change(
     planner: Parameters<typeof carryOut>[2],
     by: AskedBy,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<Done | TooEarly | undefined> {
     try {
       const { clock, random } = this.#needs
@@ -195,7 +195,7 @@ class KeyKeeper {
       await this.look()
       return outcome
     } catch (error) {
-      turn.log.error({ err: error }, 'signing keys could not be changed')
+      context.log.error({ err: error }, 'signing keys could not be changed')
       return undefined
     }
   }

@@ -1,5 +1,5 @@
 /** Signing keys: who signs, what verifies, what is published. decisions.md 8; interface.md, JWKS. */
-import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
+import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 
 export type KeysProtocol = {
@@ -19,7 +19,7 @@ export type KeysProtocol = {
   /** For readiness: can tokens be signed, and would a restart find its keys? */
   state: Ask<null, KeysState>
   /** Another process changed the keys (NOTIFY on `SIGNING_KEYS_CHANNEL`): look again. */
-  changed: Tell<null>
+  changed: Send<null>
 }
 
 /** The channel on which a process tells the others that signing keys changed. */

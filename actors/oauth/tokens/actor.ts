@@ -1,7 +1,7 @@
 /** Issues, refreshes, judges and introspects tokens. decisions.md 7.2, 7.3, 7.6. */
 import type { VaultExports } from '../../vault/vault/protocol.js'
 import type { Registry } from 'prom-client'
-import { type ActorRef, defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
@@ -85,7 +85,7 @@ type Grant = (
   client: Client,
   form: OAuthForm,
   jkt: string | null,
-  turn: Turn,
+  context: MessageContext,
   address: string,
 ) => Promise<Issued | SecretIssued | OAuthRefused | ProofRefused>
 
@@ -137,27 +137,28 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     }
 
     const grants: Record<GrantType, Grant> = {
-      authorization_code: (client, form, jkt, turn) =>
-        grantCode(issuing, client, form, { jkt, refusal: proofs.missing }, turn),
-      client_credentials: (client, form, jkt, turn) =>
-        grantClientCredentials(issuing, client, form, jkt, turn),
-      refresh_token: (client, form, jkt, turn) =>
-        grantRefresh(issuing, client, form, { jkt, refusal: proofs.missing }, turn),
+      authorization_code: (client, form, jkt, context) =>
+        grantCode(issuing, client, form, { jkt, refusal: proofs.missing }, context),
+      client_credentials: (client, form, jkt, context) =>
+        grantClientCredentials(issuing, client, form, jkt, context),
+      refresh_token: (client, form, jkt, context) =>
+        grantRefresh(issuing, client, form, { jkt, refusal: proofs.missing }, context),
       [TOKEN_EXCHANGE]: (...asked) => exchangeToken(...asked),
-      [DEVICE_CODE]: (client, form, jkt, turn) =>
-        grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, turn),
-      [CIBA]: (client, form, jkt, turn) => grantBackchannel(issuing, CIBA, client, form, jkt, turn),
+      [DEVICE_CODE]: (client, form, jkt, context) =>
+        grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, context),
+      [CIBA]: (client, form, jkt, context) =>
+        grantBackchannel(issuing, CIBA, client, form, jkt, context),
     }
 
     function exchangeToken(
       client: Client | null,
       form: OAuthForm,
       jkt: string | null,
-      turn: Turn,
+      context: MessageContext,
       address: string,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
       const proof = { jkt, refusal: proofs.missing, address }
-      return grantExchange(issuing, client, form, proof, turn)
+      return grantExchange(issuing, client, form, proof, context)
     }
 
     /** At once where the client is remembered: most requests wait for nothing here. */
@@ -205,7 +206,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       request: TokenRequest,
       form: OAuthForm,
       asker: Asker,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
       const { grantType } = asker
       if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
@@ -230,31 +231,31 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         return refuse('invalid_authorization_details', 'this grant gives no authorization_details')
       const address = request.address ?? ''
       return client === null
-        ? exchangeToken(null, form, proof.jkt, turn, address)
-        : grants[grantType](client, form, proof.jkt, turn, address)
+        ? exchangeToken(null, form, proof.jkt, context, address)
+        : grants[grantType](client, form, proof.jkt, context, address)
     }
 
     return {
-      authenticate: (presented, turn) => bearer.authenticate(presented, turn),
+      authenticate: (presented, context) => bearer.authenticate(presented, context),
 
       proveKey: (presented) => proofs.judge({ accessToken: null, boundTo: null, ...presented }),
 
-      grantAgent: (message, turn) => grantAgent(issuing, message, turn),
+      grantAgent: (message, context) => grantAgent(issuing, message, context),
 
-      grantOrganization: (message, turn) => grantOrganization(issuing, message, turn),
+      grantOrganization: (message, context) => grantOrganization(issuing, message, context),
 
-      grantDelegated: (message, turn) => grantDelegated(issuing, message, turn),
+      grantDelegated: (message, context) => grantDelegated(issuing, message, context),
 
-      async exchange(request, turn) {
+      async exchange(request, context) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const asker: Asker = {
           grantType: form.get('grant_type'),
           client: null,
         }
-        const outcome = await answerExchange(request, form, asker, turn)
+        const outcome = await answerExchange(request, form, asker, context)
         if (outcome.tag === 'oauth_refused' || outcome.tag === 'proof_refused')
-          logRefusal(turn.log, outcome, asker, readClient(request.authorization, form))
+          logRefusal(context.log, outcome, asker, readClient(request.authorization, form))
         return outcome
       },
 
@@ -270,7 +271,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         return { tag: 'identified', kind, clientId: row.id, confidential, jkt: proof.jkt }
       },
 
-      async introspect(request, turn) {
+      async introspect(request, context) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const { authorization, dpopProof, httpMethod, httpUrl } = request
@@ -289,7 +290,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           const token = asBearer[2]!
           const judged = await bearer.authenticate(
             { token, scheme, dpopProof, httpMethod, httpUrl },
-            turn,
+            context,
           )
           if (judged.tag === 'refused') return judged
           if (!judged.principal.scopes.includes(INTROSPECTION_SCOPE))
@@ -298,7 +299,12 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         }
         const token = form.get('token')
         if (token === null) return refuse('invalid_request', 'token is missing')
-        const answer = await introspect({ database, bearer, clock, issuer }, inspector, token, turn)
+        const answer = await introspect(
+          { database, bearer, clock, issuer },
+          inspector,
+          token,
+          context,
+        )
         return { tag: 'introspected', answer }
       },
 
@@ -306,13 +312,13 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         return { tag: (await clients.lists(origin, clientId)) ? 'listed' : 'not_listed' }
       },
 
-      async revoke(request, turn) {
+      async revoke(request, context) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const client = await clientOf(request, form)
         if ('tag' in client) return client
         const standingChanged = forget
-        return revoke({ database, bearer, clock, random, standingChanged }, client, form, turn)
+        return revoke({ database, bearer, clock, random, standingChanged }, client, form, context)
       },
 
       async standingChanged({ ids }) {

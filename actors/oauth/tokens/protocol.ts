@@ -1,5 +1,5 @@
 /** Access and refresh tokens: granted, refreshed, presented, introspected. decisions.md 7.2, 7.3. */
-import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
+import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 import type {
   AgentId,
   DelegationId,
@@ -30,7 +30,7 @@ export type TokensProtocol = {
   /** Ends a token of the client that asks, and what hangs on it (RFC 7009). */
   revoke: Ask<TokenRequest, Revoked | OAuthRefused>
   /** Something revoked or suspended: what is remembered about these ids is dropped. */
-  standingChanged: Tell<StandingChanged>
+  standingChanged: Send<StandingChanged>
 }
 
 export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'

@@ -10,8 +10,8 @@ export const notifyActor = defineActor<NotifyProtocol, NotifyNeeds>({
   asks: {},
   mailbox: { capacity: 64, inflightMax: 8 },
   lane: { busy: () => undefined },
-  create: ({ worker }, life) => {
-    worker.start(life)
+  create: ({ worker }, lifecycle) => {
+    worker.start(lifecycle)
     return { busy: async () => ({ tag: 'busy', sending: worker.sending }) }
   },
 })

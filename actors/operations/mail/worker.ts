@@ -3,7 +3,7 @@
  * leases, and whoever takes them goes on. A letter may so arrive twice, with one Message-ID; it is
  * never lost while what it offers still holds.
  */
-import type { Life } from '../../../runtime/kernel/actor.js'
+import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import {
   FairShare,
   isRefused,
@@ -55,7 +55,7 @@ export type MailWorkerNeeds = {
 export interface MailWorker {
   readonly sending: number
   /** Works until the life ends. */
-  start(life: Pick<Life, 'signal' | 'log' | 'loop'>): void
+  start(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): void
   /** Resolves when nothing of it runs any more. */
   settled(): Promise<void>
 }

@@ -142,7 +142,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
   mailbox: { capacity: 4, inflightMax: 1 },
   lane: { sweep: () => 'round' },
   supervision: { onFailure: 'resume' },
-  create: (needs, life) => {
+  create: (needs, lifecycle) => {
     const { database, keys, clock, registry, retention, byTimer } = needs
     const removedTotal = removedCounter(registry)
     const resealedTotal = resealedCounter(registry)
@@ -151,7 +151,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
 
     async function exhaust(batch: () => Promise<number>): Promise<number> {
       let total = 0
-      for (let count = 0; count < BATCHES_PER_ROUND && !life.signal.aborted; count += 1) {
+      for (let count = 0; count < BATCHES_PER_ROUND && !lifecycle.signal.aborted; count += 1) {
         const removed = await batch()
         total += removed
         if (removed < BATCH_ROWS) break
@@ -165,7 +165,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
         removed[kind] = await exhaust(() =>
           database.system((tx) => sweep(tx, clock.now(), retention), {
             pool: 'background',
-            signal: life.signal,
+            signal: lifecycle.signal,
           }),
         )
       }
@@ -183,21 +183,23 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
     }
 
     async function settle(): Promise<void> {
-      const lost = await needs.settle(life.signal)
+      const lost = await needs.settle(lifecycle.signal)
       lostTotal.inc(lost)
-      if (lost > 0) life.log.warn({ calls: lost }, 'calls through egress ended with their process')
+      if (lost > 0)
+        lifecycle.log.warn({ calls: lost }, 'calls through egress ended with their process')
     }
 
     /** False when it failed: what else is to be kept up does not wait for it. */
     async function done(work: string, run: () => Promise<unknown>): Promise<boolean> {
-      const loop = life.loop(work)
+      const loop = lifecycle.loop(work)
       try {
         await run()
         loop.succeeded()
         return true
       } catch (error) {
         loop.failed()
-        if (!life.signal.aborted) life.log.warn({ err: error, work }, 'a round of upkeep failed')
+        if (!lifecycle.signal.aborted)
+          lifecycle.log.warn({ err: error, work }, 'a round of upkeep failed')
         return false
       }
     }
@@ -205,16 +207,20 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
     async function keepUp(): Promise<void> {
       let pauseMs = FIRST_ROUND_MS
       let wasAway = false
-      while (!life.signal.aborted) {
-        await sleep(pauseMs, undefined, { signal: life.signal, ref: false }).catch(() => undefined)
-        if (life.signal.aborted) return
+      while (!lifecycle.signal.aborted) {
+        await sleep(pauseMs, undefined, { signal: lifecycle.signal, ref: false }).catch(
+          () => undefined,
+        )
+        if (lifecycle.signal.aborted) return
         pauseMs = ROUND_MS
         const isThere = await done('sweeps', shared)
         // Behind an outage, ends that waited for the database are told by those who know them.
         if (isThere && !wasAway) await done('lost calls', settle)
         wasAway = !isThere
-        await done('signing keys', () => keys.ask('maintain', null, { signal: life.signal }))
-        await done('sealed values', async () => resealedTotal.inc(await needs.reseal(life.signal)))
+        await done('signing keys', () => keys.ask('maintain', null, { signal: lifecycle.signal }))
+        await done('sealed values', async () =>
+          resealedTotal.inc(await needs.reseal(lifecycle.signal)),
+        )
       }
     }
     if (byTimer) void keepUp()

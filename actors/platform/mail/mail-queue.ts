@@ -37,7 +37,7 @@ export type MailBounds = {
   readonly perAddressGapSecs: number
 }
 
-export type MailRoomNeeds = {
+export type MailQueueNeeds = {
   readonly database: Pick<Database, 'system'>
   readonly sealer: Sealer
   readonly random: Random
@@ -68,7 +68,7 @@ export type SealedMail = NewMail & {
   readonly tenantMax: number | null
 }
 
-export interface MailRoom {
+export interface MailQueue {
   /** Before the transaction: sealing may ask the key management. */
   seal(writing: Writing): Promise<SealedMail>
   /**
@@ -90,7 +90,7 @@ export class MailShareUsed extends Error {
   }
 }
 
-export function openMailRoom({
+export function openMailQueue({
   database,
   sealer,
   random,
@@ -98,7 +98,7 @@ export function openMailRoom({
   bounds,
   destination,
   shares,
-}: MailRoomNeeds): MailRoom {
+}: MailQueueNeeds): MailQueue {
   const { perAddressMax: perDayMax, perAddressGapSecs: gapSecs } = bounds
 
   /** Counts a letter. @returns the seconds to wait where a share is used up, else null. */

@@ -5,7 +5,7 @@
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertTicket, type NewTicket } from '../../../storage/operations/mail-tickets.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import type { MailRoom, SealedMail } from './mail-queue.js'
+import type { MailQueue, SealedMail } from './mail-queue.js'
 
 /** By hash. What is left out is not on offer; `attempts` is 1, as a link needs. */
 export type Ticketed = Pick<
@@ -16,7 +16,7 @@ export type Ticketed = Pick<
 
 export async function sendTicketed(
   tx: Transaction,
-  { random, mail }: { readonly random: Random; readonly mail: Pick<MailRoom, 'queue'> },
+  { random, mail }: { readonly random: Random; readonly mail: Pick<MailQueue, 'queue'> },
   ticket: Ticketed,
   letter: SealedMail,
 ): Promise<void> {

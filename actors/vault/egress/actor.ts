@@ -35,18 +35,18 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   mailbox: { capacity: 1024, inflightMax: 2048 },
   lane: { proxy: () => undefined },
   supervision: { onFailure: 'resume' },
-  create: ({ database, sealer, ledger, managed, clock, metrics, counts, settings }, life) => {
+  create: ({ database, sealer, ledger, managed, clock, metrics, counts, settings }, lifecycle) => {
     const { dialer, rules } = outbound(settings, { http2: true, lends: true, counts })
     const shares = createEgressShares(settings, counts)
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
-    const watch = createWatch({ database, clock, log: life.log })
+    const watch = createWatch({ database, clock, log: lifecycle.log })
     const limits = {
       idleGapMs: settings.egress_idle_gap_secs * 1000,
       hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,
     }
     const { hopTimeoutMs } = limits
-    keepSayingLimit({ database, hopTimeoutMs, log: life.log, signal: life.signal })
-    life.signal.addEventListener(
+    keepSayingLimit({ database, hopTimeoutMs, log: lifecycle.log, signal: lifecycle.signal })
+    lifecycle.signal.addEventListener(
       'abort',
       () => {
         watch.stop()

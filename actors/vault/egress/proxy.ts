@@ -2,7 +2,7 @@
  * One call from its request to its outcome: judged, admitted by the ledger, the secret opened and put
  * in, relayed, and booked when it has ended.
  */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
@@ -53,8 +53,11 @@ export type ProxyNeeds = {
 }
 
 export function createProxy(needs: ProxyNeeds) {
-  return async function proxy(request: ProxyRequest, turn: Turn): Promise<ProxyOutcome> {
-    const outcome = await shared(needs, request, turn)
+  return async function proxy(
+    request: ProxyRequest,
+    context: MessageContext,
+  ): Promise<ProxyOutcome> {
+    const outcome = await shared(needs, request, context)
     if (outcome.tag !== 'relayed' && request.body instanceof ByteStream) {
       request.body.cancel('refused')
     }
@@ -63,7 +66,11 @@ export function createProxy(needs: ProxyNeeds) {
 }
 
 /** Takes the call's share. It is given back once, when the call has its outcome and its relay has ended. */
-async function shared(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Promise<ProxyOutcome> {
+async function shared(
+  needs: ProxyNeeds,
+  request: ProxyRequest,
+  context: MessageContext,
+): Promise<ProxyOutcome> {
   const { principal } = request.caller
   const call = needs.shares.calls.tryAcquire(keysOf(principal))
   if (isRefused(call)) return call.refused === 'total' ? BUSY : TOO_MANY
@@ -75,7 +82,7 @@ async function shared(needs: ProxyNeeds, request: ProxyRequest, turn: Turn): Pro
   share.enter()
   try {
     if (request.isBodyHeld === true && !held.take(request.bodyBytes ?? 0)) return BUSY
-    return await judged(needs, request, turn, share)
+    return await judged(needs, request, context, share)
   } finally {
     share.leave()
   }
@@ -108,7 +115,7 @@ const BUSY: ProxyOutcome = { tag: 'busy' }
 async function judged(
   needs: ProxyNeeds,
   request: ProxyRequest,
-  turn: Turn,
+  context: MessageContext,
   share: Share,
 ): Promise<ProxyOutcome> {
   const { bodyBytes } = request
@@ -130,7 +137,7 @@ async function judged(
       authScheme: request.authScheme,
       bodyBytes: bodyBytes ?? 0,
     },
-    requestId: turn.requestId,
+    requestId: context.requestId,
   })
   if (admitted.tag !== 'admitted') return admitted
   const judged = {
@@ -139,12 +146,12 @@ async function judged(
   }
   let begun: Begun
   try {
-    begun = await begin(needs, request, judged, admitted, turn, share)
+    begun = await begin(needs, request, judged, admitted, context, share)
   } catch (error) {
     if (error instanceof NoToken) return withoutToken(error.why)
     throw error
   }
-  return answerOf(request, begun, turn, share, {
+  return answerOf(request, begun, context, share, {
     handoverMs: needs.bufferedLimits.hopTimeoutMs,
     bytesMax: needs.bufferedBytesMax,
   })
@@ -161,7 +168,7 @@ async function begin(
   request: ProxyRequest,
   { url, headers }: Judged,
   { facts, row, budget }: Admitted,
-  turn: Turn,
+  context: MessageContext,
   share: Share,
 ): Promise<Begun> {
   const { ledger, watch, upstreams, openings, managed, clock, metrics } = needs
@@ -186,7 +193,7 @@ async function begin(
       answerBytesMax: request.stream ? null : needs.bufferedBytesMax,
       purse,
       redactor: createRedactor(opened.needles),
-      turn,
+      context,
     }
     const upstream = upstreams.of(url.origin, row.id, principal.tenantId)
     const given = opened
@@ -257,7 +264,7 @@ const UNSENT: RelayReport = {
 async function answerOf(
   { stream, body: sent }: ProxyRequest,
   begun: Begun,
-  turn: Turn,
+  context: MessageContext,
   share: Share,
   { handoverMs, bytesMax }: { readonly handoverMs: number; readonly bytesMax: number },
 ): Promise<ProxyOutcome> {
@@ -266,7 +273,7 @@ async function answerOf(
   const { status, headers, body, announcedBytes } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
   // The body has no other reader: a client that leaves ends the call here.
-  const unfollow = turn.onAbandoned(() => body.cancel('client_closed'))
+  const unfollow = context.onAbandoned(() => body.cancel('client_closed'))
   const expected = Math.min(announcedBytes, bytesMax)
   const collected = await collect(body, share.held, expected).finally(unfollow)
   if (collected === 'no_room') return BUSY

@@ -2,7 +2,7 @@
  * Signs short-lived SSH certificates with authorities of the vault, and lists those that were
  * revoked. The signing itself runs in the pool (compute.ts); every decision rests on the database.
  */
-import { defineActor, type Turn } from '../../../runtime/kernel/actor.js'
+import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Compute, PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -95,7 +95,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
 
     async function sign(
       request: SignCertificate,
-      turn: Turn,
+      context: MessageContext,
     ): Promise<CertificateSigned | SshInvalid | SshDenied | SshUnknown> {
       const { caller, credentialId } = request
       const { principal } = caller
@@ -106,7 +106,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
       const found = await database.tenant(
         tenantId,
         (tx) => authorityOf(tx, principal, credentialId, clock.now()),
-        { signal: turn.signal },
+        { signal: context.signal },
       )
       if (found === undefined) return UNKNOWN
       const { row, grant } = found
@@ -136,7 +136,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
             sourceAddresses: sources,
             forceCommand: request.forceCommand,
           },
-          turn,
+          context,
         )
         .finally(() => authority.fill(0))
       if (made.tag === 'bad_key') {
@@ -179,10 +179,10 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
             issuedAt,
             expiresAt,
           })
-          appendEvents(tx, [accessEvent(request, signed, grant, turn)])
+          appendEvents(tx, [accessEvent(request, signed, grant, context)])
           return true
         },
-        { signal: turn.signal },
+        { signal: context.signal },
       )
       if (!recorded) return denied('The authority was revoked.')
       metrics.signed()
@@ -193,7 +193,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
       { caller, credentialId }: SignCertificate,
       { serial, principals, targetHost, validBefore }: CertificateSigned,
       grant: VaultGrantRow | null,
-      { requestId }: Turn,
+      { requestId }: MessageContext,
     ) {
       const resource = { type: 'vault_credential', id: credentialId }
       return {
@@ -216,11 +216,11 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
     }
 
     return {
-      authority: (message, turn) => compute.run('authority', message, turn),
+      authority: (message, context) => compute.run('authority', message, context),
 
       sign,
 
-      async revokeCertificate({ caller, credentialId, serial: text }, turn) {
+      async revokeCertificate({ caller, credentialId, serial: text }, context) {
         const { principal } = caller
         const { tenantId } = principal
         const manages = principal.scopes.includes('vault:manage')
@@ -243,14 +243,14 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
                 type: 'vault.certificate.revoked',
                 occurredAt: now,
                 resource: { type: 'vault_credential', id: row.id },
-                requestId: turn.requestId,
+                requestId: context.requestId,
                 data: { serial },
               })
               appendAudit(tx, [action])
             }
             return { tag: 'certificate_revoked', serial, revokedAt: revoked.revokedAt }
           },
-          { signal: turn.signal },
+          { signal: context.signal },
         )
       },
 

@@ -94,7 +94,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         return { tag: 'listed', managed, credentials: page.map(credentialOf), next }
       },
 
-      create: (message, turn) => createCredential(needs, message, turn),
+      create: (message, context) => createCredential(needs, message, context),
 
       read: ({ tenantId, credentialId }, { signal }) =>
         finding(tenantId, credentialId, signal, async (_tx, row) => ({
@@ -102,27 +102,27 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           credential: credentialOf(row),
         })),
 
-      update: (message, turn) =>
+      update: (message, context) =>
         finding(
           message.caller.principal.tenantId,
           message.credentialId,
-          turn.signal,
-          (tx, row) => updateCredential(tx, row, message, needs, turn),
+          context.signal,
+          (tx, row) => updateCredential(tx, row, message, needs, context),
           lockWithItsSource,
         ),
 
-      rotate: (message, turn) => rotateSecret(needs, message, turn),
+      rotate: (message, context) => rotateSecret(needs, message, context),
 
-      revoke: ({ caller, credentialId }, turn) =>
+      revoke: ({ caller, credentialId }, context) =>
         finding(
           caller.principal.tenantId,
           credentialId,
-          turn.signal,
-          (tx, row) => endCredential(tx, row, caller, needs, turn),
+          context.signal,
+          (tx, row) => endCredential(tx, row, caller, needs, context),
           lockVaultCredential,
         ),
 
-      secret: (message, turn) => readSecret(needs, message, turn),
+      secret: (message, context) => readSecret(needs, message, context),
 
       listGrants: ({ tenantId, credentialId, limit, after }, { signal }) =>
         finding(tenantId, credentialId, signal, async (tx) => {
@@ -132,16 +132,16 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           return { tag: 'listed', grants: page.map((row) => grantOf(row, now)), next }
         }),
 
-      createGrant: (message, turn) =>
+      createGrant: (message, context) =>
         finding(
           message.caller.principal.tenantId,
           message.credentialId,
-          turn.signal,
-          (tx, row) => createGrant(tx, row, message, needs, turn),
+          context.signal,
+          (tx, row) => createGrant(tx, row, message, needs, context),
           lockVaultCredential,
         ),
 
-      revokeGrant: ({ caller, grantId }, turn) => endGrant(needs, caller, grantId, turn),
+      revokeGrant: ({ caller, grantId }, context) => endGrant(needs, caller, grantId, context),
 
       listLeases: ({ tenantId, credentialId, limit, after }, { signal }) =>
         finding(tenantId, credentialId, signal, async (tx) => {
@@ -151,16 +151,16 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           return { tag: 'listed', leases: page.map((row) => leaseOf(row, now)), next }
         }),
 
-      createLease: (message, turn) =>
+      createLease: (message, context) =>
         finding(
           message.caller.principal.tenantId,
           message.credentialId,
-          turn.signal,
-          (tx, row) => createLease(tx, row, message, needs, turn),
+          context.signal,
+          (tx, row) => createLease(tx, row, message, needs, context),
           lockVaultCredential,
         ),
 
-      revokeLease: ({ caller, leaseId }, turn) => endLease(needs, caller, leaseId, turn),
+      revokeLease: ({ caller, leaseId }, context) => endLease(needs, caller, leaseId, context),
     }
   },
 })

@@ -1,5 +1,5 @@
 /** Changes to what is in the vault, and its ends: each takes effect with the commit. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { forgetManagedToken } from '../../../storage/vault/managed-tokens.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -49,7 +49,7 @@ export async function updateCredential(
   row: SecretCredentialRow,
   { caller, label, allowedHosts, metadata, authScheme }: UpdateCredential,
   { clock, random }: Means,
-  { requestId }: Turn,
+  { requestId }: MessageContext,
 ): Promise<CredentialFound | VaultInvalid | CredentialRevoked | OwnerRefused> {
   if (row.status === 'revoked') return { tag: 'revoked' }
   if (authScheme !== undefined && authScheme !== row.authScheme) {
@@ -114,16 +114,16 @@ export async function endCredential(
   row: SecretCredentialRow,
   caller: Caller,
   { clock, random }: Means,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<CredentialFound> {
-  const { requestId } = turn
+  const { requestId } = context
   if (row.status === 'revoked') return { tag: 'found', credential: credentialOf(row) }
   const { tenantId, id } = row
   const now = clock.now()
   const revoked = await revokeVaultCredential(tx, tenantId, id, now)
   await forgetManagedToken(tx, tenantId, id)
   for (const carrier of await lockTokensOf(tx, tenantId, id)) {
-    await endCredential(tx, carrier, caller, { clock, random }, turn)
+    await endCredential(tx, carrier, caller, { clock, random }, context)
   }
   const grants = await revokeGrantsOf(tx, tenantId, id, now)
   const leases = await revokeLeasesOf(tx, tenantId, id, now)
@@ -150,7 +150,7 @@ export async function endGrant(
   { database, clock, random }: VaultNeeds,
   caller: Caller,
   grantId: string,
-  { signal, requestId }: Turn,
+  { signal, requestId }: MessageContext,
 ): Promise<GrantRevoked | UnknownGrant> {
   const { tenantId } = caller.principal
   if (!isUuid(grantId)) return { tag: 'unknown_grant' }
@@ -172,7 +172,7 @@ export async function endLease(
   { database, clock, random }: VaultNeeds,
   caller: Caller,
   leaseId: string,
-  { signal, requestId }: Turn,
+  { signal, requestId }: MessageContext,
 ): Promise<LeaseRevoked | UnknownLease> {
   const { tenantId } = caller.principal
   if (!isUuid(leaseId)) return { tag: 'unknown_lease' }

@@ -1,5 +1,5 @@
 /** Secrets on their way in and out of the vault: sealed before a transaction, opened after one. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { forgetManagedToken } from '../../../storage/vault/managed-tokens.js'
@@ -49,7 +49,7 @@ const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 export async function createCredential(
   needs: VaultNeeds,
   message: CreateCredential,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<CredentialCreated | VaultInvalid | VaultFull | IdempotencyRefused | OwnerRefused> {
   const { database, clock, random, settings } = needs
   const { caller, credentialType, metadata, idempotency } = message
@@ -64,7 +64,7 @@ export async function createCredential(
   const { tokenOf } = message
   const sealed =
     tokenOf === null
-      ? await seal(needs, tenantId, id, credentialType, authScheme, message.secret, turn)
+      ? await seal(needs, tenantId, id, credentialType, authScheme, message.secret, context)
       : NO_SECRET
   if ('tag' in sealed) return sealed
   return database.tenant(
@@ -102,13 +102,13 @@ export async function createCredential(
             most,
           )
           if (row === undefined) return { tag: 'full', most }
-          const telling = { caller, random, now, requestId: turn.requestId }
+          const telling = { caller, random, now, requestId: context.requestId }
           appendEvents(tx, [credentialCreated(row, telling)])
           return { tag: 'created', credential: credentialOf(row), replayed: false }
         },
         (outcome) => (outcome.tag === 'created' ? outcome : undefined),
       ),
-    { signal: turn.signal },
+    { signal: context.signal },
   )
 }
 
@@ -143,12 +143,12 @@ async function seal(
   type: CredentialType,
   authScheme: string,
   secret: string | null,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<SealedSecret | VaultInvalid> {
   let bytes: Uint8Array
   let caPublicKey: string | null = null
   if (type === 'ssh_ca') {
-    const made = await sshca.ask('authority', { privateKey: secret }, turn)
+    const made = await sshca.ask('authority', { privateKey: secret }, context)
     if (made.tag === 'refused') return invalid('/secret', made.detail)
     bytes = made.pkcs8
     caPublicKey = made.caPublicKey
@@ -177,10 +177,10 @@ export function sourcesFault(
 export async function rotateSecret(
   needs: VaultNeeds,
   { caller, credentialId, secret }: RotateCredential,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused> {
   const { database, clock, random } = needs
-  const { signal } = turn
+  const { signal } = context
   const { principal } = caller
   const { tenantId } = principal
   if (!isUuid(credentialId)) return UNKNOWN
@@ -201,7 +201,15 @@ export async function rotateSecret(
     return invalid('/secret', 'This type needs a secret.')
   }
   // Type and scheme never change, so what was judged outside of the transaction holds inside.
-  const sealed = await seal(needs, tenantId, credentialId, credentialType, authScheme, secret, turn)
+  const sealed = await seal(
+    needs,
+    tenantId,
+    credentialId,
+    credentialType,
+    authScheme,
+    secret,
+    context,
+  )
   if ('tag' in sealed) return sealed
   return database.tenant(
     tenantId,
@@ -220,7 +228,7 @@ export async function rotateSecret(
       )
       // Access tokens of the secret before are not this one's.
       await forgetManagedToken(tx, tenantId, credentialId)
-      const telling = { caller, random, now, requestId: turn.requestId }
+      const telling = { caller, random, now, requestId: context.requestId }
       appendAudit(tx, [
         noted('vault.credential.rotated', credentialResource(credentialId), telling),
       ])
@@ -234,7 +242,7 @@ export async function rotateSecret(
 export async function readSecret(
   { database, sealer, clock, random }: VaultNeeds,
   { caller, credentialId }: ChangeCredential,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<SecretRead | UnknownCredential | OwnerRefused> {
   const { principal } = caller
   const { tenantId } = principal
@@ -253,11 +261,11 @@ export async function readSecret(
       if (refusal !== undefined) return refusal
       const now = clock.now()
       await touchVaultCredentials(tx, tenantId, [row.id], now)
-      const telling = { caller, random, now, requestId: turn.requestId }
+      const telling = { caller, random, now, requestId: context.requestId }
       appendEvents(tx, [secretAccessed(row, telling)])
       return { tag: 'row', type: row.credentialType, secret: row.secret } as const
     },
-    { signal: turn.signal },
+    { signal: context.signal },
   )
   if (verdict.tag !== 'row') return verdict
   const bytes = await sealer.open(tenantId, credentialSecretContext(credentialId), verdict.secret)

@@ -9,7 +9,7 @@ import type {
   AskedExport,
   Exported,
 } from './protocol.js'
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findEgressAuthorities } from '../../../storage/vault/egress-authorities.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -41,7 +41,10 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   }
 
   /** Judges, and tells that the credential is handed out: both in one transaction. */
-  function admit(asked: AskedExport, { signal, requestId }: Turn): Promise<ExportVerdict> {
+  function admit(
+    asked: AskedExport,
+    { signal, requestId }: MessageContext,
+  ): Promise<ExportVerdict> {
     const { caller, credentialId, kind } = asked
     const { tenantId } = caller.principal
     return database.tenant(
@@ -61,8 +64,11 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
     )
   }
 
-  async function secret(asked: AskedExport, turn: Turn): Promise<Exported | ExportRefusal> {
-    const verdict = await admit(asked, turn)
+  async function secret(
+    asked: AskedExport,
+    context: MessageContext,
+  ): Promise<Exported | ExportRefusal> {
+    const verdict = await admit(asked, context)
     if (verdict.tag !== 'allowed') return verdict
     const { tenantId, id, secret: sealed } = verdict.row
     const bytes = await sealer.open(tenantId, credentialSecretContext(id), sealed!)
@@ -73,17 +79,17 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
 
   async function accessToken(
     asked: AskedExport,
-    turn: Turn,
+    context: MessageContext,
   ): Promise<Exported | ExportRefusal | RefreshFailure> {
     const { tenantId } = asked.caller.principal
     const first = await database.tenant(tenantId, (tx) => judge(tx, asked, clock.now()), {
-      signal: turn.signal,
+      signal: context.signal,
     })
     if (first.tag !== 'allowed') return first
     const outcome = await managed.get(tenantId, asked.credentialId)
     if (outcome.tag !== 'token' && outcome.tag !== 'gone') return outcome
     // An upstream takes its time: what was allowed before may not be any more.
-    const last = await admit(asked, turn)
+    const last = await admit(asked, context)
     if (last.tag !== 'allowed') return last
     if (outcome.tag === 'gone') return { tag: 'unknown_credential' }
     const { accessToken: token, expiresAt, scope } = outcome
@@ -93,8 +99,8 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   }
 
   return {
-    async export(asked, turn) {
-      const outcome = await (asked.kind === 'secret' ? secret : accessToken)(asked, turn)
+    async export(asked, context) {
+      const outcome = await (asked.kind === 'secret' ? secret : accessToken)(asked, context)
       metrics.exported(asked.kind, outcome.tag)
       return outcome
     },

@@ -1,5 +1,5 @@
 /** New grants and leases. The credential is locked: it cannot be revoked in between. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { isDelegationActive } from '../../../storage/agents/delegations.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
@@ -32,7 +32,7 @@ export async function createGrant(
   row: SecretCredentialRow,
   message: CreateGrant,
   { clock, random }: Means,
-  { requestId }: Turn,
+  { requestId }: MessageContext,
 ): Promise<
   | GrantCreated
   | VaultInvalid
@@ -109,7 +109,7 @@ export async function createLease(
   row: SecretCredentialRow,
   message: CreateLease,
   { clock, random }: Means,
-  { requestId }: Turn,
+  { requestId }: MessageContext,
 ): Promise<
   | LeaseCreated
   | VaultInvalid

@@ -1,5 +1,5 @@
 /** Credentials of third parties, and who may use them. interface.md, Vault; decisions.md 4, 17, 22. */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
@@ -288,7 +288,10 @@ export type Exported = {
 
 /** Credentials on their way out to an agent, by token exchange. Given to whatever issues tokens. */
 export interface VaultExports {
-  export(asked: AskedExport, turn: Turn): Promise<Exported | ExportRefusal | RefreshFailure>
+  export(
+    asked: AskedExport,
+    context: MessageContext,
+  ): Promise<Exported | ExportRefusal | RefreshFailure>
   /** Waits until what upstreams gave is stored. */
   close(): Promise<void>
 }

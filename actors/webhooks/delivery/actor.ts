@@ -14,9 +14,9 @@ export const deliveriesActor = defineActor<DeliveriesProtocol, DeliveriesNeeds>(
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: { sign: () => undefined },
-  create: ({ worker }, life) => {
+  create: ({ worker }, lifecycle) => {
     const signer = createSigner()
-    worker?.start(life)
+    worker?.start(lifecycle)
     return {
       sign: async (delivery) => signer.sign(delivery),
     }

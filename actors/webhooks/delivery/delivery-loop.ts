@@ -4,7 +4,7 @@
  * that dies loses its leases after a few seconds, and whoever takes them goes on.
  */
 import { setMaxListeners } from 'node:events'
-import type { Life } from '../../../runtime/kernel/actor.js'
+import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
   FairShare,
@@ -80,7 +80,7 @@ export type WorkerNeeds = {
 
 export interface DeliveryWorker {
   /** Works until the life ends. */
-  start(life: Pick<Life, 'signal' | 'log' | 'loop'>): void
+  start(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): void
   /** Resolves when nothing of it runs any more. */
   settled(): Promise<void>
 }
@@ -88,8 +88,8 @@ export interface DeliveryWorker {
 export function createDeliveryWorker(needs: WorkerNeeds): DeliveryWorker {
   let running: Promise<void> = Promise.resolve()
   return {
-    start(life) {
-      running = running.then(() => new Shift(needs, life).work())
+    start(lifecycle) {
+      running = running.then(() => new Shift(needs, lifecycle).work())
     },
     settled: () => running,
   }
@@ -100,7 +100,7 @@ class Shift {
   readonly #needs: WorkerNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
-  readonly #loopOf: Life['loop']
+  readonly #loopOf: Lifecycle['loop']
   readonly #lease: string
   readonly #lanes = new Map<string, { tenantId: string; lane: Lane; done: Promise<void> }>()
   readonly #events = new Bell()
@@ -110,7 +110,10 @@ class Shift {
   /** Places for lanes, divided between tenants. */
   readonly #places: FairShare
 
-  constructor(needs: WorkerNeeds, { signal, log, loop }: Pick<Life, 'signal' | 'log' | 'loop'>) {
+  constructor(
+    needs: WorkerNeeds,
+    { signal, log, loop }: Pick<Lifecycle, 'signal' | 'log' | 'loop'>,
+  ) {
     this.#needs = needs
     this.#signal = signal
     this.#log = log
@@ -226,11 +229,11 @@ class Shift {
     })
   }
 
-  async #loop(name: string, turn: () => Promise<void>): Promise<void> {
+  async #loop(name: string, context: () => Promise<void>): Promise<void> {
     const loop = this.#loopOf(name)
     while (!this.#signal.aborted) {
       try {
-        await turn()
+        await context()
         loop.succeeded()
       } catch (error) {
         if (this.#signal.aborted) return

@@ -1,5 +1,5 @@
 /** A new secret for a subscription. decisions.md 22 (webhook rotate-secret). */
-import type { Turn } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
@@ -30,7 +30,7 @@ export type RotationNeeds = {
 export function secretRotation({ database, sealer, clock, random }: RotationNeeds) {
   return async (
     { caller, webhookId, secret: supplied, overlapSecs }: RotateSecret,
-    { signal, requestId }: Pick<Turn, 'signal' | 'requestId'>,
+    { signal, requestId }: Pick<MessageContext, 'signal' | 'requestId'>,
   ): Promise<SecretRotated | WebhookInvalid | WebhookUnknown> => {
     const fault = supplied === null ? null : secretFault(supplied)
     if (fault !== null) return fault

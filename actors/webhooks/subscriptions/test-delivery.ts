@@ -4,7 +4,7 @@
  * idempotency key finds the delivery, and sends it again only if nobody ever finished it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Handlers, Turn } from '../../../runtime/kernel/actor.js'
+import type { Handlers, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
@@ -132,7 +132,7 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
     }
   }
 
-  async function run(message: TestWebhook, { signal, requestId }: Turn) {
+  async function run(message: TestWebhook, { signal, requestId }: MessageContext) {
     const to = await target(message, signal)
     if (to === undefined) return UNKNOWN
     const now = clock.now()
@@ -156,12 +156,12 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
   }
 
   return {
-    async run(message, turn) {
+    async run(message, context) {
       if (!isUuid(message.webhookId)) return UNKNOWN
       if (running >= AT_ONCE_MAX) return { tag: 'busy' }
       running += 1
       try {
-        return await run(message, turn)
+        return await run(message, context)
       } finally {
         running -= 1
       }

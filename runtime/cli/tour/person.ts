@@ -64,16 +64,16 @@ async function submit(
 }
 
 /** The one page that the steps hand to each other; they run one after the other. */
-type Visit = { page?: Page }
+type RequestContext = { page?: Page }
 
-function pageOf({ page }: Visit): Page {
+function pageOf({ page }: RequestContext): Page {
   if (page === undefined) throw new TourStopped('the browser has no page open')
   return page
 }
 
 /** The steps of one tour, in the browser of one person. */
 export function personSteps(browser: Browser): readonly Step[] {
-  const visit: Visit = {}
+  const visit: RequestContext = {}
   return [
     [
       'An application sends the browser of a person to the service (authorization code, PKCE)',

@@ -9,7 +9,7 @@ import {
   type AskOptions,
   type UnavailableReason,
 } from '../actor.js'
-import { Cell, type Executor, refTo } from '../actor-endpoint.js'
+import { ActorEndpoint, type Executor, refTo } from '../actor-endpoint.js'
 import type { Clock } from '../clock.js'
 import { Inbound, type Job } from '../job.js'
 import type { Logger } from '../log.js'
@@ -81,7 +81,7 @@ export class Link implements Carrier {
   /** A reference to an actor of the other side. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
     const bounds = { capacity: 0, inflightMax: OUTSTANDING_MAX }
-    const cell = new Cell(address.name, () => undefined, bounds, {
+    const cell = new ActorEndpoint(address.name, () => undefined, bounds, {
       clock: this.#clock,
       log: this.#log,
     })

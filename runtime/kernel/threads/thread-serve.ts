@@ -5,7 +5,7 @@ import { expose } from 'comlink'
 import type { ActorDefinition, ActorRef } from '../actor.js'
 import { invariant } from '../assert.js'
 import { type Clock, systemClock } from '../clock.js'
-import { furnish, type Furnishing, type Site } from '../wiring.js'
+import { wireActor, type ActorWiring, type ActorContext } from '../wiring.js'
 import type { Spawned } from '../inline.js'
 import { type AskedByName, Link } from './link.js'
 import { createLogger, type Logger } from '../log.js'
@@ -28,9 +28,9 @@ export interface ThreadStart {
   readonly metrics: Metrics
 }
 
-export interface ThreadSeats {
+export interface ThreadPlacements {
   /** In the order in which they are started; stopped in reverse. */
-  readonly actors: readonly Furnishing[]
+  readonly actors: readonly ActorWiring[]
   /** Closes what the actors share, after they have been drained. */
   readonly close?: (() => Promise<void>) | undefined
   readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
@@ -40,8 +40,8 @@ export interface ThreadSeats {
 export function seatActor<P extends Protocol, Needs>(
   definition: ActorDefinition<P, Needs>,
   needs: Needs,
-): Furnishing {
-  return furnish(definition, () => needs)
+): ActorWiring {
+  return wireActor(definition, () => needs)
 }
 
 /**
@@ -49,7 +49,7 @@ export function seatActor<P extends Protocol, Needs>(
  * given to `spawnThread`. `seats` is called when the host says start.
  */
 export function serveThread(options: {
-  seats: (start: ThreadStart) => ThreadSeats | Promise<ThreadSeats>
+  placements: (start: ThreadStart) => ThreadPlacements | Promise<ThreadPlacements>
 }): void {
   const ports = (workerData as { svcThread?: ThreadPorts } | null)?.svcThread
   invariant(ports !== undefined, 'this is a worker thread of spawnThread')
@@ -64,7 +64,7 @@ export function serveThread(options: {
     lookup: (actor) => actors.get(actor)?.ref as AskedByName | undefined,
   })
   const closers: (() => Promise<void>)[] = []
-  const site: Site = {
+  const site: ActorContext = {
     ref: (address) => nearestRef(address, link.ref(address), actors),
     place: thread(name),
     onStop: (close) => void closers.push(close),
@@ -77,13 +77,13 @@ export function serveThread(options: {
     log,
     metrics: createMetrics(),
   }
-  let seated: ThreadSeats | undefined
+  let placed: ThreadPlacements | undefined
   let loop = performance.eventLoopUtilization()
 
   const control: ThreadControl = {
     async start() {
-      seated = await options.seats(start)
-      for (const furnishing of seated.actors) {
+      placed = await options.placements(start)
+      for (const furnishing of placed.actors) {
         // Counted by the cell on the asking side, which sees the whole way: not once more here.
         const spawned = await furnishing.spawn(site, { clock: systemClock, log })
         actors.set(furnishing.actor, spawned)
@@ -103,7 +103,7 @@ export function serveThread(options: {
       }
     },
     async reconfigure(changed) {
-      await seated?.reconfigure?.(changed)
+      await placed?.reconfigure?.(changed)
     },
     stats: () => [...actors.values()].map((actor) => actor.stats()),
     metrics: () => start.metrics.snapshot(),
@@ -113,7 +113,7 @@ export function serveThread(options: {
         drained = (await actor.drain(withinMs)) && drained
       }
       for (const close of closers.toReversed()) await close()
-      await seated?.close?.()
+      await placed?.close?.()
       return drained
     },
   }
@@ -130,6 +130,6 @@ function nearestRef<P extends Protocol>(
   return {
     name,
     ask: (kind, message, options) => nearest().ask(kind, message, options),
-    tell: (kind, message, options) => nearest().tell(kind, message, options),
+    send: (kind, message, options) => nearest().send(kind, message, options),
   }
 }

@@ -11,7 +11,7 @@ import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'n
 import { type Remote, releaseProxy, wrap } from 'comlink'
 import type { ActorRef, AnyDefinition, AnyRef, SupervisionPolicy } from '../actor.js'
 import { invariant } from '../assert.js'
-import { Cell, type Executor, lanesOf, refTo } from '../actor-endpoint.js'
+import { ActorEndpoint, type Executor, lanesOf, refTo } from '../actor-endpoint.js'
 import { type Clock, systemClock } from '../clock.js'
 import type { Job } from '../job.js'
 import { type AskedByName, Link } from './link.js'
@@ -90,7 +90,7 @@ class ThreadHost implements SpawnedThread {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #supervisor: Supervisor
-  readonly #seats = new Map<string, { cell: Cell; executor: ThreadExecutor }>()
+  readonly #placements = new Map<string, { cell: ActorEndpoint; executor: ThreadExecutor }>()
   readonly #excluded: (() => void) | undefined
   #startData: unknown
   #now: Incarnation | undefined = undefined
@@ -112,32 +112,32 @@ class ThreadHost implements SpawnedThread {
     })
     for (const { address, mailbox, lane } of options.definitions) {
       const laneOf = lanesOf(address.name, lane)
-      const cell = new Cell(address.name, laneOf, mailbox, options)
+      const cell = new ActorEndpoint(address.name, laneOf, mailbox, options)
       const executor = new ThreadExecutor(cell, address)
       cell.pause()
       cell.meter.readiness = () =>
         !this.readiness().unready.some((one) => one.split(':')[0] === address.name)
       cell.meter.loops = () =>
         this.#health?.loops.find(({ actor }) => actor === address.name)?.loops ?? []
-      this.#seats.set(address.name, { cell, executor })
+      this.#placements.set(address.name, { cell, executor })
     }
     this.#excluded = options.metrics?.include(() => this.#families())
   }
 
   ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
-    const seat = this.#seats.get(address.name)
-    invariant(seat !== undefined, `${address.name} sits on thread ${this.name}`)
-    return refTo<P>(seat.cell)
+    const placement = this.#placements.get(address.name)
+    invariant(placement !== undefined, `${address.name} sits on thread ${this.name}`)
+    return refTo<P>(placement.cell)
   }
 
   readiness(): { ready: boolean; unready: readonly string[] } {
     const fit = this.#now !== undefined && this.#supervisor.ready
-    const unready = fit ? (this.#health?.unready ?? []) : [...this.#seats.keys()]
+    const unready = fit ? (this.#health?.unready ?? []) : [...this.#placements.keys()]
     return { ready: unready.length === 0, unready }
   }
 
   stats(): readonly ActorStats[] {
-    return [...this.#seats.values()].map(({ cell }) => cell.stats())
+    return [...this.#placements.values()].map(({ cell }) => cell.stats())
   }
 
   async reconfigure(data: unknown): Promise<void> {
@@ -163,8 +163,8 @@ class ThreadHost implements SpawnedThread {
     const startMs = this.#options.startMs ?? 30_000
     try {
       const seated = await within(startMs, Promise.race([control.start(), died]), 'not started')
-      for (const actor of this.#seats.keys()) {
-        invariant(seated.includes(actor), `thread ${this.name} seats ${actor}`)
+      for (const actor of this.#placements.keys()) {
+        invariant(seated.includes(actor), `thread ${this.name} placements ${actor}`)
       }
     } catch (error) {
       link.close('stopped')
@@ -178,7 +178,7 @@ class ThreadHost implements SpawnedThread {
     }
     this.#now = incarnation
     this.#health = undefined
-    for (const { cell, executor } of this.#seats.values()) {
+    for (const { cell, executor } of this.#placements.values()) {
       executor.attach(link)
       cell.resume()
     }
@@ -222,8 +222,8 @@ class ThreadHost implements SpawnedThread {
     if (this.#now !== incarnation) return
     this.#now = undefined
     clearTimeout(this.#timer)
-    for (const { cell } of this.#seats.values()) cell.pause()
-    for (const job of unanswered) this.#seats.get(job.owner.name)!.executor.lost(job)
+    for (const { cell } of this.#placements.values()) cell.pause()
+    for (const job of unanswered) this.#placements.get(job.owner.name)!.executor.lost(job)
     if (this.#ending) return
     this.#log.error({ lost: unanswered.length }, 'thread is gone')
     this.#relaunch()
@@ -237,7 +237,7 @@ class ThreadHost implements SpawnedThread {
       this.launch().then(
         () => {
           this.#restarts += 1
-          for (const { cell } of this.#seats.values()) cell.meter.restarts += 1
+          for (const { cell } of this.#placements.values()) cell.meter.restarts += 1
           this.#log.warn('thread restarted')
         },
         (error: unknown) => {
@@ -271,7 +271,7 @@ class ThreadHost implements SpawnedThread {
   async drain(withinMs: number): Promise<boolean> {
     const endMs = this.#clock.monotonicMs() + withinMs
     const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
-    const cells = [...this.#seats.values()].map(({ cell }) => cell)
+    const cells = [...this.#placements.values()].map(({ cell }) => cell)
     const drained = await Promise.all(cells.map((cell) => cell.drain(withinMs)))
     const incarnation = this.#now
     if (incarnation !== undefined) {
@@ -293,7 +293,7 @@ class ThreadHost implements SpawnedThread {
     this.#ending = true
     clearTimeout(this.#timer)
     this.#excluded?.()
-    for (const { cell } of this.#seats.values()) cell.stop()
+    for (const { cell } of this.#placements.values()) cell.stop()
     await this.#now?.worker.terminate()
   }
 
@@ -337,13 +337,13 @@ class ThreadHost implements SpawnedThread {
 
 /** Sends messages whose turn has come, and keeps those that may be sent again after a crash. */
 class ThreadExecutor implements Executor {
-  readonly #cell: Cell
+  readonly #cell: ActorEndpoint
   readonly #idempotent: ReadonlySet<string>
   #link: Link | undefined = undefined
   #again: Job[] = []
 
   constructor(
-    cell: Cell,
+    cell: ActorEndpoint,
     address: { readonly name: string; readonly idempotent: readonly string[] },
   ) {
     this.#cell = cell

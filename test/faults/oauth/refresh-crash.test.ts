@@ -18,20 +18,20 @@ const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 
 test('a process killed while it refreshes loses nothing that the upstream would give again', async (t) => {
   t.timeout(240_000)
-  const house = await egressHouse()
+  const resources = await egressHouse()
   const upstream = await tokenUpstream()
   const folder = await mkdtemp(join(tmpdir(), 'svc-refresh-'))
   t.teardown(async () => {
     await upstream.close()
-    await house.end()
+    await resources.end()
     await rm(folder, { recursive: true })
   })
   const config = join(folder, 'svc.toml')
   const ca = join(folder, 'ca.pem')
   await writeFile(config, `[vault.egress_dns_overrides]\n"${UPSTREAM_NAME}" = "127.0.0.1"\n`)
   await writeFile(ca, UPSTREAM_CERT)
-  const { db, kms, issuer } = house.running
-  const setting = await settingOf(house, {
+  const { db, kms, issuer } = resources.running
+  const setting = await settingOf(resources, {
     credential_type: 'oauth2',
     auth_scheme: undefined,
     non_exportable: false,
@@ -105,7 +105,7 @@ test('a process killed while it refreshes loses nothing that the upstream would 
     `update vault_managed_tokens set refreshing_until = now() where credential_id = $1`,
     [setting.credentialId],
   )
-  const answer = await house.api.form('/oauth/token', form)
+  const answer = await resources.api.form('/oauth/token', form)
   t.is(answer.body['access_token'], 'at-1', JSON.stringify(answer.body))
   t.is(upstream.asked.at(-1)!.form['refresh_token'], 'rt-0')
   upstream.answer(({ form: asked }) => ({
@@ -116,5 +116,5 @@ test('a process killed while it refreshes loses nothing that the upstream would 
     `update vault_managed_tokens set expires_at = now() where credential_id = $1`,
     [setting.credentialId],
   )
-  t.is((await house.api.form('/oauth/token', form)).body['access_token'], 'rt-1')
+  t.is((await resources.api.form('/oauth/token', form)).body['access_token'], 'rt-1')
 })

@@ -4,19 +4,19 @@ import test from 'ava'
 import { bodyCall, egressHouse, settingOf } from '../../support/vault/egress.js'
 
 test('an answer that is cut off as the service stops does not look complete', async (t) => {
-  const house = await egressHouse({
+  const resources = await egressHouse({
     transport: 'tls_h2_only',
     environment: { SVC_SERVER__SHUTDOWN_DEADLINE_SECS: '1' },
   })
-  t.teardown(() => house.end())
-  const setting = await settingOf(house)
-  const session = connect(house.running.baseUrl, { ca: house.running.ca! })
+  t.teardown(() => resources.end())
+  const setting = await settingOf(resources)
+  const session = connect(resources.running.baseUrl, { ca: resources.running.ca! })
   session.on('error', () => {})
   const stream = session.request({
     ':method': 'POST',
     ':path': '/v1/proxy/body',
     authorization: `Bearer ${setting.direct}`,
-    ...bodyCall(setting, `${house.upstream.origin}/silent-after-chunk`),
+    ...bodyCall(setting, `${resources.upstream.origin}/silent-after-chunk`),
   })
   stream.end()
   await new Promise((resolve) => stream.once('data', resolve))
@@ -24,6 +24,6 @@ test('an answer that is cut off as the service stops does not look complete', as
     stream.once('error', resolve)
     stream.once('close', () => reject(new Error('it ended')))
   })
-  await house.running.service.stop()
+  await resources.running.service.stop()
   t.regex((await failed).message, /error code (2|NGHTTP2_INTERNAL_ERROR)/)
 })

@@ -11,17 +11,17 @@ test('an end whose commit was not answered is booked once, and calls go on', asy
   const first = await testService()
   t.teardown(() => first.end())
   const relay = await relayTo(t, first.db.url)
-  const house = await egressHouse({ beside: first, environment: { DATABASE_URL: relay.url } })
-  t.teardown(() => house.end())
+  const resources = await egressHouse({ beside: first, environment: { DATABASE_URL: relay.url } })
+  t.teardown(() => resources.end())
   const setting = await settingOf(
-    { ...house, running: first, api: apiOf(first) },
+    { ...resources, running: first, api: apiOf(first) },
     {},
     { max_bytes: 4_000_000 },
   )
   const call = async () => {
-    const { statusCode, body } = await house.send('/v1/proxy/body', {
+    const { statusCode, body } = await resources.send('/v1/proxy/body', {
       token: setting.direct,
-      headers: bodyCall(setting, `${house.upstream.origin}/echo`),
+      headers: bodyCall(setting, `${resources.upstream.origin}/echo`),
       body: 'hello',
     })
     await body.dump()
@@ -36,29 +36,29 @@ test('an end whose commit was not answered is booked once, and calls go on', asy
     return row!.used
   }
   t.is(await call(), 200)
-  await closedCalls(house, setting.tenantId, 1)
+  await closedCalls(resources, setting.tenantId, 1)
   const each = await used()
   t.true(each > 0 && each < 1_000, String(each))
   relay.loseAnswerTo('outbox.append')
   t.is(await call(), 200)
-  await closedCalls(house, setting.tenantId, 2)
+  await closedCalls(resources, setting.tenantId, 2)
   // Longer than the books wait before they try again.
   await sleep(2_000)
   t.is(await call(), 200)
-  t.is((await closedCalls(house, setting.tenantId, 3)).length, 3)
+  t.is((await closedCalls(resources, setting.tenantId, 3)).length, 3)
   await sleep(200)
-  t.is((await closedCalls(house, setting.tenantId, 3)).length, 3)
+  t.is((await closedCalls(resources, setting.tenantId, 3)).length, 3)
   t.is(await used(), each * 3)
 })
 
 test('an end that cannot be booked keeps no other from it', async (t) => {
-  const house = await egressHouse()
-  t.teardown(() => house.end())
-  const setting = await settingOf(house, {}, { max_bytes: 4_000_000 })
+  const resources = await egressHouse()
+  t.teardown(() => resources.end())
+  const setting = await settingOf(resources, {}, { max_bytes: 4_000_000 })
   const call = async (path: string) => {
-    const { statusCode, body } = await house.send('/v1/proxy/body', {
+    const { statusCode, body } = await resources.send('/v1/proxy/body', {
       token: setting.direct,
-      headers: bodyCall(setting, `${house.upstream.origin}${path}`),
+      headers: bodyCall(setting, `${resources.upstream.origin}${path}`),
       body: 'hello',
     })
     await body.dump()
@@ -68,15 +68,15 @@ test('an end that cannot be booked keeps no other from it', async (t) => {
   await sleep(700)
   // What the call has taken cannot be put back: the books hold less.
   await sql(
-    house.running.db.database,
+    resources.running.db.database,
     'update vault_grants set bytes_used = 0 where tenant_id = $1 and id = $2 returning id',
     [setting.tenantId, setting.grantId],
   )
   t.is(await odd, 200)
   await sleep(500)
   t.is(await call('/echo'), 200)
-  const [closed] = await closedCalls(house, setting.tenantId, 1)
+  const [closed] = await closedCalls(resources, setting.tenantId, 1)
   t.is(closed!['outcome'], 'completed')
   t.is(await call('/echo'), 200)
-  t.is((await closedCalls(house, setting.tenantId, 2)).length, 2)
+  t.is((await closedCalls(resources, setting.tenantId, 2)).length, 2)
 })

@@ -54,30 +54,30 @@ async function used({ running }: EgressHouse, { tenantId, grantId }: Setting) {
   return row!
 }
 
-const call = (house: EgressHouse, { direct, ...setting }: Setting, path: string) =>
-  house.send('/v1/proxy/body', {
+const call = (resources: EgressHouse, { direct, ...setting }: Setting, path: string) =>
+  resources.send('/v1/proxy/body', {
     token: direct,
-    headers: bodyCall(setting, `${house.upstream.origin}${path}`),
+    headers: bodyCall(setting, `${resources.upstream.origin}${path}`),
     body: 'hello',
   })
 
 test('a process is killed in the middle of calls: their ends are told, once', async (t) => {
-  const house = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
-  t.teardown(() => house.end())
+  const resources = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
+  t.teardown(() => resources.end())
   const port = await freePort()
   const process = svc(t, {
     environment: {
       ...TEST_DEFAULTS,
-      ...house.environment,
-      DATABASE_URL: house.running.db.url,
+      ...resources.environment,
+      DATABASE_URL: resources.running.db.url,
       SVC_SERVER__PORT: String(port),
-      SVC_OIDC__ISSUER_URL: house.running.issuer,
-      ...house.running.kms.environment,
+      SVC_OIDC__ISSUER_URL: resources.running.issuer,
+      ...resources.running.kms.environment,
     },
   })
   await process.ready()
   const limits = { max_bytes: MAX_BYTES, max_requests: 3 }
-  const settings = [await settingOf(house, {}, limits), await settingOf(house, {}, limits)]
+  const settings = [await settingOf(resources, {}, limits), await settingOf(resources, {}, limits)]
   const [one, other] = settings as [Setting, Setting]
   const readings: Promise<unknown>[] = []
   for (const { direct, ...setting } of settings) {
@@ -86,40 +86,40 @@ test('a process is killed in the middle of calls: their ends are told, once', as
       headers: {
         authorization: `Bearer ${direct}`,
         'x-request-id': `lost-${setting.tenantId}`,
-        ...bodyCall(setting, `${house.upstream.origin}/silent-after-chunk`),
+        ...bodyCall(setting, `${resources.upstream.origin}/silent-after-chunk`),
       },
     })
     await once(answer.body, 'readable')
     readings.push(t.throwsAsync(answer.body.text()))
   }
   // It runs on in another process.
-  const running = await call(house, one, '/silent-after-chunk')
+  const running = await call(resources, one, '/silent-after-chunk')
   running.body.on('error', () => {})
   process.child.kill('SIGKILL')
   t.is(await process.ended(), 'SIGKILL')
   await Promise.all(readings)
 
-  t.is(await settle(house), 0, 'they may still run, for all that is known')
-  const before = await used(house, other)
+  t.is(await settle(resources), 0, 'they may still run, for all that is known')
+  const before = await used(resources, other)
   t.is(before.requests, 1)
   t.true(before.bytes > 0 && before.bytes < MAX_BYTES, String(before.bytes))
 
-  await longAgo(house, other)
+  await longAgo(resources, other)
   const hour = 'insert into egress_call_limits values (7200, now())'
-  await sql(house.running.db.database, hour)
-  t.is(await settle(house), 0, 'another process lets calls run for longer')
+  await sql(resources.running.db.database, hour)
+  t.is(await settle(resources), 0, 'another process lets calls run for longer')
   await sql(
-    house.running.db.database,
+    resources.running.db.database,
     'delete from egress_call_limits where hop_timeout_secs > 7000',
   )
-  const found = await Promise.all([1, 2, 3, 4].map(() => settle(house)))
+  const found = await Promise.all([1, 2, 3, 4].map(() => settle(resources)))
   t.is(
     found.reduce((sum, each) => sum + each),
     1,
     found.join(),
   )
-  t.is(await settle(house), 0)
-  const [begun, ended, ...more] = await toldOf(house, other)
+  t.is(await settle(resources), 0)
+  const [begun, ended, ...more] = await toldOf(resources, other)
   t.deepEqual(more, [])
   t.deepEqual(ended!.data, {
     actor: begun!.data['actor'],
@@ -135,47 +135,47 @@ test('a process is killed in the middle of calls: their ends are told, once', as
   for (const member of who) t.deepEqual(ended!.audit[member], begun!.audit[member], member)
   t.is(ended!.audit['grant_id'], other.grantId)
   t.is(ended!.audit['outcome'], 'failure')
-  const verified = await house.api.get('/api/v1/audit-events/verify', other.operator)
+  const verified = await resources.api.get('/api/v1/audit-events/verify', other.operator)
   t.is(verified.body['valid'], true, JSON.stringify(verified.body))
-  t.deepEqual(await used(house, other), before, 'what was taken counts as used')
-  const next = await call(house, other, '/echo')
+  t.deepEqual(await used(resources, other), before, 'what was taken counts as used')
+  const next = await call(resources, other, '/echo')
   t.is(await next.body.text(), 'hello')
 
   // The call that runs is told of by its own process, with all that is known of it.
   running.body.destroy()
-  const [left] = await closedCalls(house, one.tenantId, 1)
+  const [left] = await closedCalls(resources, one.tenantId, 1)
   t.like(left, { outcome: 'client_closed', bytes: 14 })
-  await longAgo(house, one)
+  await longAgo(resources, one)
   // The next start finds what is left.
-  const started = await testService({ beside: house.running, transport: 'plain_http' })
+  const started = await testService({ beside: resources.running, transport: 'plain_http' })
   t.teardown(() => started.end())
-  const closed = await closedCalls(house, one.tenantId, 2)
+  const closed = await closedCalls(resources, one.tenantId, 2)
   t.deepEqual(
     closed.map(({ outcome }) => outcome),
     ['client_closed', 'upstream_error'],
   )
-  const told = await toldOf(house, one)
+  const told = await toldOf(resources, one)
   t.is(told.length, 4)
   t.is(new Set(told.map(({ id }) => id)).size, 4)
 })
 
 test('a call that was given up as lost is told of once, and others go on', async (t) => {
-  const house = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
-  t.teardown(() => house.end())
-  const setting = await settingOf(house, {}, { max_bytes: MAX_BYTES })
-  const stands = await call(house, setting, '/silent-after-chunk')
+  const resources = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
+  t.teardown(() => resources.end())
+  const setting = await settingOf(resources, {}, { max_bytes: MAX_BYTES })
+  const stands = await call(resources, setting, '/silent-after-chunk')
   stands.body.on('error', () => {})
   // As of a process that stood still for an hour.
-  await longAgo(house, setting)
-  t.is(await settle(house), 1)
+  await longAgo(resources, setting)
+  t.is(await settle(resources), 1)
   stands.body.destroy()
-  const next = await call(house, setting, '/echo')
+  const next = await call(resources, setting, '/echo')
   t.is(await next.body.text(), 'hello')
-  const [lost, own, ...more] = await closedCalls(house, setting.tenantId, 2)
+  const [lost, own, ...more] = await closedCalls(resources, setting.tenantId, 2)
   t.deepEqual(more, [])
   t.is(lost!['outcome'], 'upstream_error')
   t.is(own!['outcome'], 'completed')
-  const again = await call(house, setting, '/echo')
+  const again = await call(resources, setting, '/echo')
   t.is(await again.body.text(), 'hello')
-  t.is((await closedCalls(house, setting.tenantId, 3)).length, 3)
+  t.is((await closedCalls(resources, setting.tenantId, 3)).length, 3)
 })

@@ -35,7 +35,7 @@ syncBuiltinESMExports()
 
 const houses = new Map<string, EgressHouse>()
 for (const transport of TRANSPORTS) houses.set(transport, await egressHouse({ transport }))
-const house = houses.get('plain_http')!
+const resources = houses.get('plain_http')!
 test.after.always(async () => {
   for (const each of houses.values()) await each.end()
 })
@@ -150,24 +150,24 @@ for (const [transport, at] of houses) {
 test.serial(
   'the thread is killed: calls fail cleanly, others go on, the budget is booked',
   async (t) => {
-    const setting = await settingOf(house)
+    const setting = await settingOf(resources)
     const { operator, credentialId, agentId, direct } = setting
-    await house.api.post(`${CREDENTIALS}/${credentialId}/leases`, operator, {
+    await resources.api.post(`${CREDENTIALS}/${credentialId}/leases`, operator, {
       recipient_id: agentId,
       byte_budget: 10 * MIB,
     })
-    const answer = await house.send('/v1/proxy/body', {
+    const answer = await resources.send('/v1/proxy/body', {
       token: direct,
-      headers: bodyCall(setting, `${house.upstream.origin}/silent-after-chunk`),
+      headers: bodyCall(setting, `${resources.upstream.origin}/silent-after-chunk`),
     })
     const reading = answer.body.text()
     reading.catch(() => {})
-    const waiting = house.send('/v1/proxy/body', {
+    const waiting = resources.send('/v1/proxy/body', {
       token: direct,
-      headers: bodyCall(setting, `${house.upstream.origin}/silent`),
+      headers: bodyCall(setting, `${resources.upstream.origin}/silent`),
     })
-    const before = house.upstream.requests.length
-    while (house.upstream.requests.length === before) await sleep(10)
+    const before = resources.upstream.requests.length
+    while (resources.upstream.requests.length === before) await sleep(10)
     const own = threads.find(({ name }) => name === 'egress')
     await own!.worker.terminate()
     await t.throwsAsync(reading)
@@ -175,26 +175,26 @@ test.serial(
     t.is(failed.statusCode, 503)
     t.is(failed.headers['proxy-status'], 'svc-egress; error=proxy_internal_error')
     await failed.body.dump()
-    t.is((await house.api.get('/health/live')).status, 200)
+    t.is((await resources.api.get('/health/live')).status, 200)
     // The next thread takes over.
     let status = 0
     for (let tries = 0; status !== 200 && tries < 100; tries += 1) {
-      const again = await house.send('/v1/proxy/body', {
+      const again = await resources.send('/v1/proxy/body', {
         token: direct,
-        headers: bodyCall(setting, `${house.upstream.origin}/echo`),
+        headers: bodyCall(setting, `${resources.upstream.origin}/echo`),
       })
       status = again.statusCode
       await again.body.dump()
       if (status !== 200) await sleep(100)
     }
     t.is(status, 200)
-    const { rows } = await house.api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
+    const { rows } = await resources.api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
     const used = Number(rows[0]!['bytes_used'])
     t.true(used > 0 && used <= 10 * MIB, String(used))
     // Nobody is left to tell of the two that ran, but time.
-    await longAgo(house, setting)
-    await settleLostCalls({ database: house.running.db.database, clock: systemClock })
-    const [whole, ...lost] = await closedCalls(house, setting.tenantId, 3)
+    await longAgo(resources, setting)
+    await settleLostCalls({ database: resources.running.db.database, clock: systemClock })
+    const [whole, ...lost] = await closedCalls(resources, setting.tenantId, 3)
     t.is(whole!['outcome'], 'completed')
     t.is(lost.length, 2)
     for (const each of lost) {
@@ -227,9 +227,9 @@ test.serial(
     await once(server, 'listening')
     t.teardown(() => void server.close())
     const origin = `https://${UPSTREAM_NAME}:${(server.address() as AddressInfo).port}`
-    const setting = await settingOf(house)
+    const setting = await settingOf(resources)
     const get = async (bytes: number) => {
-      const answer = await house.send('/v1/proxy/body', {
+      const answer = await resources.send('/v1/proxy/body', {
         token: setting.direct,
         headers: bodyCall(setting, `${origin}/${bytes}`, { 'x-svc-method': 'GET' }),
       })
@@ -244,7 +244,7 @@ test.serial(
     async function* produce() {
       for (let sent = 0; sent < 8 * MIB; sent += chunk.length) yield chunk
     }
-    const echoed = await house.send('/v1/proxy/body', {
+    const echoed = await resources.send('/v1/proxy/body', {
       token: setting.direct,
       headers: bodyCall(setting, `${origin}/echo`),
       body: produce() as never,

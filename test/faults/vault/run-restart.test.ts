@@ -5,19 +5,19 @@ import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egres
 import { shimOf } from '../../support/vault/svc-run.js'
 
 test('an answer that is under way as the service stops comes to its end', async (t) => {
-  const house = await egressHouse({ transport: 'tls_h2_only' })
-  t.teardown(() => house.end())
-  const setting = await settingOf(house)
-  const shim = await shimOf(house, { delegated: setting.direct })
+  const resources = await egressHouse({ transport: 'tls_h2_only' })
+  t.teardown(() => resources.end())
+  const setting = await settingOf(resources)
+  const shim = await shimOf(resources, { delegated: setting.direct })
   t.teardown(() => shim.end())
-  const before = house.upstream.requests.length
+  const before = resources.upstream.requests.length
   const ran = shim.run(
     ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`],
-    ['curl', '-sS', '--no-buffer', `${house.upstream.origin}/pause/4000`],
+    ['curl', '-sS', '--no-buffer', `${resources.upstream.origin}/pause/4000`],
   )
-  while (house.upstream.requests.length === before) await sleep(20)
+  while (resources.upstream.requests.length === before) await sleep(20)
   await sleep(500)
-  await house.running.service.stop()
+  await resources.running.service.stop()
   const { code, out, err } = await ran
   t.is(out, 'before after', err)
   t.is(code, 0)

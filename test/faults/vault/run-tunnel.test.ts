@@ -10,10 +10,10 @@ import { shimOf } from '../../support/vault/svc-run.js'
 
 const BYTES = 12 * 2 ** 20
 
-const house = await egressHouse()
-const setting = await settingOf(house)
-const shim = await shimOf(house, { delegated: setting.direct })
-const access = ['--url', house.running.baseUrl, '--token-file', shim.tokenFile]
+const resources = await egressHouse()
+const setting = await settingOf(resources)
+const shim = await shimOf(resources, { delegated: setting.direct })
+const access = ['--url', resources.running.baseUrl, '--token-file', shim.tokenFile]
 const named = ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`]
 const running = shim.begin(
   ['run', ...access, ...named, '--passthrough', 'localhost', '--', 'sh', '-c'].concat(
@@ -26,7 +26,7 @@ test.after.always(async () => {
   running.child.kill('SIGTERM')
   await running.ended
   await shim.end()
-  await house.end()
+  await resources.end()
 })
 
 /** A connection through the proxy to a server that does this with its own. */
@@ -106,7 +106,7 @@ test('what asks for another protocol over plain http is answered in this one', a
 })
 
 test('a connection goes on after an answer that did not wait for the upload', async (t) => {
-  const { host } = new URL(house.upstream.origin)
+  const { host } = new URL(resources.upstream.origin)
   const asked = request({
     host: proxy.hostname,
     port: proxy.port,

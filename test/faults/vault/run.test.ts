@@ -7,15 +7,15 @@ import test from 'ava'
 import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
 import { shimOf } from '../../support/vault/svc-run.js'
 
-const house = await egressHouse()
-const setting = await settingOf(house)
-const shim = await shimOf(house, { delegated: setting.direct })
+const resources = await egressHouse()
+const setting = await settingOf(resources)
+const shim = await shimOf(resources, { delegated: setting.direct })
 const named = ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`]
-const access = ['--url', house.running.baseUrl, '--token-file', shim.tokenFile, ...named]
+const access = ['--url', resources.running.baseUrl, '--token-file', shim.tokenFile, ...named]
 const runs = join(shim.home, '.svc', 'run')
 test.after.always(async () => {
   await shim.end()
-  await house.end()
+  await resources.end()
 })
 
 test.serial('exit codes and signals are the program’s', async (t) => {

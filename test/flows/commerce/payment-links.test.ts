@@ -30,8 +30,8 @@ test('a payment link sells without a body; what the link says cannot be overwrit
   t.is(bare.body['amount_minor'], 3998)
   t.deepEqual(bare.body['metadata'], { campaign: 'spring', source: 'link' })
   t.deepEqual(bare.body['buyer_metadata'], {})
-  const said = { source: 'mail', seats: 1000 }
-  const merged = { campaign: 'spring', source: 'link', seats: 1000 }
+  const said = { source: 'mail', placements: 1000 }
+  const merged = { campaign: 'spring', source: 'link', placements: 1000 }
   const named = await api.post(path, undefined, { quantity: 1, metadata: said })
   t.like(named.body, { metadata: merged, buyer_metadata: said })
   t.like(await shop.charge(named.body['charge_id']), {

@@ -12,17 +12,17 @@ import {
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
 
-const house = await egressHouse({
+const resources = await egressHouse({
   environment: {
     SVC_VAULT__EGRESS_IDLE_GAP_SECS: '3',
     SVC_VAULT__EGRESS_HOP_TIMEOUT_SECS: '8',
   },
 })
-const { api, upstream, running } = house
-test.after.always(() => house.end())
+const { api, upstream, running } = resources
+test.after.always(() => resources.end())
 
 test.serial('an upstream that is silent from the start is a 504, whole or streamed', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   for (const stream of [true, false]) {
     const answer = await api.post('/v1/proxy', setting.delegated, {
       credential_id: setting.credentialId,
@@ -33,15 +33,15 @@ test.serial('an upstream that is silent from the start is a 504, whole or stream
     t.is(answer.body['error'], 'gateway_timeout')
     t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
   }
-  const closed = await closedCalls(house, setting.tenantId, 2)
+  const closed = await closedCalls(resources, setting.tenantId, 2)
   for (const each of closed) t.is(each['outcome'], 'idle_timeout')
 })
 
 test.serial(
   'an upstream that is silent behind its head is a 504 where no head went out',
   async (t) => {
-    const setting = await settingOf(house)
-    const answer = await house.send('/v1/proxy/body', {
+    const setting = await settingOf(resources)
+    const answer = await resources.send('/v1/proxy/body', {
       token: setting.direct,
       headers: bodyCall(setting, `${upstream.origin}/silent-after-headers`, {
         'x-svc-method': 'GET',
@@ -50,31 +50,31 @@ test.serial(
     t.is(answer.statusCode, 504)
     t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
     await answer.body.dump()
-    const [closed] = await closedCalls(house, setting.tenantId, 1)
+    const [closed] = await closedCalls(resources, setting.tenantId, 1)
     t.is(closed!['outcome'], 'idle_timeout')
   },
 )
 
 test.serial('a stream that falls silent is broken off, and one that never ends too', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   for (const [habit, outcome] of [
     ['silent-after-chunk', 'idle_timeout'],
     ['trickle', 'hop_timeout'],
   ] as const) {
     const began = performance.now()
-    const answer = await house.send('/v1/proxy/body', {
+    const answer = await resources.send('/v1/proxy/body', {
       token: setting.direct,
       headers: bodyCall(setting, `${upstream.origin}/${habit}`, { 'x-svc-method': 'GET' }),
     })
     t.is(answer.statusCode, 200)
     await t.throwsAsync(answer.body.text(), undefined, habit)
     t.true(performance.now() - began > (outcome === 'hop_timeout' ? 7_000 : 2_500))
-    const closed = await closedCalls(house, setting.tenantId, outcome === 'hop_timeout' ? 2 : 1)
+    const closed = await closedCalls(resources, setting.tenantId, outcome === 'hop_timeout' ? 2 : 1)
     t.is(closed.at(-1)!['outcome'], outcome)
     t.true(Number(closed.at(-1)!['bytes']) > 0)
   }
   // Waited for in one piece, it is a clean 504.
-  const whole = await house.send('/v1/proxy/body', {
+  const whole = await resources.send('/v1/proxy/body', {
     token: setting.direct,
     headers: bodyCall(setting, `${upstream.origin}/trickle`, {
       'x-svc-method': 'GET',
@@ -127,7 +127,7 @@ test.serial('a delegation that a person approved calls until the person ends it'
 })
 
 testCommands('docs/guides/vault/egress-proxy.md, its calls', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const page = docsPage(t, 'guides/vault/egress-proxy')
   const env = {
     BASE: running.baseUrl,

@@ -22,7 +22,7 @@ const CODES = Array.from({ length: 14 }, (_, code) => code)
 /** More than a stream of HTTP/2 lets through at once. */
 const LARGE = Buffer.alloc(600_000, 'svc ')
 
-const house = await egressHouse()
+const resources = await egressHouse()
 const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
 
 const LONG = 'v'.repeat(300)
@@ -117,7 +117,7 @@ server.listen(0, '127.0.0.1')
 await once(server, 'listening')
 const origin = `https://${UPSTREAM_NAME}:${(server.address() as AddressInfo).port}`
 test.after.always(async () => {
-  await house.end()
+  await resources.end()
   server.close()
 })
 
@@ -125,7 +125,7 @@ type Setting = Awaited<ReturnType<typeof settingOf>>
 const callerOf =
   (setting: Setting) =>
   (path: string, stream: boolean, method = 'GET', body?: AsyncGenerator<Uint8Array>) =>
-    house.send('/v1/proxy/body', {
+    resources.send('/v1/proxy/body', {
       token: setting.direct,
       ...(body === undefined ? {} : { body: body as never }),
       headers: bodyCall(setting, origin + path, {
@@ -135,7 +135,7 @@ const callerOf =
     })
 
 test.serial('an answer that ends before what it announced does not look complete', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const call = callerOf(setting)
   const whole = await call('/whole', false)
   t.is(await whole.body.text(), 'partial')
@@ -150,13 +150,13 @@ test.serial('an answer that ends before what it announced does not look complete
     t.is(streamed.statusCode, 200)
     await t.throwsAsync(streamed.body.text(), undefined, String(code))
   }
-  const closed = await closedCalls(house, setting.tenantId, 8)
+  const closed = await closedCalls(resources, setting.tenantId, 8)
   const outcomes = closed.map(({ outcome }) => outcome)
   t.deepEqual(outcomes, ['completed', 'completed', ...Array<string>(6).fill('upstream_error')])
 })
 
 test.serial('an answer that is reset does not look complete, whatever the code', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const call = callerOf(setting)
   for (const code of CODES) {
     const buffered = await call(`/open/${code}`, false)
@@ -169,12 +169,12 @@ test.serial('an answer that is reset does not look complete, whatever the code',
   }
   const left = await call('/leaving', false)
   t.is(left.statusCode, 502, await left.body.text())
-  const closed = await closedCalls(house, setting.tenantId, CODES.length * 2 + 1)
+  const closed = await closedCalls(resources, setting.tenantId, CODES.length * 2 + 1)
   t.true(closed.every(({ outcome }) => outcome === 'upstream_error'))
 })
 
 test.serial('what ends without a length is complete, upload or not', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const call = callerOf(setting)
   for (const stream of [true, false]) {
     const early = await call('/early', stream)
@@ -192,17 +192,17 @@ test.serial('what ends without a length is complete, upload or not', async (t) =
     t.is(nothing.statusCode, 200)
     t.is(await nothing.body.text(), '')
   }
-  const closed = await closedCalls(house, setting.tenantId, 6)
+  const closed = await closedCalls(resources, setting.tenantId, 6)
   t.true(closed.every(({ outcome }) => outcome === 'completed'))
 })
 
 test.serial(
   'a body goes with every method, and no method costs the next call anything',
   async (t) => {
-    const setting = await settingOf(house)
+    const setting = await settingOf(resources)
     const call = callerOf(setting)
     const described = (method: string, more: Json) =>
-      house.send('/v1/proxy', {
+      resources.send('/v1/proxy', {
         token: setting.delegated,
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({
@@ -237,13 +237,13 @@ test.serial(
     }
     const upgrading = await described('GET', { headers: [['HTTP2-Settings', 'AAMAAABkAAQAoAAA']] })
     t.is(upgrading.statusCode, 200, await upgrading.body.text())
-    const closed = await closedCalls(house, setting.tenantId, calls + 1)
+    const closed = await closedCalls(resources, setting.tenantId, calls + 1)
     t.true(closed.every(({ outcome }) => outcome === 'completed'))
   },
 )
 
 test.serial('an upload that breaks off is reset, and ends nothing else', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const call = callerOf(setting)
   // Without a length, so that it is found too large while it goes out.
   async function* tooLarge() {
@@ -258,7 +258,7 @@ test.serial('an upload that breaks off is reset, and ends nothing else', async (
     const next = await call('/whole', false)
     t.is(await next.body.text(), 'partial')
   }
-  const closed = await closedCalls(house, setting.tenantId, 6)
+  const closed = await closedCalls(resources, setting.tenantId, 6)
   t.is(closed.filter(({ outcome }) => outcome === 'client_closed').length, 3)
   for (let attempt = 0; resets.length < 3 && attempt < 200; attempt += 1) await delay(25)
   t.deepEqual(resets, [CANCEL, CANCEL, CANCEL])
@@ -266,7 +266,7 @@ test.serial('an upload that breaks off is reset, and ends nothing else', async (
 })
 
 test.serial('what was refused unprocessed is sent again, where all of it is there', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const call = callerOf(setting)
   // The last one that was processed, which a GOAWAY has to name.
   const earlier = async () => void (await (await call('/nothing', true)).body.dump())
@@ -275,7 +275,7 @@ test.serial('what was refused unprocessed is sent again, where all of it is ther
     for (const body of [undefined, 'something']) {
       await earlier()
       asked = 0
-      const answer = await house.send('/v1/proxy', {
+      const answer = await resources.send('/v1/proxy', {
         token: setting.delegated,
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({
@@ -304,22 +304,22 @@ test.serial('what was refused unprocessed is sent again, where all of it is ther
     t.is(streamed.statusCode, 502, await streamed.body.text())
     t.is(asked, 1)
   }
-  const closed = await closedCalls(house, setting.tenantId, 16)
+  const closed = await closedCalls(resources, setting.tenantId, 16)
   const failed = closed.filter(({ outcome }) => outcome === 'upstream_error')
   t.is(closed.length, 16)
   t.is(failed.length, 2)
 })
 
 test.serial('a connection that answers no more is left', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const call = callerOf(setting)
   const headers = bodyCall(setting, `${origin}/mute`, { 'x-svc-method': 'GET' })
   const signal = AbortSignal.timeout(500)
-  await house.send('/v1/proxy/body', { token: setting.direct, headers, signal }).then(
+  await resources.send('/v1/proxy/body', { token: setting.direct, headers, signal }).then(
     () => t.fail('nothing comes'),
     () => t.pass(),
   )
-  await closedCalls(house, setting.tenantId, 1)
+  await closedCalls(resources, setting.tenantId, 1)
   const next = await call('/whole', false)
   t.is(await next.body.text(), 'partial')
   // So many that what node:http2 counts of them is more than it has for a connection.

@@ -17,9 +17,9 @@ import { crowdWithEnded } from '../../support/oauth/grants.js'
 import { sql } from '../../support/identity/identity.js'
 import { exchange } from '../../support/vault/vault-export.js'
 
-const house = await egressHouse()
-const { api, upstream, running } = house
-test.after.always(() => house.end())
+const resources = await egressHouse()
+const { api, upstream, running } = resources
+test.after.always(() => resources.end())
 
 const call = (setting: Setting, path: string, more: object = {}) =>
   api.post('/v1/proxy', setting.delegated, {
@@ -34,7 +34,7 @@ for (const [scheme, secret, header, value] of [
   ['header:X-Api-Key', SECRET, 'x-api-key', SECRET],
 ] as const) {
   test.serial(`${scheme} is put into ${header}`, async (t) => {
-    const setting = await settingOf(house, { auth_scheme: scheme, secret })
+    const setting = await settingOf(resources, { auth_scheme: scheme, secret })
     t.is((await call(setting, '/echo')).status, 200)
     t.is(upstream.requests.at(-1)!.headers[header], value)
     const own = await call(setting, '/echo', { headers: [[header.toUpperCase(), 'mine']] })
@@ -51,7 +51,7 @@ test.serial('an ssh_key goes into every place that a scheme names', async (t) =>
     ['basic', 'authorization', `Basic ${base64}`],
     ['header:x-key', 'x-key', base64],
   ] as const) {
-    const setting = await settingOf(house, {
+    const setting = await settingOf(resources, {
       credential_type: 'ssh_key',
       auth_scheme: scheme,
       secret,
@@ -68,7 +68,7 @@ test.serial('a secret in any script is sent in UTF-8, and taken out', async (t) 
     ['basic', 'me:пароль', `Basic ${Buffer.from('me:пароль').toString('base64')}`],
     ['bearer', 'ключ-1234', `Bearer ${Buffer.from('ключ-1234').toString('latin1')}`],
   ] as const) {
-    const setting = await settingOf(house, { auth_scheme: scheme, secret })
+    const setting = await settingOf(resources, { auth_scheme: scheme, secret })
     const answer = await call(setting, '/headers')
     t.is(answer.status, 200, JSON.stringify(answer.body))
     t.is(upstream.requests.at(-1)!.headers.authorization, value)
@@ -77,7 +77,7 @@ test.serial('a secret in any script is sent in UTF-8, and taken out', async (t) 
 })
 
 test.serial('query: is appended, and never twice', async (t) => {
-  const setting = await settingOf(house, { auth_scheme: 'query:api[key]', secret: 'a b&c+' })
+  const setting = await settingOf(resources, { auth_scheme: 'query:api[key]', secret: 'a b&c+' })
   t.is((await call(setting, '/echo?x=1')).status, 200)
   t.is(upstream.requests.at(-1)!.url, '/echo?x=1&api%5Bkey%5D=a%20b%26c%2B')
   t.is((await call(setting, '/echo?api%5Bkey%5D=mine')).status, 400)
@@ -86,27 +86,27 @@ test.serial('query: is appended, and never twice', async (t) => {
 for (const coding of ['none', 'gzip', 'deflate', 'br', 'zstd']) {
   for (const stream of [false, true]) {
     test.serial(`the secret is taken out of an answer (${coding}, stream ${stream})`, async (t) => {
-      const setting = await settingOf(house)
+      const setting = await settingOf(resources)
       const answer = await call(setting, `/secrets/${coding}`, { stream })
       t.is(answer.status, 200)
       t.is(answer.body['text'], '<[redacted]> <[redacted]> <[redacted]> <[redacted]>')
       t.is(answer.headers['location'], 'https://elsewhere.example/?key=[redacted]')
       t.is(answer.headers['content-encoding'], undefined)
-      const [closed] = await closedCalls(house, setting.tenantId, 1)
+      const [closed] = await closedCalls(resources, setting.tenantId, 1)
       t.is(closed!['redactions'], 5)
     })
   }
 }
 
 test.serial('token counts of a stream are told', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   t.is((await call(setting, '/sse', { stream: true })).status, 200)
-  const [closed] = await closedCalls(house, setting.tenantId, 1)
+  const [closed] = await closedCalls(resources, setting.tenantId, 1)
   t.like(closed, { input_tokens: 25, output_tokens: 310, outcome: 'completed' })
 })
 
 test.serial('methods and path prefixes of a grant', async (t) => {
-  const setting = await settingOf(house, {}, { methods: ['GET'], path_prefixes: ['/echo/a'] })
+  const setting = await settingOf(resources, {}, { methods: ['GET'], path_prefixes: ['/echo/a'] })
   const statusOf = async (path: string, method = 'GET') =>
     (await call(setting, path, { method })).status
   t.is(await statusOf('/echo/a'), 200)
@@ -130,15 +130,15 @@ test.serial('methods and path prefixes of a grant', async (t) => {
 })
 
 test.serial('grants that ended by time hide none that is in force', async (t) => {
-  const setting = await settingOf(house, { non_exportable: false })
+  const setting = await settingOf(resources, { non_exportable: false })
   await crowdWithEnded(running.db.database, setting.grantId)
   t.is((await call(setting, '/echo')).status, 200)
-  const exported = await exchange(house, setting)
+  const exported = await exchange(resources, setting)
   t.is(exported.body['access_token'], SECRET)
 })
 
 test.serial('whoever may sign with an authority is told that it does nothing else', async (t) => {
-  const setting = await settingOf(house, {
+  const setting = await settingOf(resources, {
     credential_type: 'ssh_ca',
     auth_scheme: undefined,
     secret: undefined,
@@ -148,14 +148,14 @@ test.serial('whoever may sign with an authority is told that it does nothing els
   t.is(called.status, 403)
   t.is(called.body['error'], 'policy_denied')
   t.regex(String(called.body['detail']), /ssh_ca is not used through egress/)
-  const exported = await exchange(house, setting)
+  const exported = await exchange(resources, setting)
   t.is(exported.status, 403, JSON.stringify(exported.body))
   t.is(exported.body['error'], 'policy_denied')
   t.is(exported.body['access_token'], undefined)
 })
 
 test.serial('of 12 calls side by side a grant for 5 lets 5 through', async (t) => {
-  const setting = await settingOf(house, {}, { max_requests: 5 })
+  const setting = await settingOf(resources, {}, { max_requests: 5 })
   const answers = await Promise.all(Array.from({ length: 12 }, () => call(setting, '/echo')))
   const statuses = answers.map(({ status }) => status).sort()
   t.deepEqual(statuses, [...Array(5).fill(200), ...Array(7).fill(429)])
@@ -163,7 +163,7 @@ test.serial('of 12 calls side by side a grant for 5 lets 5 through', async (t) =
 })
 
 test.serial('calls side by side are each judged by their own credential and grant', async (t) => {
-  const setting = await settingOf(house, { label: 'first' }, { path_prefixes: ['/echo/0'] })
+  const setting = await settingOf(resources, { label: 'first' }, { path_prefixes: ['/echo/0'] })
   const { operator, agentId } = setting
   const created = await Promise.all(
     [1, 2, 3, 4].map((at) =>
@@ -203,7 +203,7 @@ test.serial('calls side by side are each judged by their own credential and gran
 test.serial(
   'a lease is never overspent by calls side by side, and what is left comes back',
   async (t) => {
-    const setting = await settingOf(house)
+    const setting = await settingOf(resources)
     const { operator, credentialId, agentId, tenantId } = setting
     const budget = 200_000
     const leased = await api.post(`${CREDENTIALS}/${credentialId}/leases`, operator, {
@@ -220,7 +220,7 @@ test.serial(
     t.true(whole >= 1 && whole <= 5, String(whole))
     // Those that broke off are booked too; then what they had taken and not used is back.
     const books = async () => {
-      const closed = await closedCalls(house, tenantId, whole)
+      const closed = await closedCalls(resources, tenantId, whole)
       const list = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
       const used = closed.reduce((sum, { bytes }) => sum + Number(bytes), 0)
       return { used, booked: Number(list.rows[0]!['bytes_used']) }
@@ -241,7 +241,7 @@ test.serial(
 test.serial(
   'what a call leaves of a small lease is there for the next, however soon',
   async (t) => {
-    const setting = await settingOf(house)
+    const setting = await settingOf(resources)
     const at = `${CREDENTIALS}/${setting.credentialId}/leases`
     const lease = { recipient_id: setting.agentId, byte_budget: 10_000 }
     t.is((await api.post(at, setting.operator, lease)).status, 201)
@@ -254,7 +254,7 @@ test.serial(
 
 test.serial('what was revoked is refused by the next call', async (t) => {
   for (const what of ['grant', 'credential'] as const) {
-    const setting = await settingOf(house)
+    const setting = await settingOf(resources)
     t.is((await call(setting, '/echo')).status, 200)
     const at =
       what === 'grant'
@@ -264,10 +264,10 @@ test.serial('what was revoked is refused by the next call', async (t) => {
     const after = await call(setting, '/echo')
     t.is(after.status, what === 'grant' ? 404 : 403)
   }
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const { agentId, operator, direct } = setting
   t.is((await api.post(`/api/v1/agents/${agentId}/suspend`, operator)).status, 200)
-  const after = await house.send('/v1/proxy/body', {
+  const after = await resources.send('/v1/proxy/body', {
     token: direct,
     headers: bodyCall(setting, `${upstream.origin}/echo`),
   })
@@ -276,9 +276,9 @@ test.serial('what was revoked is refused by the next call', async (t) => {
 
 for (const what of ['grant', 'credential', 'agent'] as const) {
   test.serial(`a running stream ends when the ${what} does`, async (t) => {
-    const setting = await settingOf(house)
+    const setting = await settingOf(resources)
     const { grantId, credentialId, agentId, operator, tenantId } = setting
-    const answer = await house.send('/v1/proxy/body', {
+    const answer = await resources.send('/v1/proxy/body', {
       token: setting.direct,
       headers: bodyCall(setting, `${upstream.origin}/silent-after-chunk`),
     })
@@ -293,19 +293,19 @@ for (const what of ['grant', 'credential', 'agent'] as const) {
     }[what]
     t.is((await api.post(at, operator)).status, 200)
     await t.throwsAsync(reading)
-    const [closed] = await closedCalls(house, tenantId, 1)
+    const [closed] = await closedCalls(resources, tenantId, 1)
     t.is(closed!['outcome'], 'revoked')
   })
 }
 
 for (const over of [1, 2 ** 20]) {
   test.serial(`an answer ${over} over the buffered cap is not given in part`, async (t) => {
-    const setting = await settingOf(house)
+    const setting = await settingOf(resources)
     const answer = await call(setting, `/bytes/${10 * 2 ** 20 + over}`)
     t.is(answer.status, 502)
     t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_body_size')
     t.is(answer.body['error'], 'bad_gateway')
-    const [closed] = await closedCalls(house, setting.tenantId, 1)
+    const [closed] = await closedCalls(resources, setting.tenantId, 1)
     t.is(closed!['outcome'], 'upstream_error', 'the client was there')
   })
 }
@@ -321,19 +321,19 @@ for (const [habit, status, error] of [
   ['zipped', 502, 'http_response_content_coding'],
 ] as const) {
   test.serial(`an upstream of the habit ${habit} is a ${status}, ${error}`, async (t) => {
-    const setting = await settingOf(house)
+    const setting = await settingOf(resources)
     const answer = await call(setting, `/${habit}`)
     t.is(answer.status, status)
     t.is(answer.headers['proxy-status'], `svc-egress; error=${error}`)
-    const [closed] = await closedCalls(house, setting.tenantId, 1)
+    const [closed] = await closedCalls(resources, setting.tenantId, 1)
     t.truthy(closed!['outcome'])
   })
 }
 
 test.serial('nothing of a call is told but host and method', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   await call(setting, '/echo/a-path?a=query', { method: 'POST', body: 'a-body' })
-  await closedCalls(house, setting.tenantId, 1)
+  await closedCalls(resources, setting.tenantId, 1)
   const rows = await sql<{ text: string }>(
     running.db.database,
     `select data::text as text from events where tenant_id = $1

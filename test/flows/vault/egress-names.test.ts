@@ -19,17 +19,17 @@ const dns = await startDns()
 const folder = await mkdtemp(join(tmpdir(), 'svc-names-'))
 const config = join(folder, 'svc.toml')
 await writeFile(config, `[vault]\negress_dns_servers = ["${dns.server}"]\n`)
-const house = await egressHouse({
+const resources = await egressHouse({
   environment: {
     SVC_CONFIG_FILE: config,
     SVC_VAULT__LOOKUPS_PER_TENANT_MAX: String(LOOKUPS_PER_TENANT),
   },
 })
-const { api, upstream } = house
+const { api, upstream } = resources
 dns.addresses.set(UPSTREAM_NAME, ['127.0.0.1'])
 dns.silentBelow = '.slow.test'
 test.after.always(async () => {
-  await house.end()
+  await resources.end()
   await dns.close()
   await rm(folder, { recursive: true })
 })
@@ -37,11 +37,11 @@ test.after.always(async () => {
 test.serial('an honest tenant is served while all look-ups of another one hang', async (t) => {
   const { port } = new URL(upstream.origin)
   const names = Array.from({ length: HOSTILE_NAMES }, (_, at) => `s${at}.slow.test`)
-  const hostile = await settingOf(house, { allowed_hosts: names })
-  const honest = await settingOf(house)
+  const hostile = await settingOf(resources, { allowed_hosts: names })
+  const honest = await settingOf(resources)
   let over = 0
   const hanging = names.map(async (name) => {
-    const answer = await house.send('/v1/proxy/body', {
+    const answer = await resources.send('/v1/proxy/body', {
       token: hostile.direct,
       headers: bodyCall(hostile, `https://${name}:${port}/echo`, { 'x-svc-method': 'GET' }),
     })
@@ -71,7 +71,7 @@ test.serial('an honest tenant is served while all look-ups of another one hang',
 
 test.serial('a name without an address is a 502, and is not asked for again at once', async (t) => {
   const { port } = new URL(upstream.origin)
-  const setting = await settingOf(house, { allowed_hosts: ['none.example.test'] })
+  const setting = await settingOf(resources, { allowed_hosts: ['none.example.test'] })
   for (let times = 0; times < 3; times += 1) {
     const answer = await api.post('/v1/proxy', setting.delegated, {
       credential_id: setting.credentialId,
@@ -85,7 +85,7 @@ test.serial('a name without an address is a 502, and is not asked for again at o
 })
 
 test.serial('names of /etc/hosts are found there', async (t) => {
-  const setting = await settingOf(house, { allowed_hosts: ['localhost'] })
+  const setting = await settingOf(resources, { allowed_hosts: ['localhost'] })
   const { port } = new URL(upstream.origin)
   const answer = await api.post('/v1/proxy', setting.delegated, {
     credential_id: setting.credentialId,

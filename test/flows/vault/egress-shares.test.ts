@@ -3,15 +3,15 @@ import test, { type ExecutionContext } from 'ava'
 import { bodyCall, egressHouse, settingOf, type Setting } from '../../support/vault/egress.js'
 
 const BYTES_PER_TENANT = 6_000_000
-const house = await egressHouse({
+const resources = await egressHouse({
   environment: {
     SVC_VAULT__EGRESS_CALLS_PER_AGENT_MAX: '3',
     SVC_VAULT__EGRESS_CALLS_PER_TENANT_MAX: '5',
     SVC_VAULT__EGRESS_BUFFERED_BYTES_PER_TENANT_MAX: String(BYTES_PER_TENANT),
   },
 })
-const { api, upstream } = house
-test.after.always(() => house.end())
+const { api, upstream } = resources
+test.after.always(() => resources.end())
 
 const call = (setting: Setting, path: string, more: object = {}) =>
   api.post('/v1/proxy', setting.delegated, {
@@ -23,7 +23,7 @@ const call = (setting: Setting, path: string, more: object = {}) =>
 /** A call that goes on until `end`. Failures of it are not looked at. */
 function begin(setting: Setting, path: string, stream = true) {
   const control = new AbortController()
-  const answer = house.send('/v1/proxy/body', {
+  const answer = resources.send('/v1/proxy/body', {
     token: setting.direct,
     headers: bodyCall(setting, upstream.origin + path, {
       'x-svc-method': 'GET',
@@ -46,7 +46,7 @@ async function until(t: ExecutionContext, what: string, isSo: () => boolean | Pr
 }
 
 test.serial('an agent has so many calls under way, and gets its places back', async (t) => {
-  const [hostile, honest] = [await settingOf(house), await settingOf(house)]
+  const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
   const running = [1, 2, 3].map((each) => begin(hostile, `/silent/agent-${each}`))
   await until(t, 'the calls are under way', () =>
     [1, 2, 3].every((n) => seen(`/silent/agent-${n}`) > 0),
@@ -61,7 +61,7 @@ test.serial('an agent has so many calls under way, and gets its places back', as
 })
 
 test.serial('buffered answers hold so many bytes of a tenant, and give them back', async (t) => {
-  const [hostile, honest] = [await settingOf(house), await settingOf(house)]
+  const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
   const running = begin(hostile, '/fill-and-hold/5900000', false)
   const whole = (setting: Setting) => call(setting, '/bytes/200000', { stream: false })
   await until(t, 'the bytes are held', async () => (await whole(hostile)).status === 503)
@@ -76,7 +76,7 @@ test.serial('buffered answers hold so many bytes of a tenant, and give them back
 test.serial(
   'the document of a call counts as well, also where its answer is a stream',
   async (t) => {
-    const [hostile, honest] = [await settingOf(house), await settingOf(house)]
+    const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
     const large = { method: 'POST', body: 'x'.repeat(BYTES_PER_TENANT + 1), stream: true }
     t.is((await call(hostile, '/hash', large)).status, 503)
     const fitting = { ...large, body: 'x'.repeat(BYTES_PER_TENANT - 1) }
@@ -92,9 +92,9 @@ test.serial(
   async (t) => {
     const secret = `${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`
     const [hostile, other, honest] = [
-      await settingOf(house, { auth_scheme: 'header:x-k', secret }),
-      await settingOf(house, { auth_scheme: 'header:x-k', secret }),
-      await settingOf(house),
+      await settingOf(resources, { auth_scheme: 'header:x-k', secret }),
+      await settingOf(resources, { auth_scheme: 'header:x-k', secret }),
+      await settingOf(resources),
     ]
     const running = [hostile, hostile, hostile, other, other, other].map((setting) =>
       begin(setting, '/letters'),
@@ -117,7 +117,11 @@ test.serial(
 test.serial(
   'fields that override the method, the path or the client do not reach an upstream',
   async (t) => {
-    const setting = await settingOf(house, {}, { methods: ['GET'], path_prefixes: ['/headers'] })
+    const setting = await settingOf(
+      resources,
+      {},
+      { methods: ['GET'], path_prefixes: ['/headers'] },
+    )
     const names = [
       'X-HTTP-Method-Override',
       'X-HTTP-Method',
@@ -147,7 +151,7 @@ test.serial(
 )
 
 test.serial('with path prefixes a path is what every upstream takes it for', async (t) => {
-  const setting = await settingOf(house, {}, { path_prefixes: ['/echo'] })
+  const setting = await settingOf(resources, {}, { path_prefixes: ['/echo'] })
   for (const path of [
     '/echo%2Fx',
     '/echo/%2f',
@@ -169,10 +173,10 @@ test.serial('a grant says whether a Range is sent on', async (t) => {
     ['Range', 'bytes=0-9'],
     ['If-Range', '"x"'],
   ]
-  const kept = await settingOf(house)
+  const kept = await settingOf(resources)
   t.is((await call(kept, '/echo', { headers })).status, 200)
   t.is(upstream.requests.at(-1)!.headers['range'], 'bytes=0-9')
-  const dropped = await settingOf(house, {}, { allow_range: false })
+  const dropped = await settingOf(resources, {}, { allow_range: false })
   t.is((await call(dropped, '/echo', { headers })).status, 200)
   t.is(upstream.requests.at(-1)!.headers['range'], undefined)
   t.is(upstream.requests.at(-1)!.headers['if-range'], undefined)
@@ -182,7 +186,7 @@ test.serial('a grant says whether a Range is sent on', async (t) => {
 })
 
 test.serial('the head of an event stream comes before its first event', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const { answer } = begin(setting, '/held-events')
   const { statusCode, headers, body } = await answer
   t.is(statusCode, 200)

@@ -27,7 +27,7 @@ const houses = new Map<string, EgressHouse>([
   ['http2', await egressHouse({ environment, transport: 'tls_h2_only' })],
 ])
 test.after.always(async () => {
-  for (const house of houses.values()) await house.end()
+  for (const resources of houses.values()) await resources.end()
 })
 
 const PATH = '/v1/proxy/body'
@@ -45,8 +45,8 @@ function fieldsOf({ upstream }: EgressHouse, setting: Setting): Record<string, s
 /** Asks for the answer and reads its head alone: the status, and what ends the connection. */
 type Held = { readonly status: number; readonly leave: () => void }
 
-function overHttp1(house: EgressHouse, fields: Record<string, string>): Promise<Held> {
-  const { hostname, port, host } = new URL(house.running.baseUrl)
+function overHttp1(resources: EgressHouse, fields: Record<string, string>): Promise<Held> {
+  const { hostname, port, host } = new URL(resources.running.baseUrl)
   const socket = connect(Number(port), hostname).pause()
   socket.on('error', () => undefined)
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -61,9 +61,9 @@ function overHttp1(house: EgressHouse, fields: Record<string, string>): Promise<
   })
 }
 
-function overHttp2(house: EgressHouse, fields: Record<string, string>): Promise<Held> {
-  const { origin, host } = new URL(house.running.baseUrl)
-  const session = connectHttp2(origin, { ca: house.running.ca })
+function overHttp2(resources: EgressHouse, fields: Record<string, string>): Promise<Held> {
+  const { origin, host } = new URL(resources.running.baseUrl)
+  const session = connectHttp2(origin, { ca: resources.running.ca })
   session.on('error', () => undefined)
   const head = { ':method': 'POST', ':path': PATH, ':authority': host }
   const stream = session.request({ ...head, ...fields }, { endStream: true })
@@ -75,37 +75,39 @@ function overHttp2(house: EgressHouse, fields: Record<string, string>): Promise<
   })
 }
 
-function holdOne(house: EgressHouse, setting: Setting): Promise<Held> {
-  const fields = fieldsOf(house, setting)
-  return house.running.ca === undefined ? overHttp1(house, fields) : overHttp2(house, fields)
+function holdOne(resources: EgressHouse, setting: Setting): Promise<Held> {
+  const fields = fieldsOf(resources, setting)
+  return resources.running.ca === undefined
+    ? overHttp1(resources, fields)
+    : overHttp2(resources, fields)
 }
 
 /** The status of the same call by a client that reads, and how much it got. */
-async function call(house: EgressHouse, setting: Setting) {
-  const { statusCode, headers, body } = await house.send(PATH, {
+async function call(resources: EgressHouse, setting: Setting) {
+  const { statusCode, headers, body } = await resources.send(PATH, {
     token: setting.direct,
-    headers: fieldsOf(house, setting),
+    headers: fieldsOf(resources, setting),
   })
   return { statusCode, headers, bytes: (await body.arrayBuffer()).byteLength }
 }
 
-for (const [transport, house] of houses) {
+for (const [transport, resources] of houses) {
   test.serial(`${transport}: buffered answers that are not read stay counted`, async (t) => {
-    const [hostile, honest] = [await settingOf(house), await settingOf(house)]
+    const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
     const holds: Held[] = []
-    for (let held = 0; held < ANSWERS; held += 1) holds.push(await holdOne(house, hostile))
+    for (let held = 0; held < ANSWERS; held += 1) holds.push(await holdOne(resources, hostile))
     t.true(holds.every(({ status }) => status === 200))
-    const refused = await call(house, hostile)
+    const refused = await call(resources, hostile)
     t.is(refused.statusCode, 503)
     t.is(refused.headers['retry-after'], '1')
-    const served = await call(house, honest)
+    const served = await call(resources, honest)
     t.is(served.statusCode, 200)
     t.is(served.headers['content-length'], String(ANSWER_BYTES))
     t.is(served.bytes, ANSWER_BYTES)
     for (const { leave } of holds) leave()
     // All of them: as many answers as fit at once are served side by side.
     const isServed = async () => {
-      const calls = Array.from({ length: ANSWERS }, () => call(house, hostile))
+      const calls = Array.from({ length: ANSWERS }, () => call(resources, hostile))
       return (await Promise.all(calls)).every(({ statusCode }) => statusCode === 200)
     }
     let areFree = await isServed()

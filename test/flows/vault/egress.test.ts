@@ -21,7 +21,7 @@ import { digestOf } from '../../actors/vault/egress/upstream.js'
 const MIB = 2 ** 20
 const houses = new Map<string, EgressHouse>()
 for (const transport of TRANSPORTS) houses.set(transport, await egressHouse({ transport }))
-const house = houses.get('plain_http')!
+const resources = houses.get('plain_http')!
 test.after.always(async () => {
   for (const each of houses.values()) await each.end()
 })
@@ -114,10 +114,10 @@ const TYPED_TWICE = [
 ]
 
 test.serial('what the gateway and the vault refuse', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const { delegated, direct } = setting
-  const url = `${house.upstream.origin}/echo`
-  const before = house.upstream.requests.length
+  const url = `${resources.upstream.origin}/echo`
+  const before = resources.upstream.requests.length
   const cases: [number, string, object, string?][] = [
     [400, 'bad_request', proxied(setting, url, { method: 'TRACE' })],
     [400, 'bad_request', proxied(setting, 'http://api.upstream.example/')],
@@ -138,15 +138,15 @@ test.serial('what the gateway and the vault refuse', async (t) => {
     [401, 'unauthorized', proxied(setting, url), 'nonsense'],
   ]
   for (const [status, error, body, token = delegated] of cases) {
-    const answer = await house.api.post('/v1/proxy', token, body)
+    const answer = await resources.api.post('/v1/proxy', token, body)
     t.is(answer.status, status, JSON.stringify([body, answer.body]))
     t.is(answer.body['error'], error, JSON.stringify(body))
     const type = status === 400 ? 'http_request_error' : 'http_request_denied'
     t.is(answer.headers['proxy-status'], `svc-egress; error=${type}`)
   }
-  t.is(house.upstream.requests.length, before)
+  t.is(resources.upstream.requests.length, before)
   const json = proxied(setting, url, { method: 'POST', body: 'a\0b, \u{1f600}' })
-  const passed = await house.api.post('/v1/proxy', delegated, json)
+  const passed = await resources.api.post('/v1/proxy', delegated, json)
   t.is(passed.status, 200, 'what is handed on may hold anything that is UTF-8')
 })
 
@@ -208,9 +208,9 @@ for (const [transport, at] of houses) {
 }
 
 test.serial('a connection that carried a body carries the next request', async (t) => {
-  const setting = await settingOf(house)
+  const setting = await settingOf(resources)
   const { delegated, direct } = setting
-  const url = `${house.upstream.origin}/hash`
+  const url = `${resources.upstream.origin}/hash`
   const described = (bytes: number) => ({
     path: '/v1/proxy',
     headers: { authorization: `Bearer ${delegated}`, 'content-type': 'application/json' },
@@ -222,7 +222,7 @@ test.serial('a connection that carried a body carries the next request', async (
     body: Buffer.alloc(bytes),
   })
   const calls = [described(100 * 1024), described(MIB), raw(100 * 1024), raw(MIB), raw(4 * MIB)]
-  const client = new Client(house.running.baseUrl, { keepAliveTimeout: 60_000 })
+  const client = new Client(resources.running.baseUrl, { keepAliveTimeout: 60_000 })
   try {
     for (const call of [...calls, ...calls.toReversed(), ...calls]) {
       const answer = await client.request({ method: 'POST', ...call })
@@ -312,11 +312,11 @@ for (const [transport, at] of houses) {
 }
 
 test.serial('who sends a large body first and reads then gets the refusal', async (t) => {
-  const setting = await settingOf(house)
-  const { hostname, port } = new URL(house.running.baseUrl)
+  const setting = await settingOf(resources)
+  const { hostname, port } = new URL(resources.running.baseUrl)
   const socket = connect(Number(port), hostname)
   t.teardown(() => socket.destroy())
-  const url = `${house.upstream.origin}/hash`
+  const url = `${resources.upstream.origin}/hash`
   const call = (more: Record<string, string>, bytes: number) => {
     const fields = {
       host: `${hostname}:${port}`,
@@ -337,7 +337,7 @@ test.serial('who sends a large body first and reads then gets the refusal', asyn
     [404, { 'x-svc-credential-id': crypto.randomUUID() }, large],
     [403, { 'x-svc-auth-scheme': 'basic' }, large],
     [401, { authorization: 'Bearer nonsense' }, large],
-    [413, { 'x-svc-url': `${house.upstream.origin}/early` }, large],
+    [413, { 'x-svc-url': `${resources.upstream.origin}/early` }, large],
     [200, {}, 10],
   ]
   for (const [status, more, bytes] of cases) {

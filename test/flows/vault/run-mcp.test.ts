@@ -30,18 +30,18 @@ for await (const line of createInterface({ input: process.stdin })) {
 `
 
 test('a tool of an MCP server calls with the credential, over the pipes of its host', async (t) => {
-  const house = await egressHouse()
-  const setting = await settingOf(house)
+  const resources = await egressHouse()
+  const setting = await settingOf(resources)
   const scope = { scope: 'vault:list vault:read' }
-  const token = await delegatedToken(house.running, setting.direct, setting.agentId, scope)
-  const shim = await shimOf(house, { delegated: token })
+  const token = await delegatedToken(resources.running, setting.direct, setting.agentId, scope)
+  const shim = await shimOf(resources, { delegated: token })
   t.teardown(async () => {
     await shim.end()
-    await house.end()
+    await resources.end()
   })
   const file = join(shim.home, 'server.mjs')
   await writeFile(file, SERVER)
-  const child = shim.host(['node', file, house.upstream.origin])
+  const child = shim.host(['node', file, resources.upstream.origin])
   t.teardown(() => child.kill('SIGKILL'))
   const closed = new Promise<number | null>((resolve) => child.once('close', resolve))
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
@@ -64,7 +64,7 @@ test('a tool of an MCP server calls with the credential, over the pipes of its h
   t.regex(text, /^200 /)
   t.true(text.includes('[redacted]'))
   t.false(text.includes(SECRET))
-  t.is(house.upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}`)
+  t.is(resources.upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}`)
   // The host hangs up; the server ends, and the command with it.
   child.stdin.end()
   t.is(await closed, 0)

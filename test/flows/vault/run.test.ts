@@ -17,15 +17,15 @@ import { testWithProgram } from '../../support/service/programs.js'
 import { shimOf } from '../../support/vault/svc-run.js'
 
 const MIB = 2 ** 20
-const house = await egressHouse()
-const { upstream, api } = house
-const setting = await settingOf(house)
+const resources = await egressHouse()
+const { upstream, api } = resources
+const setting = await settingOf(resources)
 const scope = { scope: 'vault:list vault:read' }
-const lister = await delegatedToken(house.running, setting.direct, setting.agentId, scope)
-const shim = await shimOf(house, { delegated: lister })
+const lister = await delegatedToken(resources.running, setting.direct, setting.agentId, scope)
+const shim = await shimOf(resources, { delegated: lister })
 test.after.always(async () => {
   await shim.end()
-  await house.end()
+  await resources.end()
 })
 
 const at = (path: string) => `${upstream.origin}${path}`
@@ -68,7 +68,7 @@ test.serial(
 test.serial(
   'an answer comes as it is sent, and one that breaks off does not look whole',
   async (t) => {
-    const access = ['--url', house.running.baseUrl, '--token-file', shim.tokenFile]
+    const access = ['--url', resources.running.baseUrl, '--token-file', shim.tokenFile]
     const words = ['run', ...access, '--', 'curl', '-sSN', at('/pause/4000')]
     const running = shim.begin(words)
     t.is(await running.printed(/before/), 'before ')
@@ -86,7 +86,7 @@ test.serial('an address that is none is named, with what one looks like', async 
     return err
   }
   const token = ['--token-file', shim.tokenFile]
-  const service = ['--url', house.running.baseUrl]
+  const service = ['--url', resources.running.baseUrl]
   for (const url of ['nonsense', 'localhost:8080', 'https://']) {
     for (const words of [
       ['run', '--url', url, ...token, '--', 'true'],
@@ -161,8 +161,8 @@ testWithProgram(
     const login = 'agent:canary-of-git'
     const server = await startGitUpstream(git, login)
     t.teardown(() => server.close())
-    const basic = await settingOf(house, { auth_scheme: 'basic', secret: login })
-    const own = await shimOf(house, basic)
+    const basic = await settingOf(resources, { auth_scheme: 'basic', secret: login })
+    const own = await shimOf(resources, basic)
     t.teardown(() => own.end())
     const folder = join(own.home, 'work')
     await mkdir(folder)
@@ -229,7 +229,7 @@ test.serial('what is let through is what the host itself says', async (t) => {
 })
 
 test.serial('of two credentials for a host one has to be named', async (t) => {
-  const both = await settingOf(house)
+  const both = await settingOf(resources)
   const second = await api.post(CREDENTIALS, both.operator, {
     provider: 'upstream',
     credential_type: 'api_key',
@@ -243,8 +243,8 @@ test.serial('of two credentials for a host one has to be named', async (t) => {
     grantee_type: 'agent',
     grantee_id: both.agentId,
   })
-  const token = await delegatedToken(house.running, both.direct, both.agentId, scope)
-  const own = await shimOf(house, { delegated: token })
+  const token = await delegatedToken(resources.running, both.direct, both.agentId, scope)
+  const own = await shimOf(resources, { delegated: token })
   t.teardown(() => own.end())
   const refused = await own.run([], ['curl', '-sS', at('/echo')])
   t.regex(refused.out, /There are 2 credentials/)
@@ -259,8 +259,8 @@ test.serial('of two credentials for a host one has to be named', async (t) => {
 })
 
 test.serial('svc egress uses the scheme that goes with the credential it is given', async (t) => {
-  const other = await settingOf(house)
-  const own = await shimOf(house, { delegated: other.direct })
+  const other = await settingOf(resources)
+  const own = await shimOf(resources, { delegated: other.direct })
   t.teardown(() => own.end())
   const alone = await own.egress('--scheme', 'query:key', at('/echo'))
   t.is(alone.code, 1)
@@ -276,8 +276,8 @@ test.serial('svc egress uses the scheme that goes with the credential it is give
 })
 
 test.serial('what the service refuses is told to the program and to who runs it', async (t) => {
-  const fallen = await settingOf(house)
-  const own = await shimOf(house, { delegated: fallen.direct })
+  const fallen = await settingOf(resources)
+  const own = await shimOf(resources, { delegated: fallen.direct })
   t.teardown(() => own.end())
   const unlisted = await own.run([], ['true'])
   t.is(unlisted.code, 1)
@@ -290,7 +290,7 @@ test.serial('what the service refuses is told to the program and to who runs it'
   t.regex(refused.out, /policy_denied[^]*403$|not_found[^]*404$/)
   t.regex(refused.err, /svc-egress; error=http_request_denied/)
   const expired = await own.run(
-    ['--url', house.running.baseUrl, '--token-file', '/nowhere', ...named],
+    ['--url', resources.running.baseUrl, '--token-file', '/nowhere', ...named],
     ['true'],
   )
   t.is(expired.code, 1)
@@ -344,7 +344,7 @@ test.serial('header names of any kind arrive, and too large a body is told so', 
 })
 
 test.serial('a token that is renewed in its file is used by the next call', async (t) => {
-  const own = await shimOf(house, { delegated: lister })
+  const own = await shimOf(resources, { delegated: lister })
   t.teardown(() => own.end())
   const script = `curl -sS -o /dev/null -w '%{http_code} ' ${at('/echo')}
     cp ${own.tokenFile} ${own.home}/kept; echo spoiled > ${own.tokenFile}
@@ -364,7 +364,7 @@ testCommands('docs/guides/vault/svc-run.md, word for word', async (t) => {
   const env = {
     PATH: `${bin}:${process.env['PATH']}`,
     HOME: shim.home,
-    BASE: house.running.baseUrl,
+    BASE: resources.running.baseUrl,
     TOKEN_FILE: shim.tokenFile,
     API: upstream.origin,
     API_HOST: UPSTREAM_NAME,

@@ -18,17 +18,17 @@ import {
   VAULT_SECRET,
 } from '../../support/vault/vault-export.js'
 
-const house = await egressHouse()
+const resources = await egressHouse()
 /** Another process of the same deployment. */
-const second = await egressHouse({ beside: house.running })
+const second = await egressHouse({ beside: resources.running })
 test.after.always(async () => {
   await second.end()
-  await house.end()
+  await resources.end()
 })
 
 test('an exportable secret is handed to the agent that was granted it', async (t) => {
-  const setting = await settingOf(house, { non_exportable: false })
-  const answer = await exchange(house, setting)
+  const setting = await settingOf(resources, { non_exportable: false })
+  const answer = await exchange(resources, setting)
   t.is(answer.status, 200)
   t.deepEqual(answer.body, {
     access_token: SECRET,
@@ -39,13 +39,13 @@ test('an exportable secret is handed to the agent that was granted it', async (t
   // URNs are the same in any case.
   t.is(
     (
-      await exchange(house, setting, {
+      await exchange(resources, setting, {
         resource: `URN:svc:vault:credential:${setting.credentialId.toUpperCase()}`,
       })
     ).status,
     200,
   )
-  const told = await accessedOf(house, setting.tenantId)
+  const told = await accessedOf(resources, setting.tenantId)
   t.is(told.length, 2)
   t.is(told[0]!.grantId, setting.grantId)
   t.like(told[0]!.data, {
@@ -54,55 +54,59 @@ test('an exportable secret is handed to the agent that was granted it', async (t
     resource: { type: 'vault_credential', id: setting.credentialId },
   })
   t.false(JSON.stringify(told).includes(SECRET))
-  const record = await house.api.get(`${CREDENTIALS}/${setting.credentialId}`, setting.operator)
+  const record = await resources.api.get(`${CREDENTIALS}/${setting.credentialId}`, setting.operator)
   t.truthy(record.body['last_used_at'])
 })
 
 test('who gets nothing, and how they are told', async (t) => {
-  const setting = await settingOf(house, { non_exportable: false })
+  const setting = await settingOf(resources, { non_exportable: false })
   const { operator, direct, agentId, credentialId, tenantId } = setting
-  const stranger = await settingOf(house, { non_exportable: false })
-  const claims = (more: Json) => delegatedToken(house.running, direct, agentId, more)
+  const stranger = await settingOf(resources, { non_exportable: false })
+  const claims = (more: Json) => delegatedToken(resources.running, direct, agentId, more)
   const cases: [number, string, Promise<Answer>][] = [
-    [403, 'policy_denied', exchange(house, { ...setting, delegated: direct })],
+    [403, 'policy_denied', exchange(resources, { ...setting, delegated: direct })],
     [
       403,
       'insufficient_scope',
-      exchange(house, { ...setting, delegated: await claims({ scope: 'vault:list' }) }),
+      exchange(resources, { ...setting, delegated: await claims({ scope: 'vault:list' }) }),
     ],
-    [400, 'invalid_target', exchange(house, setting, { resource: URN + agentId })],
-    [400, 'invalid_target', exchange(house, setting, { resource: URN + stranger.credentialId })],
-    [400, 'invalid_target', exchange(house, setting, { resource: `${URN}x` })],
-    [400, 'invalid_target', exchange(house, setting, { resource: 'https://api.example' })],
-    [400, 'invalid_request', exchange(house, setting, { resource: '' })],
-    [400, 'invalid_request', exchange(house, setting, { requested_token_type: ACCESS })],
-    [400, 'invalid_request', exchange(house, setting, { requested_token_type: '' })],
-    [400, 'invalid_request', exchange(house, setting, { requested_token_type: 'urn:x' })],
-    [400, 'invalid_request', exchange(house, setting, { may_act: agentId })],
-    [400, 'invalid_scope', exchange(house, setting, { scope: 'vault:read' })],
-    [400, 'invalid_grant', exchange(house, { ...setting, delegated: 'x' })],
+    [400, 'invalid_target', exchange(resources, setting, { resource: URN + agentId })],
+    [
+      400,
+      'invalid_target',
+      exchange(resources, setting, { resource: URN + stranger.credentialId }),
+    ],
+    [400, 'invalid_target', exchange(resources, setting, { resource: `${URN}x` })],
+    [400, 'invalid_target', exchange(resources, setting, { resource: 'https://api.example' })],
+    [400, 'invalid_request', exchange(resources, setting, { resource: '' })],
+    [400, 'invalid_request', exchange(resources, setting, { requested_token_type: ACCESS })],
+    [400, 'invalid_request', exchange(resources, setting, { requested_token_type: '' })],
+    [400, 'invalid_request', exchange(resources, setting, { requested_token_type: 'urn:x' })],
+    [400, 'invalid_request', exchange(resources, setting, { may_act: agentId })],
+    [400, 'invalid_scope', exchange(resources, setting, { scope: 'vault:read' })],
+    [400, 'invalid_grant', exchange(resources, { ...setting, delegated: 'x' })],
     // Another tenant's agent has no business with the token at all.
-    [400, 'invalid_grant', exchange(house, { ...setting, direct: stranger.direct })],
+    [400, 'invalid_grant', exchange(resources, { ...setting, direct: stranger.direct })],
   ]
   for (const [index, [status, error, answer]] of cases.entries()) {
     t.deepEqual(refusedAs(await answer), [status, error], `${index}`)
   }
-  t.deepEqual(await accessedOf(house, tenantId), [])
+  t.deepEqual(await accessedOf(resources, tenantId), [])
 
-  const closed = await settingOf(house)
-  t.deepEqual(refusedAs(await exchange(house, closed)), [403, 'policy_denied'])
+  const closed = await settingOf(resources)
+  t.deepEqual(refusedAs(await exchange(resources, closed)), [403, 'policy_denied'])
   for (const limits of [
     { max_requests: 5 },
     { methods: ['GET'] },
     { path_prefixes: ['/v1'] },
     { max_bytes: 9 },
   ]) {
-    const limited = await settingOf(house, { non_exportable: false }, limits)
-    t.deepEqual(refusedAs(await exchange(house, limited)), [403, 'policy_denied'])
+    const limited = await settingOf(resources, { non_exportable: false }, limits)
+    t.deepEqual(refusedAs(await exchange(resources, limited)), [403, 'policy_denied'])
   }
-  const listed = await settingOf(house, { non_exportable: false }, { capabilities: ['list'] })
-  t.deepEqual(refusedAs(await exchange(house, listed)), [400, 'invalid_target'])
-  const lease = await house.api.post(
+  const listed = await settingOf(resources, { non_exportable: false }, { capabilities: ['list'] })
+  t.deepEqual(refusedAs(await exchange(resources, listed)), [400, 'invalid_target'])
+  const lease = await resources.api.post(
     `${CREDENTIALS}/${listed.credentialId}/leases`,
     listed.operator,
     {
@@ -111,19 +115,19 @@ test('who gets nothing, and how they are told', async (t) => {
     },
   )
   t.is(lease.status, 201)
-  t.deepEqual(refusedAs(await exchange(house, listed)), [403, 'policy_denied'])
+  t.deepEqual(refusedAs(await exchange(resources, listed)), [403, 'policy_denied'])
 
-  await house.api.post(`/api/v1/vault/grants/${setting.grantId}/revoke`, operator)
+  await resources.api.post(`/api/v1/vault/grants/${setting.grantId}/revoke`, operator)
   t.deepEqual(refusedAs(await exchange(second, setting)), [400, 'invalid_target'])
-  const again = await settingOf(house, { non_exportable: false })
-  await house.api.post(`${CREDENTIALS}/${again.credentialId}/revoke`, again.operator)
+  const again = await settingOf(resources, { non_exportable: false })
+  await resources.api.post(`${CREDENTIALS}/${again.credentialId}/revoke`, again.operator)
   t.deepEqual(refusedAs(await exchange(second, again)), [403, 'policy_denied'])
-  await house.api.post(`${CREDENTIALS}/${credentialId}/revoke`, operator)
-  t.deepEqual(refusedAs(await exchange(house, setting)), [400, 'invalid_target'])
+  await resources.api.post(`${CREDENTIALS}/${credentialId}/revoke`, operator)
+  t.deepEqual(refusedAs(await exchange(resources, setting)), [400, 'invalid_target'])
 })
 
 test('a grant to a delegation counts under that delegation only', async (t) => {
-  const { api } = house
+  const { api } = resources
   const here = await api.workspace()
   const { tenantId, token: operator } = here
   const { key, agentId } = await api.register(tenantId)
@@ -151,7 +155,7 @@ test('a grant to a delegation counts under that delegation only', async (t) => {
     exchange(second, { delegated: token, direct, credentialId })
   t.is((await under(lent)).body['access_token'], SECRET)
   t.deepEqual(refusedAs(await under(other)), [400, 'invalid_target'])
-  const [told] = await accessedOf(house, tenantId)
+  const [told] = await accessedOf(resources, tenantId)
   t.like(told!.data, { access: 'export', actor: { type: 'agent', id: agentId } })
   // The person takes it back: the token is worth nothing, nor is the grant.
   const own = await ownToken(api, here, person)

@@ -14,20 +14,20 @@ import {
   refusedAs,
 } from '../../support/vault/vault-export.js'
 
-const house = await egressHouse()
+const resources = await egressHouse()
 /** Another process of the same deployment. */
-const second = await egressHouse({ beside: house.running })
+const second = await egressHouse({ beside: resources.running })
 test.after.always(async () => {
   await second.end()
-  await house.end()
+  await resources.end()
 })
 
 test('an oauth2 credential gives the access token of its upstream, refreshed in good time', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   upstream.adorn({ scope: 'repo read' })
-  const setting = await oauthSetting(house, upstream, { scope: 'repo' })
-  const first = await managed(house, setting)
+  const setting = await oauthSetting(resources, upstream, { scope: 'repo' })
+  const first = await managed(resources, setting)
   t.deepEqual(first.body, {
     access_token: 'at-1',
     issued_token_type: ACCESS,
@@ -44,12 +44,12 @@ test('an oauth2 credential gives the access token of its upstream, refreshed in 
   t.is(upstream.asked.length, 1)
 
   // Sixty seconds before it expires the next one is fetched, with the refresh token of the first.
-  await expireIn(house, setting, 59)
+  await expireIn(resources, setting, 59)
   t.is((await managed(second, setting)).body['access_token'], 'at-2')
   t.is(upstream.asked[1]!.form['refresh_token'], 'rt-1')
-  await expireIn(house, setting, 90)
-  t.is((await managed(house, setting)).body['access_token'], 'at-2')
-  const told = await accessedOf(house, setting.tenantId)
+  await expireIn(resources, setting, 90)
+  t.is((await managed(resources, setting)).body['access_token'], 'at-2')
+  const told = await accessedOf(resources, setting.tenantId)
   t.is(told.length, 4)
   t.like(told[0]!.data, { access: 'managed_token' })
   t.is(told[0]!.grantId, setting.grantId)
@@ -57,24 +57,24 @@ test('an oauth2 credential gives the access token of its upstream, refreshed in 
 
   // The owner puts in another secret: nothing of the first one is left.
   const secret = { token_url: upstream.url, client_id: 'c', client_secret: 's' }
-  await house.api.post(`${CREDENTIALS}/${setting.credentialId}/rotate`, setting.operator, {
+  await resources.api.post(`${CREDENTIALS}/${setting.credentialId}/rotate`, setting.operator, {
     secret: JSON.stringify(secret),
   })
-  t.is((await managed(house, setting)).body['access_token'], 'at-3')
+  t.is((await managed(resources, setting)).body['access_token'], 'at-3')
   t.deepEqual(upstream.asked[2]!.form, { grant_type: 'client_credentials' })
 
-  t.deepEqual(refusedAs(await exchange(house, setting)), [400, 'invalid_request'])
+  t.deepEqual(refusedAs(await exchange(resources, setting)), [400, 'invalid_request'])
   // Not through egress (decisions.md 5), and not where it was said to stay.
-  const proxied = await house.api.post('/v1/proxy', setting.delegated, {
+  const proxied = await resources.api.post('/v1/proxy', setting.delegated, {
     credential_id: setting.credentialId,
     method: 'GET',
-    url: `${house.upstream.origin}/`,
+    url: `${resources.upstream.origin}/`,
   })
   t.deepEqual([proxied.status, proxied.body['code'] ?? proxied.body['title']][0], 403)
-  await house.api.post(`${CREDENTIALS}/${setting.credentialId}/revoke`, setting.operator)
-  t.deepEqual(refusedAs(await managed(house, setting)), [403, 'policy_denied'])
+  await resources.api.post(`${CREDENTIALS}/${setting.credentialId}/revoke`, setting.operator)
+  t.deepEqual(refusedAs(await managed(resources, setting)), [403, 'policy_denied'])
   const rows = await sql(
-    house.running.db.database,
+    resources.running.db.database,
     'select from vault_managed_tokens where credential_id = $1',
     [setting.credentialId],
   )
@@ -84,14 +84,14 @@ test('an oauth2 credential gives the access token of its upstream, refreshed in 
 test('thirty who ask in two processes cost one refresh, again and again', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
-  const setting = await oauthSetting(house, upstream)
+  const setting = await oauthSetting(resources, upstream)
   for (let round = 1; round <= 3; round += 1) {
     const answers = await Promise.all(
-      Array.from({ length: 30 }, (_, index) => managed(index % 2 ? house : second, setting)),
+      Array.from({ length: 30 }, (_, index) => managed(index % 2 ? resources : second, setting)),
     )
     t.deepEqual([...new Set(answers.map(({ body }) => body['access_token']))], [`at-${round}`])
     t.is(upstream.asked.length, round)
-    await expireIn(house, setting, 10)
+    await expireIn(resources, setting, 10)
   }
   t.true(upstream.asked.every(({ form }, index) => form['refresh_token'] === `rt-${index}`))
 })
@@ -104,10 +104,10 @@ test('an upstream that wants the secret in the form gets it there, and is rememb
       ? { body: { access_token: 'posted', token_type: 'Bearer', expires_in: '61' } }
       : { status: 401, body: { error: 'invalid_client' } },
   )
-  const setting = await oauthSetting(house, upstream)
-  t.is((await managed(house, setting)).body['access_token'], 'posted')
+  const setting = await oauthSetting(resources, upstream)
+  t.is((await managed(resources, setting)).body['access_token'], 'posted')
   t.is(upstream.asked.length, 2)
-  await expireIn(house, setting, 5)
+  await expireIn(resources, setting, 5)
   t.is((await managed(second, setting)).body['access_token'], 'posted')
   t.is(upstream.asked.length, 3)
 })
@@ -169,8 +169,8 @@ test('what an upstream can answer instead of a token', async (t) => {
   ]
   for (const [reply, status, error, words] of cases) {
     upstream.answer(reply)
-    const setting = await oauthSetting(house, upstream)
-    const answer = await managed(house, setting)
+    const setting = await oauthSetting(resources, upstream)
+    const answer = await managed(resources, setting)
     t.deepEqual(refusedAs(answer), [status, error], String(words))
     t.regex(String(answer.body['error_description']), words)
     t.false(JSON.stringify(answer).includes('canary'))
@@ -179,44 +179,44 @@ test('what an upstream can answer instead of a token', async (t) => {
     const before = upstream.asked.length
     t.deepEqual(refusedAs(await managed(second, setting)), [status, error])
     t.is(upstream.asked.length, before)
-    t.deepEqual(await accessedOf(house, setting.tenantId), [])
+    t.deepEqual(await accessedOf(resources, setting.tenantId), [])
   }
-  const away = await oauthSetting(house, upstream, {
+  const away = await oauthSetting(resources, upstream, {
     token_url: 'https://api.upstream.example:1/token',
   })
-  t.deepEqual(refusedAs(await managed(house, away)), [503, 'temporarily_unavailable'])
+  t.deepEqual(refusedAs(await managed(resources, away)), [503, 'temporarily_unavailable'])
 })
 
 test('while the upstream is away, a token that is nearly used up still serves', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
-  const setting = await oauthSetting(house, upstream)
-  await managed(house, setting)
-  await expireIn(house, setting, 40)
+  const setting = await oauthSetting(resources, upstream)
+  await managed(resources, setting)
+  await expireIn(resources, setting, 40)
   upstream.answer(() => ({ status: 503 }))
-  t.is((await managed(house, setting)).body['access_token'], 'at-1')
+  t.is((await managed(resources, setting)).body['access_token'], 'at-1')
   t.is((await managed(second, setting)).body['access_token'], 'at-1')
   t.is(upstream.asked.length, 2)
-  await expireIn(house, setting, -1)
-  t.is((await managed(house, setting)).status, 503)
+  await expireIn(resources, setting, -1)
+  t.is((await managed(resources, setting)).status, 503)
 })
 
 test('a grant that ends while the upstream thinks ends the exchange', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
-  const setting = await oauthSetting(house, upstream)
+  const setting = await oauthSetting(resources, upstream)
   upstream.answer(async () => {
-    await house.api.post(`/api/v1/vault/grants/${setting.grantId}/revoke`, setting.operator)
+    await resources.api.post(`/api/v1/vault/grants/${setting.grantId}/revoke`, setting.operator)
     return { body: { access_token: 'late', token_type: 'bearer', expires_in: 3600 } }
   })
-  t.deepEqual(refusedAs(await managed(house, setting)), [400, 'invalid_target'])
-  t.deepEqual(await accessedOf(house, setting.tenantId), [])
+  t.deepEqual(refusedAs(await managed(resources, setting)), [400, 'invalid_target'])
+  t.deepEqual(await accessedOf(resources, setting.tenantId), [])
 })
 
 test('a secret that its owner replaces while the upstream thinks is the one that counts', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
-  const setting = await oauthSetting(house, upstream)
+  const setting = await oauthSetting(resources, upstream)
   upstream.answer(async ({ form }) => {
     if (form['refresh_token'] === 'owner') {
       return { body: { access_token: 'owned', token_type: 'bearer', expires_in: 3600 } }
@@ -226,13 +226,13 @@ test('a secret that its owner replaces while the upstream thinks is the one that
       client_id: 'c',
       refresh_token: 'owner',
     })
-    await house.api.post(`${CREDENTIALS}/${setting.credentialId}/rotate`, setting.operator, {
+    await resources.api.post(`${CREDENTIALS}/${setting.credentialId}/rotate`, setting.operator, {
       secret,
     })
     return { body: { access_token: 'old', token_type: 'bearer', refresh_token: 'older' } }
   })
-  t.is((await managed(house, setting)).body['access_token'], 'owned')
-  await expireIn(house, setting, -1)
+  t.is((await managed(resources, setting)).body['access_token'], 'owned')
+  await expireIn(resources, setting, -1)
   t.is((await managed(second, setting)).body['access_token'], 'owned')
   t.deepEqual(
     upstream.asked.map(({ form }) => form['refresh_token']),
@@ -243,15 +243,15 @@ test('a secret that its owner replaces while the upstream thinks is the one that
 test('whoever dies while it asks is followed by another once its lease has run out', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
-  const setting = await oauthSetting(house, upstream)
+  const setting = await oauthSetting(resources, upstream)
   await sql(
-    house.running.db.database,
+    resources.running.db.database,
     `insert into vault_managed_tokens (tenant_id, credential_id, refresher, refreshing_until)
      values ($1, $2, $2, now() + interval '2 seconds')`,
     [setting.tenantId, setting.credentialId],
   )
   const beganMs = performance.now()
-  const answers = await Promise.all([managed(house, setting), managed(second, setting)])
+  const answers = await Promise.all([managed(resources, setting), managed(second, setting)])
   t.deepEqual(
     answers.map(({ body }) => body['access_token']),
     ['at-1', 'at-1'],

@@ -13,9 +13,9 @@ import { tokenUpstream } from '../../support/vault/token-upstream.js'
 
 const OTHER_NAME = 'other.upstream.example'
 
-const house = await egressHouse()
-const { api, upstream } = house
-test.after.always(() => house.end())
+const resources = await egressHouse()
+const { api, upstream } = resources
+test.after.always(() => resources.end())
 
 const refusedAs = ({ status, body }: Answer) => [status, body['error']]
 const REFUSED = [403, 'policy_denied']
@@ -51,7 +51,7 @@ const patch = (token: string, id: string, json: Json) =>
 const hostsOf = async (token: string, id: string) =>
   (await api.get(`${CREDENTIALS}/${id}`, token)).body['allowed_hosts']
 const callTo = (token: string, credentialId: string, host: string) =>
-  house.send('/v1/proxy/body', {
+  resources.send('/v1/proxy/body', {
     token,
     headers: {
       'x-svc-credential-id': credentialId,
@@ -182,7 +182,7 @@ test('carriers that were made before the rule are cut to their account', async (
       await made(token, apiKey({ secret: undefined, token_of: account, allowed_hosts: [] })),
     ] as const
   }
-  const { database } = house.running.db
+  const { database } = resources.running.db
   const set = (id: string, hosts: string[]) =>
     sql(database, 'update vault_credentials set allowed_hosts = $2 where id = $1', [id, hosts])
   const [silent, silentCarrier] = await pair(first.token)

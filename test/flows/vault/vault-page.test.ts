@@ -12,16 +12,16 @@ import {
 import { tokenUpstream } from '../../support/vault/token-upstream.js'
 
 test('the commands of docs/guides/vault/vault.md put credentials in, grant them and take them out', async (t) => {
-  const house = await egressHouse()
+  const resources = await egressHouse()
   const upstream = await tokenUpstream()
   const second = await tokenUpstream()
   t.teardown(async () => {
     await upstream.close()
     await second.close()
-    await house.end()
+    await resources.end()
   })
-  const setting = await settingOf(house, { non_exportable: false })
-  const { api } = house
+  const setting = await settingOf(resources, { non_exportable: false })
+  const { api } = resources
   const { operator, agentId } = setting
   const oauth = await api.post(CREDENTIALS, operator, {
     provider: 'upstream',
@@ -36,7 +36,7 @@ test('the commands of docs/guides/vault/vault.md put credentials in, grant them 
   await api.post(`${CREDENTIALS}/${oauthId}/grants`, operator, grant)
   const page = docsPage(t, 'guides/vault/vault')
   const env = {
-    BASE: house.running.baseUrl,
+    BASE: resources.running.baseUrl,
     TOKEN: operator,
     AGENT: agentId,
     AGENT_TOKEN: setting.direct,
@@ -57,10 +57,10 @@ test('the commands of docs/guides/vault/vault.md put credentials in, grant them 
   await api.post(`${CREDENTIALS}/${carrier}/grants`, operator, grant)
   const called = await api.post('/v1/proxy', setting.delegated, {
     credential_id: carrier,
-    url: `${house.upstream.origin}/headers`,
+    url: `${resources.upstream.origin}/headers`,
   })
   t.is(called.status, 200, JSON.stringify(called.body))
-  t.is(house.upstream.requests.at(-1)!.headers.authorization, 'Bearer at-1')
+  t.is(resources.upstream.requests.at(-1)!.headers.authorization, 'Bearer at-1')
   t.like(said[3], { access_token: SECRET, token_type: 'N_A' })
   t.like(said[4], { access_token: 'at-1', token_type: 'Bearer' })
   t.is(said.length, 5)

@@ -12,17 +12,17 @@ import { sql } from '../../support/identity/identity.js'
 import { tokenUpstream, type TokenUpstream } from '../../support/vault/token-upstream.js'
 import { expireIn, managed, refusedAs } from '../../support/vault/vault-export.js'
 
-const house = await egressHouse()
-const second = await egressHouse({ beside: house.running })
-const { api, upstream } = house
+const resources = await egressHouse()
+const second = await egressHouse({ beside: resources.running })
+const { api, upstream } = resources
 test.after.always(async () => {
   await second.end()
-  await house.end()
+  await resources.end()
 })
 
 /** An oauth2 credential that nobody gets anything out of, and one that carries its tokens. */
 async function carried(endpoint: TokenUpstream, more: Json = {}) {
-  const source = await settingOf(house, {
+  const source = await settingOf(resources, {
     credential_type: 'oauth2',
     auth_scheme: undefined,
     allowed_hosts: [UPSTREAM_NAME],
@@ -42,7 +42,7 @@ async function carried(endpoint: TokenUpstream, more: Json = {}) {
   const credentialId = String(created.body['id'])
   const grant = { grantee_type: 'agent', grantee_id: agentId, max_requests: 100 }
   await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, grant)
-  const call = (at = house, path = '/headers') =>
+  const call = (at = resources, path = '/headers') =>
     at.api.post('/v1/proxy', source.delegated, {
       credential_id: credentialId,
       url: `${upstream.origin}${path}`,
@@ -65,8 +65,8 @@ test.serial(
     t.true(JSON.stringify(first.body).includes('[redacted]'))
     t.false(JSON.stringify([first.body, first.headers]).includes('canary'))
     // Nobody gets it any other way.
-    t.deepEqual(refusedAs(await managed(house, source)), [403, 'policy_denied'])
-    t.deepEqual(refusedAs(await managed(house, { ...source, credentialId })), [
+    t.deepEqual(refusedAs(await managed(resources, source)), [403, 'policy_denied'])
+    t.deepEqual(refusedAs(await managed(resources, { ...source, credentialId })), [
       403,
       'policy_denied',
     ])
@@ -75,13 +75,13 @@ test.serial(
 
     // Thirty callers of two processes, with a token that is over: one refresh, of the first's token.
     endpoint.adorn({ access_token: 'canary-access-token-2' })
-    await expireIn(house, source, 59)
-    const many = Array.from({ length: 30 }, (_, nth) => call(nth % 2 === 0 ? house : second))
+    await expireIn(resources, source, 59)
+    const many = Array.from({ length: 30 }, (_, nth) => call(nth % 2 === 0 ? resources : second))
     for (const answer of await Promise.all(many)) t.is(answer.status, 200)
     t.is(endpoint.asked.length, 2)
     t.is(endpoint.asked[1]!.form['refresh_token'], 'rt-1')
     t.is(lastAuthorization(), 'Bearer canary-access-token-2')
-    const raw = await house.send('/v1/proxy/body', {
+    const raw = await resources.send('/v1/proxy/body', {
       token: source.direct,
       headers: bodyCall({ credentialId }, `${upstream.origin}/headers`),
     })
@@ -89,7 +89,7 @@ test.serial(
     t.false((await raw.body.text()).includes('canary'))
 
     const [row] = await sql<{ secret: unknown; token_of: string }>(
-      house.running.db.database,
+      resources.running.db.database,
       'select secret, token_of from vault_credentials where id = $1',
       [credentialId],
     )
@@ -113,7 +113,7 @@ test.serial(
     t.is(refused.status, 502)
     t.is(refused.headers['proxy-status'], 'svc-egress; error=proxy_configuration_error')
     t.true(String(refused.body['detail']).endsWith('invalid_grant.'))
-    await sql(house.running.db.database, 'delete from vault_managed_tokens', [])
+    await sql(resources.running.db.database, 'delete from vault_managed_tokens', [])
     endpoint.answer(() => ({ status: 503, body: '' }))
     const away = await call()
     t.is(away.status, 502)
@@ -135,11 +135,11 @@ test.serial(
     const endpoint = await tokenUpstream()
     t.teardown(() => endpoint.close())
     const { source, call } = await carried(endpoint)
-    t.is((await call(house, '/denied')).status, 401)
-    t.is((await call(house, '/denied')).status, 401)
+    t.is((await call(resources, '/denied')).status, 401)
+    t.is((await call(resources, '/denied')).status, 401)
     t.is(endpoint.asked.length, 1, 'a token of this minute is not the reason')
-    await expireIn(house, source, 3_000)
-    t.is((await call(house, '/denied')).status, 401)
+    await expireIn(resources, source, 3_000)
+    t.is((await call(resources, '/denied')).status, 401)
     for (let tries = 0; endpoint.asked.length === 1 && tries < 100; tries += 1) {
       t.is((await call()).status, 200)
     }

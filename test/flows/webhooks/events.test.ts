@@ -57,9 +57,9 @@ const reachable = await reachableUpstream()
 const running = await testService({
   environment: { ...reachable.environment, ...COMMERCE, ...webhooks },
 })
-const house = await upstreamHouse({ environment: webhooks })
+const resources = await upstreamHouse({ environment: webhooks })
 test.after.always(async () => {
-  await house.end()
+  await resources.end()
   await running.end()
   await reachable.end()
   await receiver.close()
@@ -273,28 +273,28 @@ const vaultAndEgress = once(async () => {
 })
 
 const providers = once(async () => {
-  const sso = apiOf(house.running)
+  const sso = apiOf(resources.running)
   const workspace = await sso.workspace()
   await hear(workspace, sso)
   const draft = {
     name: 'Acme SSO',
-    issuer: house.home.issuer,
+    issuer: resources.home.issuer,
     client_id: 'client',
     client_secret: 'secret of the client',
   }
   await done(201, sso.post('/api/v1/sso/providers', workspace.token, draft))
   const tenantSlug = String(workspace.body['tenant_slug'])
   const arrive = async () => {
-    const browser = openBrowser(house.running)
+    const browser = openBrowser(resources.running)
     const away = await departed(browser, { tenantSlug })
-    const back = await throughHome(house, browser, away.location ?? away.html, house.person)
+    const back = await throughHome(resources, browser, away.location ?? away.html, resources.person)
     await browser.close()
     return back.status
   }
   // Nobody vouched for the person, and then the tenant wants whoever the provider brings.
   if ((await arrive()) !== 403) throw new Error('the tenant takes in anybody')
   const social = { social: { provision: true } }
-  await sql(house.running.db.database, 'update tenants set settings = $2 where id = $1', [
+  await sql(resources.running.db.database, 'update tenants set settings = $2 where id = $1', [
     workspace.tenantId,
     JSON.stringify(social),
   ])
@@ -427,7 +427,7 @@ test('what a deployment offers is what its features can tell', async (t) => {
   }
   const without = await offered(plain.baseUrl)
   const withCommerce = await offered(running.baseUrl)
-  const withProviders = await offered(house.running.baseUrl)
+  const withProviders = await offered(resources.running.baseUrl)
   for (const type of EVENT_TYPES) {
     t.is(withCommerce.has(type), !type.startsWith('sso.'), type)
     t.is(withProviders.has(type), !type.startsWith('commerce.'), type)

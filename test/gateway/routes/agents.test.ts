@@ -4,7 +4,7 @@ import { BOOTSTRAP, type Json, openDoors, REGISTER } from './doors.js'
 
 const doors = await openDoors()
 test.after.always(() => doors.close())
-const { house, post, get, registrationBody, started } = doors
+const { resources, post, get, registrationBody, started } = doors
 
 test('a registration starts, completes, logs in and reads itself', async (t) => {
   const { key, answer, challenge_id, nonce } = await started(`${REGISTER}/pow`)
@@ -65,7 +65,7 @@ test('a registration starts, completes, logs in and reads itself', async (t) => 
     expires_in: 300,
     scope: 'openid vault:read',
     agent_id: agent['id'],
-    tenant_id: house.controlPlane.id,
+    tenant_id: resources.controlPlane.id,
     subject_type: 'agent',
   })
   t.is(verified.headers['cache-control'], 'no-store')
@@ -89,7 +89,7 @@ for (const [title, change, status] of [
   ['an unknown member', { colour: 'red' }, 200],
 ] as const) {
   test(`a start with ${title} is answered ${status}`, async (t) => {
-    const { body } = registrationBody(house.controlPlane.id, change)
+    const { body } = registrationBody(resources.controlPlane.id, change)
     const answer = await post(`${REGISTER}/pow`, body)
     t.is(answer.status, status, answer.text)
     if (status === 400) t.is(answer.body['error'], 'bad_request')
@@ -98,7 +98,7 @@ for (const [title, change, status] of [
 
 for (const key_ownership_proof of [undefined, '', 'AAAA', 'A'.repeat(86)]) {
   test(`the proof ${JSON.stringify(key_ownership_proof)} is refused with a description`, async (t) => {
-    const { body } = registrationBody(house.controlPlane.id, { key_ownership_proof })
+    const { body } = registrationBody(resources.controlPlane.id, { key_ownership_proof })
     for (const path of [`${REGISTER}/pow`, `${BOOTSTRAP}/pow`]) {
       const answer = await post(path, body)
       t.is(answer.status, 400)
@@ -113,8 +113,8 @@ for (const key_ownership_proof of [undefined, '', 'AAAA', 'A'.repeat(86)]) {
 }
 
 test('id and slug together are a bad request', async (t) => {
-  const { body } = registrationBody(house.controlPlane.id, {
-    tenant_id: house.controlPlane.id,
+  const { body } = registrationBody(resources.controlPlane.id, {
+    tenant_id: resources.controlPlane.id,
     tenant_slug: 'control-plane',
   })
   t.is((await post(`${REGISTER}/pow`, body)).status, 400)
@@ -126,12 +126,12 @@ test('direct registration is refused by policy, and answers 201 where it is allo
   t.is(refused.body['error'], 'policy_denied')
   const id = crypto.randomUUID()
   await sql(
-    house.database,
+    resources.database,
     `insert into organizations values ($1, 'Direct', 'direct', 'active', now(), now())`,
     [id],
   )
   await sql(
-    house.database,
+    resources.database,
     `insert into tenants (id, organization_id, name, slug, environment, admit_agents,
        direct_agent_registration, created_at, updated_at)
      values ($1, $1, 'Direct', 'direct', 'production', false, true, now(), now())`,
@@ -174,7 +174,7 @@ test('a second complete is 400, a known key 409', async (t) => {
   const path = `${REGISTER}/pow/complete`
   t.is((await post(path, { challenge_id, nonce })).status, 200)
   t.is((await post(path, { challenge_id, nonce })).status, 400)
-  const sent = key.registration({ issuer: ISSUER, tenantId: house.controlPlane.id })
+  const sent = key.registration({ issuer: ISSUER, tenantId: resources.controlPlane.id })
   const again = await post(`${REGISTER}/pow`, { name: 'Again', ...sent })
   t.is(again.status, 409)
   t.is(again.body['error'], 'conflict')

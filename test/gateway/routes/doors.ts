@@ -20,10 +20,10 @@ export type Json = Record<string, unknown>
 
 export async function openDoors(options: IdentityOptions = {}) {
   watchContract()
-  const house = await identityHouse(options)
+  const resources = await identityHouse(options)
   const refs = new Map<string, never>([
-    ['agents', house.agents as never],
-    ['workspaces', house.workspaces as never],
+    ['agents', resources.agents as never],
+    ['workspaces', resources.workspaces as never],
   ])
   const stage = await openStage({
     transport: 'uws',
@@ -47,7 +47,7 @@ export async function openDoors(options: IdentityOptions = {}) {
   const get = (path: string) => stage.call({ path, headers: { host: 'auth.svc.example' } })
 
   /** A key and the body of a registration start that it signed. */
-  function registrationBody(tenantId = house.controlPlane.id, change: Json = {}) {
+  function registrationBody(tenantId = resources.controlPlane.id, change: Json = {}) {
     const key = createAgentKey()
     const sent = key.registration({ issuer: ISSUER, tenantId })
     return { key, body: { name: 'Agent', ...sent, ...change } }
@@ -67,7 +67,7 @@ export async function openDoors(options: IdentityOptions = {}) {
 
   async function close() {
     await stage.close()
-    await house.close()
+    await resources.close()
   }
-  return { house, post, get, registrationBody, started, close }
+  return { resources, post, get, registrationBody, started, close }
 }

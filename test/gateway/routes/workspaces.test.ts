@@ -8,7 +8,7 @@ test.after.always(async () => {
   await doors.close()
   await early.close()
 })
-const { house, post, get, started } = doors
+const { resources, post, get, started } = doors
 
 test('the bootstrap metadata says what a proof must sign, and may be cached', async (t) => {
   const answer = await get(BOOTSTRAP)
@@ -16,8 +16,8 @@ test('the bootstrap metadata says what a proof must sign, and may be cached', as
   t.is(answer.headers['cache-control'], 'public, max-age=300')
   t.deepEqual(JSON.parse(answer.text), {
     issuer: ISSUER,
-    control_plane_tenant_id: house.controlPlane.id,
-    tenant_id: house.controlPlane.id,
+    control_plane_tenant_id: resources.controlPlane.id,
+    tenant_id: resources.controlPlane.id,
     key_ownership_proof: {
       suite: 'svc-agent-key-ownership-v1',
       fields: ['suite', 'issuer', 'tenant_id', 'anchor_type', 'key_algorithm', 'public_key'],
@@ -101,9 +101,11 @@ test('a workspace is answered 201 with everything once', async (t) => {
   t.is(page.status, 200)
   t.regex(page.headers['content-type'] ?? '', /^text\/html/)
   t.true(page.text.includes('operate Acme.'))
-  await sql(house.database, 'update operator_invites set used_at = now() where tenant_id = $1', [
-    answer.body['tenant_id'],
-  ])
+  await sql(
+    resources.database,
+    'update operator_invites set used_at = now() where tenant_id = $1',
+    [answer.body['tenant_id']],
+  )
   t.is((await get(new URL(url).pathname)).status, 410)
   t.is((await get('/auth/invites/unknown')).status, 404)
 })

@@ -47,10 +47,10 @@ async function svcKeys(environment: Environment, ...words: string[]) {
 
 /** What the service does at its first start, as of some days ago. */
 async function firstStart(environment: Environment, daysAgo: number): Promise<void> {
-  const house = await openKeyHouse({ environment, cwd: tmpdir() })
+  const resources = await openKeyHouse({ environment, cwd: tmpdir() })
   const then = new Date(Date.now() - daysAgo * 86_400_000)
-  await carryOut(house, then, (rows) => planMaintenance(rows, then, 30))
-  await house.close()
+  await carryOut(resources, then, (rows) => planMaintenance(rows, then, 30))
+  await resources.close()
 }
 
 type Listed = {

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as context } from 'node:timers/promises'
 import test from 'ava'
 import { together } from '../../../runtime/kernel/batched-asks.js'
 
@@ -16,10 +16,10 @@ function held() {
   return { read, batches }
 }
 
-test('what is asked for in one turn is one statement, and each gets its own answer', async (t) => {
+test('what is asked for in one context is one statement, and each gets its own answer', async (t) => {
   const { read, batches } = held()
   const answers = Promise.all([read(1), read(2), read(3)])
-  await turn()
+  await context()
   t.deepEqual(
     batches.map(({ asked }) => asked),
     [[1, 2, 3]],
@@ -30,11 +30,11 @@ test('what is asked for in one turn is one statement, and each gets its own answ
 
 test('nobody joins a statement that has begun: it may not see what was committed since', async (t) => {
   const { read, batches } = held()
-  const [first, second] = [read(1), turn().then(() => read(2))]
-  await turn()
-  const rest = Promise.all([turn().then(() => read(3)), turn().then(() => read(4))])
-  await turn()
-  await turn()
+  const [first, second] = [read(1), context().then(() => read(2))]
+  await context()
+  const rest = Promise.all([context().then(() => read(3)), context().then(() => read(4))])
+  await context()
+  await context()
   t.deepEqual(
     batches.map(({ asked }) => asked),
     [[1], [2]],
@@ -42,7 +42,7 @@ test('nobody joins a statement that has begun: it may not see what was committed
   )
   batches[0]?.end()
   t.is(await first, 'read 1')
-  await turn()
+  await context()
   t.deepEqual(batches[2]?.asked, [3, 4])
   batches[1]?.end()
   batches[2]?.end()
@@ -52,14 +52,14 @@ test('nobody joins a statement that has begun: it may not see what was committed
 test('a statement that fails fails those who were in it, and nobody else', async (t) => {
   const { read, batches } = held()
   const lost = Promise.allSettled([read(1), read(2)])
-  await turn()
+  await context()
   batches[0]?.end(new Error('gone'))
   t.deepEqual(
     (await lost).map(({ status }) => status),
     ['rejected', 'rejected'],
   )
   const kept = read(3)
-  await turn()
+  await context()
   batches[1]?.end()
   t.is(await kept, 'read 3')
 })

@@ -3,20 +3,20 @@ import {
   type ActorRef,
   ActorUnavailable,
   defineActor,
-  type Turn,
+  type MessageContext,
 } from '../../../runtime/kernel/actor.js'
 import { heldClock } from '../../../runtime/kernel/clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
-import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
+import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 
 type GateProtocol = {
   /** Answers when the test opens the gate. */
   pass: Ask<{ lane?: string; label: string }, { tag: 'passed'; label: string }>
-  note: Tell<{ label: string }>
+  note: Send<{ label: string }>
 }
 const gate = address<GateProtocol>('gate')
 
-type Needs = { handle: (label: string, turn: Turn) => Promise<void> }
+type Needs = { handle: (label: string, context: MessageContext) => Promise<void> }
 
 const gateActor = defineActor<GateProtocol, Needs>({
   address: gate,
@@ -24,12 +24,12 @@ const gateActor = defineActor<GateProtocol, Needs>({
   mailbox: { capacity: 4, inflightMax: 2 },
   lane: { pass: ({ lane }) => lane, note: () => undefined },
   create: ({ handle }) => ({
-    async pass({ label }, turn) {
-      await handle(label, turn)
+    async pass({ label }, context) {
+      await handle(label, context)
       return { tag: 'passed', label }
     },
-    async note({ label }, turn) {
-      await handle(label, turn)
+    async note({ label }, context) {
+      await handle(label, context)
       return undefined
     },
   }),
@@ -39,13 +39,13 @@ const gateActor = defineActor<GateProtocol, Needs>({
 function turnstile() {
   const started: string[] = []
   const waiting = new Map<string, () => void>()
-  const turns = new Map<string, Turn>()
+  const turns = new Map<string, MessageContext>()
   return {
     started,
     turns,
-    handle: (label: string, turn: Turn) => {
+    handle: (label: string, context: MessageContext) => {
       started.push(label)
-      turns.set(label, turn)
+      turns.set(label, context)
       return new Promise<void>((resolve) => waiting.set(label, resolve))
     },
     open: async (label: string) => {
@@ -65,7 +65,7 @@ const reasonOf = async (answer: Promise<unknown>) => {
   return error instanceof ActorUnavailable ? error.reason : error
 }
 
-test('messages of one lane run in turn, of different lanes side by side', async (t) => {
+test('messages of one lane run in context, of different lanes side by side', async (t) => {
   const { started, handle, open } = turnstile()
   const { ref, stop } = spawnInline(gateActor, { handle })
   const answers = [
@@ -131,8 +131,8 @@ test('cancelling an ask cancels the asks made in its name, also through a copied
   const innerActor = spawnInline(gateActor, { handle: inner.handle })
   const outer: ActorRef<GateProtocol>[] = []
   const outerActor = spawnInline(gateActor, {
-    handle: async (label, turn) => {
-      const options = label === 'copied' ? { ...turn, timeoutMs: 60_000 } : turn
+    handle: async (label, context) => {
+      const options = label === 'copied' ? { ...context, timeoutMs: 60_000 } : context
       await innerActor.ref.ask('pass', { label }, options)
     },
   })

@@ -1,11 +1,11 @@
 /** Background loops: when failing rounds make an actor unready. The clock is held, so nothing waits. */
 import test from 'ava'
-import { type Life, defineActor } from '../../../runtime/kernel/actor.js'
+import { type Lifecycle, defineActor } from '../../../runtime/kernel/actor.js'
 import { type HeldClock, heldClock } from '../../../runtime/kernel/clock.js'
-import { furnish } from '../../../runtime/kernel/wiring.js'
+import { wireActor } from '../../../runtime/kernel/wiring.js'
 import { FAILING_MS_MAX, type Loop, Loops } from '../../../runtime/kernel/loops.js'
 import { createMetrics, unreadyOf } from '../../../runtime/kernel/metrics/metrics.js'
-import { inline, seat } from '../../../runtime/kernel/placement.js'
+import { inline, placement } from '../../../runtime/kernel/placement.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import { startSystem } from '../../../runtime/kernel/system.js'
 
@@ -59,26 +59,26 @@ const ticker = address<TickerProtocol>('ticker', [])
 test('a failing loop makes its actor unready by its name, and is in the metrics', async (t) => {
   const clock = heldClock(START)
   const metrics = createMetrics()
-  let life: Life | undefined
+  let lifecycle: Lifecycle | undefined
   const tickerActor = defineActor<TickerProtocol, Record<string, never>>({
     address: ticker,
     asks: {},
     mailbox: { capacity: 4, inflightMax: 1 },
     lane: { tick: () => undefined },
     create: (_needs, given) => {
-      life = given
+      lifecycle = given
       return { tick: async () => ({ tag: 'ticked' }) }
     },
   })
   const system = await startSystem({
-    seats: [seat(tickerActor, inline, 'async')],
+    placements: [placement(tickerActor, inline, 'async')],
     planes: ['async'],
-    furnishings: [furnish(tickerActor, () => ({}))],
+    actorWirings: [wireActor(tickerActor, () => ({}))],
     clock,
     metrics,
   })
   t.teardown(() => system.stop())
-  const loop = life!.loop('rounds')
+  const loop = lifecycle!.loop('rounds')
   t.deepEqual(system.readiness(), { ready: true, unready: [] })
   failFor(loop, clock, FAILING_MS_MAX)
   t.deepEqual(system.readiness(), { ready: false, unready: ['ticker: rounds'] })

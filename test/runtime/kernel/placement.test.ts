@@ -5,8 +5,8 @@ import {
   inline,
   inOrderOfAsks,
   pool,
-  seat,
-  seatsOf,
+  placement,
+  placementsOf,
   strandedAsks,
   thread,
 } from '../../../runtime/kernel/placement.js'
@@ -18,55 +18,58 @@ const actor = (name: string, ...asks: string[]): AnyDefinition => ({
   mailbox: { capacity: 1, inflightMax: 1 },
   lane: {},
 })
-const names = (seats: readonly { definition: AnyDefinition }[]) =>
-  seats.map(({ definition }) => definition.address.name)
+const names = (placements: readonly { definition: AnyDefinition }[]) =>
+  placements.map(({ definition }) => definition.address.name)
 
 test('an ask of an actor that sits in another plane only is stranded', (t) => {
-  const seats = [
-    seat(actor('tokens'), inline, 'auth'),
-    seat(actor('delegation', 'tokens'), inline, 'auth', 'control'),
-    seat(actor('upkeep', 'nobody'), thread('night'), 'async'),
+  const placements = [
+    placement(actor('tokens'), inline, 'auth'),
+    placement(actor('delegation', 'tokens'), inline, 'auth', 'control'),
+    placement(actor('upkeep', 'nobody'), thread('night'), 'async'),
   ]
-  t.deepEqual(strandedAsks(seats), ['control: delegation asks tokens', 'async: upkeep asks nobody'])
+  t.deepEqual(strandedAsks(placements), [
+    'control: delegation asks tokens',
+    'async: upkeep asks nobody',
+  ])
 })
 
 test('asks that meet in every plane are not stranded', (t) => {
-  const seats = [
-    seat(actor('delegation', 'tokens'), inline, 'auth'),
-    seat(actor('tokens'), pool('sums', { threadsMax: 2 }), 'auth', 'control'),
+  const placements = [
+    placement(actor('delegation', 'tokens'), inline, 'auth'),
+    placement(actor('tokens'), pool('sums', { threadsMax: 2 }), 'auth', 'control'),
   ]
-  t.deepEqual(strandedAsks(seats), [])
+  t.deepEqual(strandedAsks(placements), [])
 })
 
 test('a circle of asks is found and named, a diamond is none', (t) => {
   const diamond = [
-    seat(actor('top', 'left', 'right'), inline, 'p'),
-    seat(actor('left', 'bottom'), inline, 'p'),
-    seat(actor('right', 'bottom'), inline, 'p'),
-    seat(actor('bottom'), inline, 'p'),
+    placement(actor('top', 'left', 'right'), inline, 'p'),
+    placement(actor('left', 'bottom'), inline, 'p'),
+    placement(actor('right', 'bottom'), inline, 'p'),
+    placement(actor('bottom'), inline, 'p'),
   ]
   t.deepEqual(askCycles(diamond), [])
-  const circle = [...diamond.slice(0, 3), seat(actor('bottom', 'top'), inline, 'p')]
+  const circle = [...diamond.slice(0, 3), placement(actor('bottom', 'top'), inline, 'p')]
   t.deepEqual(askCycles(circle)[0], ['top', 'left', 'bottom', 'top'])
-  t.deepEqual(askCycles([seat(actor('self', 'self'), inline, 'p')]), [['self', 'self']])
+  t.deepEqual(askCycles([placement(actor('self', 'self'), inline, 'p')]), [['self', 'self']])
 })
 
 test('whoever is asked comes first', (t) => {
-  const seats = [
-    seat(actor('a', 'b', 'c'), inline, 'p'),
-    seat(actor('b', 'c'), inline, 'p'),
-    seat(actor('c'), inline, 'p'),
-    seat(actor('d', 'a'), inline, 'p'),
+  const placements = [
+    placement(actor('a', 'b', 'c'), inline, 'p'),
+    placement(actor('b', 'c'), inline, 'p'),
+    placement(actor('c'), inline, 'p'),
+    placement(actor('d', 'a'), inline, 'p'),
   ]
-  t.deepEqual(names(inOrderOfAsks(seats)), ['c', 'b', 'a', 'd'])
+  t.deepEqual(names(inOrderOfAsks(placements)), ['c', 'b', 'a', 'd'])
 })
 
-test('a process fills the seats of its planes', (t) => {
-  const seats = [
-    seat(actor('x'), inline, 'auth', 'control'),
-    seat(actor('y'), inline, 'async'),
-    seat(actor('z'), inline, 'control'),
+test('a process fills the placements of its planes', (t) => {
+  const placements = [
+    placement(actor('x'), inline, 'auth', 'control'),
+    placement(actor('y'), inline, 'async'),
+    placement(actor('z'), inline, 'control'),
   ]
-  t.deepEqual(names(seatsOf(seats, ['control'])), ['x', 'z'])
-  t.deepEqual(names(seatsOf(seats, ['auth', 'async'])), ['x', 'y'])
+  t.deepEqual(names(placementsOf(placements, ['control'])), ['x', 'z'])
+  t.deepEqual(names(placementsOf(placements, ['auth', 'async'])), ['x', 'y'])
 })

@@ -70,10 +70,10 @@ for (const place of PLACES) {
       log,
       thread: { heartbeatMs },
     })
-    ref.tell('remember', { value: 'before' })
+    ref.send('remember', { value: 'before' })
     // More often than the supervisor takes for normal.
-    for (let turn = 0; turn < 20; turn += 1) {
-      const lacking = ref.ask('lack', { text: 'gone' }, { requestId: `req-${turn}` })
+    for (let context = 0; context < 20; context += 1) {
+      const lacking = ref.ask('lack', { text: 'gone' }, { requestId: `req-${context}` })
       t.is(await reasonOf(lacking), 'probe: dependency')
     }
     await new Promise((resolve) => setTimeout(resolve, 10 * heartbeatMs))
@@ -87,12 +87,13 @@ for (const place of PLACES) {
     t.like(lines[7], { actor: 'probe', request_id: 'req-7', kind: 'lack' })
     t.like(lines[7]!['err'], { type: 'SourceUnavailable', message: 'gone' })
     // The same number of defects is too many.
-    for (let turn = 0; turn < 20; turn += 1) await reasonOf(ref.ask('fail', { text: 'broken' }))
+    for (let context = 0; context < 20; context += 1)
+      await reasonOf(ref.ask('fail', { text: 'broken' }))
     await until(() => !readiness())
     await stop()
   })
 
-  test(`${place}: messages of a lane run in turn, others beside them`, async (t) => {
+  test(`${place}: messages of a lane run in context, others beside them`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const endless = { ms: 3_600_000, lane: 'x', label: 'x1' }
     // Long enough for a busy machine to get through the lines below.
@@ -142,12 +143,12 @@ for (const place of PLACES) {
 
   test(`${place}: tells arrive in order`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
-    for (const value of ['a', 'b', 'c', 'd']) ref.tell('remember', { value })
+    for (const value of ['a', 'b', 'c', 'd']) ref.send('remember', { value })
     t.deepEqual((await ref.ask('recall', null)).values, ['a', 'b', 'c', 'd'])
     await stop()
   })
 
-  test(`${place}: the request id goes along to the actor that is asked in turn`, async (t) => {
+  test(`${place}: the request id goes along to the actor that is asked in context`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const answer = await ref.ask('askBack', { value: 'hello' }, { requestId: 'req-1' })
     t.deepEqual(answer, { tag: 'asked', answer: 'hello!', requestId: 'req-1' })

@@ -4,7 +4,7 @@ import { threadId } from 'node:worker_threads'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
 import type { Compute } from '../../../runtime/kernel/threads/pool.js'
-import { address, type Ask, type Tell } from '../../../runtime/kernel/protocol.js'
+import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 import { bytePipe, type ByteStream } from '../../../runtime/kernel/stream.js'
 import type * as arithmetic from './threads/arithmetic.js'
 
@@ -23,7 +23,7 @@ export type ProbeProtocol = {
   exitOnce: Ask<{ lives: SharedCounter }, { tag: 'survived'; lives: number }>
   throwOutside: Ask<null, { tag: 'thrown' }>
   spin: Ask<null, { tag: 'never' }>
-  remember: Tell<{ value: string }>
+  remember: Send<{ value: string }>
   recall: Ask<null, { tag: 'recalled'; values: string[] }>
   askBack: Ask<{ value: string }, { tag: 'asked'; answer: string; requestId: string | undefined }>
   askBackSlowly: Ask<{ ms: number }, { tag: 'asked' }>
@@ -88,8 +88,8 @@ export const probeActor = defineActor<ProbeProtocol, ProbeNeeds>({
     let cancelled = 0
     return {
       echo: async ({ value }) => ({ tag: 'echo', value }),
-      async square({ value }, turn) {
-        const { squared } = await compute.run('square', { value }, turn)
+      async square({ value }, context) {
+        const { squared } = await compute.run('square', { value }, context)
         return { tag: 'squared', value: squared, threadId }
       },
       async wait({ ms, label = '' }, { signal }) {
@@ -133,12 +133,12 @@ export const probeActor = defineActor<ProbeProtocol, ProbeNeeds>({
         return undefined
       },
       recall: async () => ({ tag: 'recalled', values }),
-      async askBack({ value }, turn) {
-        const { answer, requestId } = await back.ask('answer', { value }, turn)
+      async askBack({ value }, context) {
+        const { answer, requestId } = await back.ask('answer', { value }, context)
         return { tag: 'asked', answer, requestId }
       },
-      async askBackSlowly({ ms }, turn) {
-        await back.ask('stall', { ms }, turn)
+      async askBackSlowly({ ms }, context) {
+        await back.ask('stall', { ms }, context)
         return { tag: 'asked' }
       },
       async digest({ body }) {

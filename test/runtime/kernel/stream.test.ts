@@ -101,7 +101,11 @@ test('a stream that is over is let go, though its writer knows it', async (t) =>
     await read((writer) => writer.abort('broken')),
     await read((_, stream) => stream.cancel()),
   ]
-  for (let turn = 0; turn < 20 && held.some((one) => one.deref() !== undefined); turn += 1) {
+  for (
+    let context = 0;
+    context < 20 && held.some((one) => one.deref() !== undefined);
+    context += 1
+  ) {
     await new Promise((resolve) => setTimeout(resolve, 10))
     collect()
   }

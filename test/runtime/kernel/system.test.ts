@@ -1,21 +1,21 @@
 import test from 'ava'
 import { ActorUnavailable, defineActor } from '../../../runtime/kernel/actor.js'
-import { furnish } from '../../../runtime/kernel/wiring.js'
+import { wireActor } from '../../../runtime/kernel/wiring.js'
 import { createMetrics } from '../../../runtime/kernel/metrics/metrics.js'
-import { inline, pool, seat, thread } from '../../../runtime/kernel/placement.js'
+import { inline, pool, placement, thread } from '../../../runtime/kernel/placement.js'
 import { inlineCompute } from '../../../runtime/kernel/threads/pool.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import { startSystem } from '../../../runtime/kernel/system.js'
 import * as arithmetic from './threads/arithmetic.js'
 import { backActor, probe, probeActor } from './probe.js'
 
-const furnishings = (events: string[] = []) => [
-  furnish(backActor, ({ onStop }) => {
+const actorWirings = (events: string[] = []) => [
+  wireActor(backActor, ({ onStop }) => {
     events.push('back made')
     onStop(async () => void events.push('back closed'))
     return { onStall: () => {} }
   }),
-  furnish(probeActor, ({ ref, place, onStop }) => {
+  wireActor(probeActor, ({ ref, place, onStop }) => {
     events.push(`probe made in ${place.tag}`)
     onStop(async () => void events.push('probe closed'))
     const countLife = () => 0
@@ -26,12 +26,12 @@ const furnishings = (events: string[] = []) => [
 test('actors start in the order of their asks and stop in reverse', async (t) => {
   const events: string[] = []
   const system = await startSystem({
-    seats: [
-      seat(probeActor, pool('sums', { threadsMax: 1 }), 'auth'),
-      seat(backActor, inline, 'auth', 'control'),
+    placements: [
+      placement(probeActor, pool('sums', { threadsMax: 1 }), 'auth'),
+      placement(backActor, inline, 'auth', 'control'),
     ],
     planes: ['auth'],
-    furnishings: furnishings(events),
+    actorWirings: actorWirings(events),
     cloneMessages: true,
   })
   t.deepEqual(events, ['back made', 'probe made in pool'])
@@ -45,9 +45,12 @@ test('actors start in the order of their asks and stop in reverse', async (t) =>
 test('actors on a thread ask actors of the main thread, and are watched like any other', async (t) => {
   const metrics = createMetrics()
   const system = await startSystem({
-    seats: [seat(backActor, inline, 'auth'), seat(probeActor, thread('probing'), 'auth')],
+    placements: [
+      placement(backActor, inline, 'auth'),
+      placement(probeActor, thread('probing'), 'auth'),
+    ],
     planes: ['auth'],
-    furnishings: furnishings(),
+    actorWirings: actorWirings(),
     metrics,
     thread: () => ({ entry: new URL('./threads/probe-thread.js', import.meta.url) }),
   })
@@ -67,9 +70,9 @@ test('actors on a thread ask actors of the main thread, and are watched like any
 
 test('an actor that fails too often is unready, and the rest keeps answering', async (t) => {
   const system = await startSystem({
-    seats: [seat(backActor, inline, 'auth'), seat(probeActor, inline, 'auth')],
+    placements: [placement(backActor, inline, 'auth'), placement(probeActor, inline, 'auth')],
     planes: ['auth'],
-    furnishings: furnishings(),
+    actorWirings: actorWirings(),
   })
   t.teardown(() => system.stop())
   for (let failure = 0; failure < 6; failure += 1) {
@@ -85,9 +88,12 @@ test('an actor that fails too often is unready, and the rest keeps answering', a
 test('a table with a stranded ask or a circle does not start', async (t) => {
   await t.throwsAsync(
     startSystem({
-      seats: [seat(probeActor, inline, 'auth', 'control'), seat(backActor, inline, 'auth')],
+      placements: [
+        placement(probeActor, inline, 'auth', 'control'),
+        placement(backActor, inline, 'auth'),
+      ],
       planes: ['auth'],
-      furnishings: furnishings(),
+      actorWirings: actorWirings(),
     }),
     { message: /control: probe asks back/ },
   )
@@ -101,9 +107,9 @@ test('a table with a stranded ask or a circle does not start', async (t) => {
   })
   await t.throwsAsync(
     startSystem({
-      seats: [seat(circular, inline, 'auth')],
+      placements: [placement(circular, inline, 'auth')],
       planes: ['auth'],
-      furnishings: [furnish(circular, () => ({}))],
+      actorWirings: [wireActor(circular, () => ({}))],
     }),
     { message: /circular -> circular/ },
   )
@@ -111,14 +117,14 @@ test('a table with a stranded ask or a circle does not start', async (t) => {
 
 test('when an actor cannot start, those before it are stopped', async (t) => {
   const events: string[] = []
-  const broken = furnish(probeActor, () => {
+  const broken = wireActor(probeActor, () => {
     throw new Error('no needs today')
   })
   await t.throwsAsync(
     startSystem({
-      seats: [seat(backActor, inline, 'auth'), seat(probeActor, inline, 'auth')],
+      placements: [placement(backActor, inline, 'auth'), placement(probeActor, inline, 'auth')],
       planes: ['auth'],
-      furnishings: [furnishings(events)[0]!, broken],
+      actorWirings: [actorWirings(events)[0]!, broken],
     }),
     { message: 'no needs today' },
   )

@@ -17,9 +17,9 @@ import {
 
 const RACERS = 50
 
-const house = await identityHouse()
-test.after.always(() => house.close())
-const { agents, controlPlane, database, workspaces } = house
+const resources = await identityHouse()
+test.after.always(() => resources.close())
+const { agents, controlPlane, database, workspaces } = resources
 const race = <T>(run: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: RACERS }, (_, index) => run(index)))
 
@@ -82,7 +82,7 @@ test.serial('of 50 redemptions of one challenge one registers', async (t) => {
 })
 
 test.serial('of 50 verifies of one login challenge one spends it', async (t) => {
-  const { key, agent } = await registered(house)
+  const { key, agent } = await registered(resources)
   const id = crypto.randomUUID()
   await database.system((tx) =>
     insertAgentChallenge(tx, {
@@ -101,7 +101,7 @@ test.serial('of 50 verifies of one login challenge one spends it', async (t) => 
 test.serial(
   'of 50 completes of one challenge one registers, the others find it consumed',
   async (t) => {
-    const { challengeId, nonce } = await started(house)
+    const { challengeId, nonce } = await started(resources)
     const outcomes = await race(() => agents.ask('completeRegistration', { challengeId, nonce }))
     const tags = outcomes.map(({ tag }) => tag)
     t.is(tags.filter((tag) => tag === 'registered').length, 1)
@@ -110,7 +110,7 @@ test.serial(
 )
 
 test.serial('of 50 completes of two challenges for one key one registers', async (t) => {
-  const first = await started(house)
+  const first = await started(resources)
   const message = {
     kind: 'agent',
     registration: first.registration,
@@ -129,8 +129,8 @@ test.serial('of 50 completes of two challenges for one key one registers', async
 test.serial(
   'of 50 completes of one workspace one provisions, and one password is hashed',
   async (t) => {
-    const { challengeId, nonce } = await started(house, 'workspace')
-    const hashedBefore = house.hashed.length
+    const { challengeId, nonce } = await started(resources, 'workspace')
+    const hashedBefore = resources.hashed.length
     const outcomes = await race(() =>
       workspaces.ask('complete', {
         challengeId,
@@ -144,16 +144,16 @@ test.serial(
     const tags = outcomes.map(({ tag }) => tag)
     t.is(tags.filter((tag) => tag === 'provisioned').length, 1)
     t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
-    t.is(house.hashed.length - hashedBefore, 1)
+    t.is(resources.hashed.length - hashedBefore, 1)
     const rows = await sql(database, `select from organizations where name = 'Raced'`)
     t.is(rows.length, 1)
   },
 )
 
 test.serial('of 50 completes and verifies over two processes one each wins', async (t) => {
-  const processes = [house, house.beside()]
+  const processes = [resources, resources.beside()]
   const at = (index: number) => processes[index % 2]!
-  const { key, challengeId, nonce } = await started(house, 'workspace')
+  const { key, challengeId, nonce } = await started(resources, 'workspace')
   const made = await race((index) =>
     at(index).workspaces.ask('complete', {
       challengeId,
@@ -179,8 +179,8 @@ test.serial('of 50 completes and verifies over two processes one each wins', asy
 })
 
 test.serial('of 25 wrong proofs over two processes exactly ten count', async (t) => {
-  const processes = [house, house.beside()]
-  const { challengeId, nonce, outcome } = await started(house)
+  const processes = [resources, resources.beside()]
+  const { challengeId, nonce, outcome } = await started(resources)
   const wrong = nonceFor(outcome, 'invalid')
   await Promise.all(
     Array.from({ length: 25 }, (_, index) =>
@@ -201,7 +201,7 @@ test.serial('of 25 wrong proofs over two processes exactly ten count', async (t)
 
 test.serial('workspaces of the same name made at once get slugs of their own', async (t) => {
   const challenges = await Promise.all(
-    Array.from({ length: 12 }, () => started(house, 'workspace')),
+    Array.from({ length: 12 }, () => started(resources, 'workspace')),
   )
   const outcomes = await Promise.all(
     challenges.map(({ challengeId, nonce }) =>

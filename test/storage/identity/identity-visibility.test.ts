@@ -4,9 +4,9 @@ import { findTenant } from '../../../storage/identity/tenants.js'
 import { identityHouse } from '../../support/identity/identity.js'
 import { workspace } from '../../support/identity/workspace.js'
 
-const house = await identityHouse()
-test.after.always(() => house.close())
-const { database, controlPlane } = house
+const resources = await identityHouse()
+test.after.always(() => resources.close())
+const { database, controlPlane } = resources
 
 const count = (tenantId: string, table: string) =>
   database.tenant(tenantId, async (tx) => {
@@ -18,8 +18,8 @@ const count = (tenantId: string, table: string) =>
   })
 
 test('a transaction of one tenant sees that tenant, its organization and its users', async (t) => {
-  const first = await workspace(house, { organizationName: 'First', issueOperatorInvite: true })
-  await workspace(house, { organizationName: 'Second', issueOperatorInvite: true })
+  const first = await workspace(resources, { organizationName: 'First', issueOperatorInvite: true })
+  await workspace(resources, { organizationName: 'Second', issueOperatorInvite: true })
   for (const [table, seen] of [
     ['tenants', 1],
     ['organizations', 1],
@@ -39,7 +39,7 @@ test('a transaction of one tenant sees that tenant, its organization and its use
 })
 
 test('the control plane sees its agents, and no organization', async (t) => {
-  await workspace(house)
+  await workspace(resources)
   t.true((await count(controlPlane.id, 'agents'))! > 0)
   t.is(await count(controlPlane.id, 'organizations'), 0)
   t.is(await count(controlPlane.id, 'tenants'), 1)
@@ -47,8 +47,8 @@ test('the control plane sees its agents, and no organization', async (t) => {
 })
 
 test('a transaction of one tenant finds nothing of another by its id', async (t) => {
-  const first = await workspace(house)
-  const second = await workspace(house)
+  const first = await workspace(resources)
+  const second = await workspace(resources)
   const found = await database.tenant(first.tenant.id, (tx) => findTenant(tx, second.tenant.id))
   t.is(found, undefined)
   const invite = await database.tenant(first.tenant.id, (tx) =>
@@ -71,7 +71,7 @@ for (const [title, text] of [
   ],
 ] as const) {
   test(`a transaction of one tenant cannot write ${title}`, async (t) => {
-    const { tenant } = await workspace(house)
+    const { tenant } = await workspace(resources)
     const name = `test.write_${title.replaceAll(' ', '_')}`
     const values = [crypto.randomUUID()]
     const error = await t.throwsAsync(

@@ -7,9 +7,9 @@ import { touchAgent } from '../../../storage/agents/agents.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { identityHouse, registered } from '../../support/identity/identity.js'
 
-const house = await identityHouse()
-test.after.always(() => house.close())
-const { controlPlane, database } = house
+const resources = await identityHouse()
+test.after.always(() => resources.close())
+const { controlPlane, database } = resources
 
 async function waitsForDisk(work: (tx: Transaction) => Promise<unknown>): Promise<boolean> {
   return database.system(async (tx) => {
@@ -24,7 +24,7 @@ async function waitsForDisk(work: (tx: Transaction) => Promise<unknown>): Promis
 }
 
 test('a challenge and a stamp do not wait for the disk, spending a challenge does', async (t) => {
-  const { key, agent } = await registered(house)
+  const { key, agent } = await registered(resources)
   const id = crypto.randomUUID()
   const challenge = {
     id,

@@ -46,9 +46,9 @@ test('a rotation while two processes read and write, one of them killed, loses n
   const api = apiOf(running)
   const { db, kms, issuer } = running
   const environment = { DATABASE_URL: db.url, ...kms.environment }
-  const house = await openKeyHouse({ environment, cwd: '/' })
+  const resources = await openKeyHouse({ environment, cwd: '/' })
   t.teardown(async () => {
-    await house.close()
+    await resources.close()
     await api.close()
     await running.end()
   })
@@ -67,9 +67,9 @@ test('a rotation while two processes read and write, one of them killed, loses n
   }
   const used = await Promise.all(Array.from({ length: 8 }, (_, index) => create(`used-${index}`)))
   // Many more that nobody touches, each with words of its own.
-  const rest = Array.from({ length: MANY }, () => house.random.uuid())
+  const rest = Array.from({ length: MANY }, () => resources.random.uuid())
   const sealed = await Promise.all(
-    rest.map((id) => house.sealer.seal(tenantId, credentialSecretContext(id), Buffer.from(id))),
+    rest.map((id) => resources.sealer.seal(tenantId, credentialSecretContext(id), Buffer.from(id))),
   )
   await sql(
     db.database,
@@ -120,13 +120,13 @@ test('a rotation while two processes read and write, one of them killed, loses n
       t.is(changed.status, 200)
     }
   })
-  t.is(await house.sealer.rotate(tenantId), 2)
+  t.is(await resources.sealer.rotate(tenantId), 2)
   for (let turn = 0; turn < 40_000 && (await left()) > MANY - 200; turn += 1) await sleep(2)
   victim.child.kill('SIGKILL')
   await victim.ended()
   const midway = await left()
   t.true(midway > 0 && midway < MANY, `killed with ${midway} left`)
-  const held = await resealAll({ ...house, log: silentLogger })
+  const held = await resealAll({ ...resources, log: silentLogger })
   t.is(held, 0, 'the dead one holds its lease')
 
   const later = () =>
@@ -137,17 +137,17 @@ test('a rotation while two processes read and write, one of them killed, loses n
     )
   await later()
   const both = await Promise.all([
-    resealAll({ ...house, log: silentLogger }),
-    resealAll({ ...house, log: silentLogger }),
+    resealAll({ ...resources, log: silentLogger }),
+    resealAll({ ...resources, log: silentLogger }),
   ])
   t.is(Math.min(...both), 0, 'one of the two does it')
   stop.abort()
   await Promise.all(busy)
   t.true(reads > 20)
   // What our service sealed with the older key meanwhile, a later rotation takes along.
-  t.is(await house.sealer.rotate(tenantId), 3)
+  t.is(await resources.sealer.rotate(tenantId), 3)
   await later()
-  await resealAll({ ...house, log: silentLogger })
+  await resealAll({ ...resources, log: silentLogger })
   const rows = await sql<{ id: string; secret: Buffer; version: number }>(
     db.database,
     `select id, secret, get_byte(secret, 4) as version from vault_credentials
@@ -158,18 +158,18 @@ test('a rotation while two processes read and write, one of them killed, loses n
   t.deepEqual([...new Set(rows.map(({ version }) => version))], [3])
   for (const { id, secret } of rows) {
     if (used.includes(id)) continue
-    const words = text(await house.sealer.open(tenantId, credentialSecretContext(id), secret))
+    const words = text(await resources.sealer.open(tenantId, credentialSecretContext(id), secret))
     if (words !== id) t.fail(`${id} holds ${words}`)
   }
-  t.is((await house.database.system(countRotations)).open, 0)
+  t.is((await resources.database.system(countRotations)).open, 0)
 
   // Bound to tenant, row and column.
   const [one, two] = rows
   const opened = (tenant: string, context: string) =>
-    house.sealer.open(tenant, context, one!.secret)
+    resources.sealer.open(tenant, context, one!.secret)
   await t.notThrowsAsync(opened(tenantId, credentialSecretContext(one!.id)))
   const other = await api.workspace()
-  await house.sealer.seal(other.tenantId, 'c', Buffer.from('x'))
+  await resources.sealer.seal(other.tenantId, 'c', Buffer.from('x'))
   for (const [tenant, context] of [
     [other.tenantId, credentialSecretContext(one!.id)],
     [tenantId, credentialSecretContext(two!.id)],
@@ -181,19 +181,23 @@ test('a rotation while two processes read and write, one of them killed, loses n
 
 test('values that do not open stay as they are and are told of; the others go on', async (t) => {
   const running = await testService()
-  const house = await openKeyHouse({
+  const resources = await openKeyHouse({
     environment: { DATABASE_URL: running.db.url, ...running.kms.environment },
     cwd: '/',
   })
   const api = apiOf(running)
   t.teardown(async () => {
     await api.close()
-    await house.close()
+    await resources.close()
     await running.end()
   })
   const { tenantId } = await api.workspace()
-  const [good, bad] = [house.random.uuid(), house.random.uuid()]
-  const sealed = await house.sealer.seal(tenantId, credentialSecretContext(good), Buffer.from('x'))
+  const [good, bad] = [resources.random.uuid(), resources.random.uuid()]
+  const sealed = await resources.sealer.seal(
+    tenantId,
+    credentialSecretContext(good),
+    Buffer.from('x'),
+  )
   await sql(
     running.db.database,
     `insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider, credential_type,
@@ -202,8 +206,8 @@ test('values that do not open stay as they are and are told of; the others go on
        now() from unnest($2::uuid[]) n`,
     [tenantId, [good, bad], Buffer.from(sealed)],
   )
-  await house.sealer.rotate(tenantId)
-  t.true((await resealAll({ ...house, log: silentLogger })) >= 1)
+  await resources.sealer.rotate(tenantId)
+  t.true((await resealAll({ ...resources, log: silentLogger })) >= 1)
   const rows = await sql<{ id: string; version: number }>(
     running.db.database,
     `select id, get_byte(secret, 4) as version from vault_credentials where id = any($1::uuid[])`,
@@ -213,5 +217,5 @@ test('values that do not open stay as they are and are told of; the others go on
     [good]: 2,
     [bad]: 1,
   })
-  t.is((await house.database.system(countRotations)).unopened, 1)
+  t.is((await resources.database.system(countRotations)).unopened, 1)
 })

@@ -44,7 +44,7 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
   const pages = { baseUrl: 'http://localhost', heard: () => undefined }
   const settings = { checkout_ttl_secs: 86_400, redirect_hosts: [] }
   const sealer = {} as CheckoutNeeds['sealer']
-  const life = { signal: new AbortController().signal }
+  const lifecycle = { signal: new AbortController().signal }
   return {
     clock,
     checkout: spawnInline(checkoutActor, { ...needs, ...pages, settings, sealer, x402: null }).ref,
@@ -52,7 +52,7 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
     settlement: spawnInline(settlementActor, needs).ref,
     /** One more process that works on what is due. */
     worker: (log: Logger = silentLogger) =>
-      billingRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...life, log })
+      billingRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...lifecycle, log })
         .round,
   }
 }

@@ -9,7 +9,7 @@ import { type UpstreamHouse, upstreamHouse } from '../vault/upstream.js'
 
 export interface Stage {
   readonly running: TestService
-  readonly house: UpstreamHouse
+  readonly resources: UpstreamHouse
   readonly mail: MailServer
   readonly api: Api
   end(): Promise<void>
@@ -26,7 +26,7 @@ export type Scene = Stage & {
 export async function openStage(): Promise<Stage> {
   const mail = await openMailServer()
   // Cookies know no ports: the one is plain, the other has the prefix of TLS.
-  const house = await upstreamHouse({
+  const resources = await upstreamHouse({
     transport: 'plain_http',
     environment: {
       ...mail.environment,
@@ -43,16 +43,16 @@ export async function openStage(): Promise<Stage> {
       SVC_DEVICE_AUTHORIZATION__APPROVAL_MAX_AUTH_AGE_SECS: '3600',
     },
   })
-  const { running } = house
+  const { running } = resources
   const api = apiOf(running)
   return {
     running,
-    house,
+    resources,
     mail,
     api,
     async end() {
       await api.close()
-      await house.end()
+      await resources.end()
       await mail.close()
     },
   }
@@ -63,7 +63,7 @@ export async function setScene(stage: Stage): Promise<Scene> {
   const [workspace, operators] = [await api.workspace('Harbour Works'), await bootstrapped(running)]
   const shop = await openShop(running)
   const settings = { branding: { name: 'Harbour Works', color: '#0b7285' } }
-  const shopSettings = { branding: { name: 'Tea House', color: '#a61e4d' } }
+  const shopSettings = { branding: { name: 'Tea ProcessResources', color: '#a61e4d' } }
   for (const [tenantId, given] of [
     [workspace.tenantId, settings],
     [shop.workspace.tenantId, shopSettings],

@@ -126,7 +126,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await account()
   await see('account-new')
   // The provider has nothing to say (204), so that the browser stays on the page that leads there.
-  const elsewhere = `${scene.house.home.baseUrl}/**`
+  const elsewhere = `${scene.resources.home.baseUrl}/**`
   await page.route(elsewhere, (route) => route.fulfill({ status: 204 }))
   await page.click('[data-link="oidc"]', { noWaitAfter: true })
   await page.waitForSelector('[data-page="onward"]')
@@ -190,10 +190,10 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   // A provider, a key: the account with everything.
   await to('/auth/account')
   await page.click('[data-link="oidc"]')
-  await page.waitForURL(`${scene.house.home.baseUrl}/auth/login*`)
-  await enter(scene.house.person.email, scene.house.person.password)
+  await page.waitForURL(`${scene.resources.home.baseUrl}/auth/login*`)
+  await enter(scene.resources.person.email, scene.resources.person.password)
   await page.waitForSelector('button[value="allow"], [data-identity]')
-  if (page.url().startsWith(scene.house.home.baseUrl)) await page.click('button[value="allow"]')
+  if (page.url().startsWith(scene.resources.home.baseUrl)) await page.click('button[value="allow"]')
   await page.waitForSelector('[data-identity]')
   const party = await relyingParty(running, workspace)
   await to(await first.journeyTo(party, { acr_values: 'aal3' }))
@@ -238,20 +238,20 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
 }
 
 async function throughProvider(
-  { house, running }: Scene,
+  { resources, running }: Scene,
   { page }: Window,
   see: See,
   login: () => Promise<void>,
 ): Promise<void> {
   await login()
   await page.click('[data-upstream="oidc"]')
-  await page.waitForURL(`${house.home.baseUrl}/auth/login*`)
-  await page.fill('#email', house.person.email)
-  await page.fill('#password', house.person.password)
+  await page.waitForURL(`${resources.home.baseUrl}/auth/login*`)
+  await page.fill('#email', resources.person.email)
+  await page.fill('#password', resources.person.password)
   await page.press('#password', 'Enter')
   // A provider that remembers asks nothing.
   await page.waitForSelector('button[value="allow"], [data-page="error"]')
-  if (page.url().startsWith(house.home.baseUrl)) await page.click('button[value="allow"]')
+  if (page.url().startsWith(resources.home.baseUrl)) await page.click('button[value="allow"]')
   await page.waitForURL(`${running.baseUrl}/**`)
   await page.waitForSelector('[data-page="error"]')
   await see('provider-refused')

@@ -46,7 +46,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
   const clock = systemClock
   const random = systemRandom(clock)
   const running: { stop(): Promise<void> }[] = []
-  const seat = <P extends Protocol>(actor: Spawned<P>): ActorRef<P> => {
+  const placement = <P extends Protocol>(actor: Spawned<P>): ActorRef<P> => {
     running.push(actor)
     return actor.ref
   }
@@ -56,7 +56,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
   const compute = openPool<typeof import('../../../actors/agents/proof-of-work/compute.js')>(
     powPool(2),
   )
-  const pow = seat(spawnInline(powActor, { compute }, spawn))
+  const pow = placement(spawnInline(powActor, { compute }, spawn))
   const granted: GrantAgent[] = []
   const tokens = tokensRef(granted)
   const hashed: string[] = []
@@ -76,7 +76,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
 
   /** The actors of one process: same database, a memory of their own. */
   function process() {
-    const tenants = seat(
+    const tenants = placement(
       spawnInline(
         tenantsActor,
         {
@@ -92,10 +92,10 @@ export async function identityHouse(options: IdentityOptions = {}) {
         spawn,
       ),
     )
-    const users = seat(
+    const users = placement(
       spawnInline(usersActor, { database, clock, random, passwords, ...NO_LETTERS }, spawn),
     )
-    const agents = seat(
+    const agents = placement(
       spawnInline(
         agentsActor,
         {
@@ -124,7 +124,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
         spawn,
       ),
     )
-    const workspaces = seat(
+    const workspaces = placement(
       spawnInline(
         workspacesActor,
         { database, clock, random, agents, tenants, tokens, users, issuer: ISSUER },
@@ -189,12 +189,12 @@ export function nonceFor(
 
 /** A challenge of a newcomer, and the nonce that completes it. */
 export async function started(
-  house: IdentityHouse,
+  resources: IdentityHouse,
   kind: 'agent' | 'workspace' = 'agent',
-  tenantId: string = house.controlPlane.id,
+  tenantId: string = resources.controlPlane.id,
 ) {
   const { key, registration } = newcomer(tenantId)
-  const outcome = await house.agents.ask('startRegistration', {
+  const outcome = await resources.agents.ask('startRegistration', {
     kind,
     registration,
     tenant: { tenantId },
@@ -204,9 +204,9 @@ export async function started(
 }
 
 /** A registered agent. */
-export async function registered(house: IdentityHouse, tenantId?: string) {
-  const { key, challengeId, nonce } = await started(house, 'agent', tenantId)
-  const outcome = await house.agents.ask('completeRegistration', { challengeId, nonce })
+export async function registered(resources: IdentityHouse, tenantId?: string) {
+  const { key, challengeId, nonce } = await started(resources, 'agent', tenantId)
+  const outcome = await resources.agents.ask('completeRegistration', { challengeId, nonce })
   if (outcome.tag !== 'registered') throw new Error(`complete: ${outcome.tag}`)
   return { key, agent: outcome.agent }
 }

@@ -46,7 +46,7 @@ const ENVIRONMENT = {
   SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
 }
 
-export type House = { readonly running: TestService; readonly workspace: Workspace }
+export type ProcessResources = { readonly running: TestService; readonly workspace: Workspace }
 
 /** A service with passkeys, beside another one where that is named. */
 export const passkeyService = (
@@ -58,7 +58,7 @@ export const passkeyService = (
 export async function ownHouse(
   t: ExecutionContext,
   environment: Readonly<Record<string, string>>,
-): Promise<House> {
+): Promise<ProcessResources> {
   const running = await passkeyService(environment)
   t.teardown(() => running.end())
   return { running, workspace: await bootstrapped(running) }
@@ -71,7 +71,7 @@ export function browserOf(t: ExecutionContext, running: TestService): TestBrowse
 }
 
 /** A person who has a passkey, added on the account page with nothing but a password before. */
-export async function withPasskey(t: ExecutionContext, of: House, synced = false) {
+export async function withPasskey(t: ExecutionContext, of: ProcessResources, synced = false) {
   const { running, workspace } = of
   const browser = browserOf(t, running)
   await browser.follow(await signIn(browser, workspace))
@@ -98,7 +98,7 @@ export async function useKey(
 }
 
 /** What was told in the tenant of a workspace. */
-export async function eventsOf({ running, workspace }: House, type: string) {
+export async function eventsOf({ running, workspace }: ProcessResources, type: string) {
   const rows = await sql<{ data: Record<string, unknown> }>(
     running.db.database,
     'select data from events where tenant_id = $1 and type = $2 order by sequence',
@@ -107,7 +107,7 @@ export async function eventsOf({ running, workspace }: House, type: string) {
   return rows.map(({ data }) => data)
 }
 
-export function passkeysOf({ running, workspace }: House) {
+export function passkeysOf({ running, workspace }: ProcessResources) {
   return sql<{ id: string }>(
     running.db.database,
     `select p.id from passkeys p join tenant_users u on u.account_id = p.account_id

@@ -8,9 +8,9 @@ export type WorkspaceWishes = {
   readonly framework?: string
 }
 
-export async function workspace(house: IdentityHouse, wishes: WorkspaceWishes = {}) {
-  const { key, challengeId, nonce } = await started(house, 'workspace')
-  const outcome = await house.workspaces.ask('complete', {
+export async function workspace(resources: IdentityHouse, wishes: WorkspaceWishes = {}) {
+  const { key, challengeId, nonce } = await started(resources, 'workspace')
+  const outcome = await resources.workspaces.ask('complete', {
     challengeId,
     nonce,
     organizationName: 'Acme Robotics',

@@ -46,11 +46,11 @@ export const accessedOf = ({ running }: EgressHouse, tenantId: string) =>
 
 /** An oauth2 credential whose token endpoint is `upstream`, granted to an agent. */
 export function oauthSetting(
-  house: EgressHouse,
+  resources: EgressHouse,
   upstream: TokenUpstream,
   more: Json = {},
 ): Promise<Setting> {
-  return settingOf(house, {
+  return settingOf(resources, {
     credential_type: 'oauth2',
     auth_scheme: undefined,
     non_exportable: false,

@@ -1,5 +1,5 @@
 /** An agent's session begins: its first access token and the root of its refresh family. */
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { openingAgentSession } from '../../../../storage/oauth/token-sessions.js'
@@ -28,7 +28,7 @@ export type AgentLoginNeeds = {
 export async function grantAgent(
   { commits, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
   { tenantId, organizationId, agentId, scopes, keyFingerprint, jkt }: GrantAgent,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Granted> {
   const now = clock.now()
   const sessionId = random.uuid()
@@ -51,8 +51,8 @@ export async function grantAgent(
     jkt,
     authorizationDetails: null,
   }
-  const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, turn)
-  const event = issuedEvent(random, grant, signed, 'agent_login', turn.requestId)
+  const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, context)
+  const event = issuedEvent(random, grant, signed, 'agent_login', context.requestId)
   const opening = openingAgentSession({
     tenantId,
     sessionId,

@@ -9,7 +9,7 @@
  * changes nothing.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { type CodeRow, redeemCodes } from '../../../../storage/oauth/authorization-codes.js'
@@ -46,7 +46,7 @@ export async function grantCode(
   client: Client,
   form: OAuthForm,
   proof: RefreshProof,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   if (client.kind !== 'application' || !client.row.grantTypes.includes('authorization_code'))
     return refuse('unauthorized_client', 'the application does not have this grant')
@@ -62,7 +62,7 @@ export async function grantCode(
     return proof.refusal('the code is bound to a key: a proof of it is needed')
   if (row.jkt !== null && row.jkt !== proof.jkt)
     return refuse('invalid_grant', 'the code is bound to another key')
-  if (row.redeemedAt !== null) return revoke(needs, row, turn)
+  if (row.redeemedAt !== null) return revoke(needs, row, context)
   if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
   if (!row.standing)
     return refuse('invalid_grant', 'the session or the person behind the code is gone')
@@ -70,7 +70,7 @@ export async function grantCode(
   if ('tag' in scopes) return scopes
   const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
   if ('tag' in breadth) return breadth
-  return redeem(needs, row, { scopes, breadth }, client, proof, turn)
+  return redeem(needs, row, { scopes, breadth }, client, proof, context)
 }
 
 /** What of the redemption does not fit the request: its redirect URI, or the verifier of its challenge. */
@@ -98,7 +98,7 @@ async function redeem(
   { scopes, breadth }: { readonly scopes: readonly string[]; readonly breadth: Breadth },
   client: Client & { readonly kind: 'application' },
   proof: RefreshProof,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { commits, random, jwt, metrics } = needs
   const refreshes = client.row.grantTypes.includes('refresh_token')
@@ -117,10 +117,10 @@ async function redeem(
       jkt: proof.jkt,
     }),
     client.row.idTokenSignedResponseAlg,
-    turn,
+    context,
   )
   const now = access.issuedAt
-  const event = issuedEvent(random, grant, access, 'authorization_code', turn.requestId)
+  const event = issuedEvent(random, grant, access, 'authorization_code', context.requestId)
   const redeemed = await commits.decide(row.tenantId, {
     row: row.id,
     decide: redeemCodes,
@@ -137,7 +137,7 @@ async function redeem(
     events: (won) => (won ? [event] : []),
   })
   // Another process was faster: this is the second use.
-  if (!redeemed) return revoke(needs, row, turn)
+  if (!redeemed) return revoke(needs, row, context)
   metrics.issued('authorization_code', 'human')
   const { accessToken, tokenType, expiresInSecs } = access
   const { authorizationDetails } = breadth
@@ -156,7 +156,7 @@ async function redeem(
 async function revoke(
   { database, random, clock, standingChanged }: CodeNeeds,
   { tenantId, id, clientId, subject, sessionId }: CodeRow,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<OAuthRefused> {
   const now = clock.now()
   // Not cancelled with the request: a thief who hangs up must not save the tokens.
@@ -164,9 +164,9 @@ async function revoke(
     if (!(await revokeRefreshFamily(tx, tenantId, id, 'code_reuse', now))) return
     const resource = { type: 'refresh_family', id } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
-    appendEvents(tx, [revokedEvent(random, ended, now, turn.requestId)])
+    appendEvents(tx, [revokedEvent(random, ended, now, context.requestId)])
   })
   standingChanged([id])
-  turn.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was used again')
+  context.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was used again')
   return refuse('invalid_grant', 'the code was used before: what it gave has ended')
 }

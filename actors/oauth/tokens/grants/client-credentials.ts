@@ -1,5 +1,5 @@
 /** grant_type=client_credentials: an application gets a token of its own. RFC 6749 section 4.4. */
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import type { ClientRow } from '../../../../storage/oauth/applications.js'
 import type { OutboxEvent } from '../../../../storage/platform/outbox.js'
@@ -38,7 +38,7 @@ export async function grantClientCredentials(
   client: Client,
   form: OAuthForm,
   jkt: string | null,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   if (client.kind !== 'application' || !client.confidential)
     return refuse('unauthorized_client', 'client_credentials is for confidential applications')
@@ -51,8 +51,8 @@ export async function grantClientCredentials(
   const standing = isPlain ? needs.standing.of(row, scope) : undefined
   if (standing !== undefined) {
     const { grant, claims, issued } = standing
-    const signed = await needs.signer.sign(grant, lifetimeSecs(needs), turn, claims)
-    return write(needs, grant, signed, issued.fill(needs.random, signed, turn.requestId))
+    const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context, claims)
+    return write(needs, grant, signed, issued.fill(needs.random, signed, context.requestId))
   }
 
   const scopes = askedScopes(scope, row)
@@ -61,7 +61,9 @@ export async function grantClientCredentials(
   const read = readAskedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const { database, issuer, random } = needs
-  const asked = isPlain ? read.asked : await knownAudience(database, issuer, row, read.asked, turn)
+  const asked = isPlain
+    ? read.asked
+    : await knownAudience(database, issuer, row, read.asked, context)
   if (asked === null) return refuse('invalid_target', 'the audience is not one of this tenant')
 
   const grant: AccessGrant = {
@@ -81,8 +83,8 @@ export async function grantClientCredentials(
     authorizationDetails: null,
   }
   if (isPlain) needs.standing.given(row, scope, grant)
-  const signed = await needs.signer.sign(grant, lifetimeSecs(needs), turn)
-  const event = issuedEvent(random, grant, signed, 'client_credentials', turn.requestId)
+  const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context)
+  const event = issuedEvent(random, grant, signed, 'client_credentials', context.requestId)
   return write(needs, grant, signed, event)
 }
 

@@ -3,7 +3,7 @@
  * refresh family. decisions.md section 3 and 7.2. Signed first, redeemed then: a failure in between
  * loses a token that nobody has seen, the other order would lose what the person approved.
  */
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { findSessionKey } from '../../../../storage/agents/agent-status.js'
@@ -63,7 +63,7 @@ export function delegatedGrant(
 export async function grantDelegated(
   { database, commits, signer, metrics, clock, random, issuer, jwt }: DelegatedNeeds,
   { tenantId, delegationId, agentSessionId, jkt, lifetimeSecs }: GrantDelegated,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<DelegatedGranted | { readonly tag: 'gone' }> {
   // A session is that of an agent, which may be at home in another tenant.
   const found = await database.system(
@@ -72,7 +72,7 @@ export async function grantDelegated(
       const key = agentSessionId && (await findSessionKey(tx, tenantId, agentSessionId))
       return row === undefined || row.revokedAt !== null ? null : { row, key: key ?? null }
     },
-    { signal: turn.signal },
+    { signal: context.signal },
   )
   if (found === null) return { tag: 'gone' }
   const { row, key } = found
@@ -84,8 +84,8 @@ export async function grantDelegated(
   const audience = tokenAudience([row.audience], { own: row.audience, issuer, scopes })
   const grant = delegatedGrant(row, { scopes, audience, jkt })
   const lifetime = Math.min(jwt.access_token_lifetime_agent_secs, leftSecs)
-  const signed = await signer.sign(grant, lifetime, turn)
-  const event = issuedEvent(random, grant, signed, 'delegation', turn.requestId)
+  const signed = await signer.sign(grant, lifetime, context)
+  const event = issuedEvent(random, grant, signed, 'delegation', context.requestId)
   // Of no use where the first access token lasts as long as the delegation.
   const refreshes = leftSecs > lifetime || scopes.includes('offline_access')
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)

@@ -6,7 +6,7 @@
  * What was approved is given once: everything that can fail comes first, then one statement redeems
  * the request and opens its family. A poll after that is of an unknown code, whoever makes it.
  */
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import {
@@ -54,7 +54,7 @@ export async function grantBackchannel(
   client: Client,
   form: OAuthForm,
   jkt: string | null,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   if (client.kind !== 'application' || !client.row.grantTypes.includes(grantType))
     return refuse('unauthorized_client', 'the application does not have this grant')
@@ -71,7 +71,7 @@ export async function grantBackchannel(
     penaltySecs: SLOW_DOWN_SECS,
   }
   // The tenant of a code is not known before the code is: the poll crosses tenants.
-  const polled = await database.system((tx) => recordPoll(tx, key), { signal: turn.signal })
+  const polled = await database.system((tx) => recordPoll(tx, key), { signal: context.signal })
   const verdict = polled === undefined ? 'unknown' : judgePoll(polled, now)
   switch (verdict) {
     case 'unknown':
@@ -85,7 +85,7 @@ export async function grantBackchannel(
     case 'expired':
       return refuse('expired_token', `the ${parameter} has expired: ask for a new one`)
     case 'approved':
-      return redeem(needs, grantType, polled as Approved, form, client, jkt, turn)
+      return redeem(needs, grantType, polled as Approved, form, client, jkt, context)
   }
 }
 
@@ -119,7 +119,7 @@ async function redeem(
   form: OAuthForm,
   client: Client & { readonly kind: 'application' },
   jkt: string | null,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { commits, random, jwt, metrics, issuer } = needs
   const scopes = heldScopes(row.scopes, client)
@@ -143,10 +143,10 @@ async function redeem(
     needs,
     granted,
     client.row.idTokenSignedResponseAlg,
-    turn,
+    context,
   )
   const now = access.issuedAt
-  const event = issuedEvent(random, grant, access, grantType, turn.requestId)
+  const event = issuedEvent(random, grant, access, grantType, context.requestId)
   const won = await commits.commit(row.tenantId, {
     row: row.id,
     apply: async (tx) => {

@@ -1,5 +1,5 @@
 /** A person's token narrowed to one organization. decisions.md 2.3, organization token. */
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import type { AgentLoginNeeds } from './agent-login.js'
 import { issuedEvent } from '../issue/issued-event.js'
@@ -12,7 +12,7 @@ import type { GrantOrganization, OrganizationGranted } from '../protocol.js'
 export async function grantOrganization(
   { commits, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
   { principal, organizationId, scopes }: GrantOrganization,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<OrganizationGranted> {
   const level = /^aal([1-3])$/.exec(principal.acr ?? '')?.[1]
   const grant: AccessGrant = {
@@ -34,8 +34,8 @@ export async function grantOrganization(
   }
   const leftSecs = principal.expiresAtSecs - clock.nowSecs()
   const secs = Math.max(1, Math.min(jwt.access_token_lifetime_human_secs, leftSecs))
-  const signed = await signer.sign(grant, secs, turn)
-  const event = issuedEvent(random, grant, signed, 'organization', turn.requestId)
+  const signed = await signer.sign(grant, secs, context)
+  const event = issuedEvent(random, grant, signed, 'organization', context.requestId)
   await commits.write(grant.tenantId, { events: [event] })
   metrics.issued('organization', grant.subjectType)
   const { accessToken, tokenType, expiresInSecs } = signed

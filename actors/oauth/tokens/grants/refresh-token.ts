@@ -8,7 +8,7 @@
  * it, and what a person delegated; that of a person goes on, with other applications in it.
  */
 import { createHash } from 'node:crypto'
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { revokeDelegation } from '../../../../storage/agents/delegations.js'
@@ -70,7 +70,7 @@ export async function grantRefresh(
   client: Client,
   form: OAuthForm,
   proof: RefreshProof,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const token = form.get('refresh_token')
   if (token === null) return refuse('invalid_request', 'refresh_token is missing')
@@ -87,11 +87,11 @@ export async function grantRefresh(
     case 'wrong_key':
       return proof.refusal('the refresh token is bound to another key')
     case 'replayed':
-      return revoke(needs, row, client, 'replay', turn)
+      return revoke(needs, row, client, 'replay', context)
     case 'repeated':
-      return repeat(needs, row, client, turn)
+      return repeat(needs, row, client, context)
     case 'live':
-      return rotate(needs, row, form, client, proof, turn)
+      return rotate(needs, row, form, client, proof, context)
   }
 }
 
@@ -123,7 +123,7 @@ async function rotate(
   form: OAuthForm,
   client: Client,
   proof: RefreshProof,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const held = heldScopes(row.scopes, client)
   if ('tag' in held) return held
@@ -136,7 +136,13 @@ async function rotate(
   // A family without a key may still get a bound access token (RFC 9449 section 5).
   const jkt = row.jkt ?? proof.jkt
   // Everything that can fail comes before the turn: a token is never spent for nothing.
-  const { access, grant, idToken } = await sign(needs, row, { scopes, breadth, jkt }, client, turn)
+  const { access, grant, idToken } = await sign(
+    needs,
+    row,
+    { scopes, breadth, jkt },
+    client,
+    context,
+  )
   const { accessToken, tokenType, expiresInSecs } = access
   const { authorizationDetails } = breadth
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)
@@ -155,7 +161,7 @@ async function rotate(
     answerContext(row),
     Buffer.from(JSON.stringify(answer)),
   )
-  const event = issuedEvent(random, grant, access, 'refresh_token', turn.requestId)
+  const event = issuedEvent(random, grant, access, 'refresh_token', context.requestId)
   const rotated = await commits.decide(row.tenantId, {
     row: row.familyId,
     decide: rotateRefreshTokens,
@@ -173,7 +179,7 @@ async function rotate(
     return answer
   }
   // Another process was faster. Its row now says what this request is: a repetition, or too late.
-  return afterLostRace(needs, row, client, proof, turn)
+  return afterLostRace(needs, row, client, proof, context)
 }
 
 /** What of a family the one token is for. */
@@ -188,7 +194,7 @@ async function sign(
   row: RefreshTokenRow,
   { scopes, breadth, jkt }: Narrowed,
   client: Client,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<PersonTokens> {
   const { level } = row
   if (row.subjectType === 'human' && level !== null && client.kind === 'application') {
@@ -204,7 +210,7 @@ async function sign(
       nonce: null,
       jkt,
     })
-    return signPersonTokens(needs, of, client.row.idTokenSignedResponseAlg, turn)
+    return signPersonTokens(needs, of, client.row.idTokenSignedResponseAlg, context)
   }
   const grant: AccessGrant = {
     subject: row.subject,
@@ -227,7 +233,7 @@ async function sign(
   const leftSecs = Math.floor((row.expiresAt.getTime() - needs.clock.now().getTime()) / 1000)
   const lifetimeSecs = needs.jwt.access_token_lifetime_agent_secs
   const secs = row.delegationId === null ? lifetimeSecs : Math.min(lifetimeSecs, leftSecs)
-  const access = await needs.signer.sign(grant, Math.max(secs, 1), turn)
+  const access = await needs.signer.sign(grant, Math.max(secs, 1), context)
   return { access, grant, idToken: null }
 }
 
@@ -246,13 +252,13 @@ async function afterLostRace(
   before: RefreshTokenRow,
   client: Client,
   proof: RefreshProof,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const row = await needs.found.refreshToken(before.tokenSha256)
   if (row === undefined) return refuse('invalid_grant', NOT_THEIRS)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, needs.clock.now())
-  if (verdict === 'repeated') return repeat(needs, row, client, turn)
-  if (verdict === 'replayed') return revoke(needs, row, client, 'replay', turn)
+  if (verdict === 'repeated') return repeat(needs, row, client, context)
+  if (verdict === 'replayed') return revoke(needs, row, client, 'replay', context)
   return refuse('invalid_grant', whyRefused(row, client.row.id, needs.clock.now()))
 }
 
@@ -261,10 +267,10 @@ async function repeat(
   needs: RefreshNeeds,
   row: RefreshTokenRow,
   client: Client,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { sealer } = needs
-  if (row.successorAnswer === null) return revoke(needs, row, client, 'replay', turn)
+  if (row.successorAnswer === null) return revoke(needs, row, client, 'replay', context)
   const opened = await sealer.open(row.tenantId, answerContext(row), row.successorAnswer)
   return JSON.parse(Buffer.from(opened).toString('utf8')) as Issued
 }
@@ -274,7 +280,7 @@ async function revoke(
   row: RefreshTokenRow,
   client: Client,
   reason: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<OAuthRefused> {
   const now = clock.now()
   const { tenantId, familyId, sessionId, clientId, subject, subjectType } = row
@@ -289,19 +295,19 @@ async function revoke(
       row.delegationId === null
         ? undefined
         : await revokeDelegation(tx, tenantId, row.delegationId, 'refresh_token_reuse', now)
-    const by = { actor: { type: 'client', id: clientId }, requestId: turn.requestId }
+    const by = { actor: { type: 'client', id: clientId }, requestId: context.requestId }
     appendEvents(tx, [
       ...(ended === undefined ? [] : [delegationRevoked(random.uuid(), ended, by)]),
       reuseEvent(
         random,
         { tenantId, familyId, sessionId, clientId, subject, reason },
         now,
-        turn.requestId,
+        context.requestId,
       ),
     ])
   })
   standingChanged([sessionId, familyId])
-  turn.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was used again')
+  context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was used again')
   return refuse('invalid_grant', clientId === client.row.id ? REUSED : NOT_THEIRS)
 }
 

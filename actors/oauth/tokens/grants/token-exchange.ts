@@ -6,7 +6,7 @@
  * refresh family and delegation stay the same, so that whatever ends them ends what was made of them.
  */
 import type { VaultExports } from '../../../vault/vault/protocol.js'
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { activeDelegations, type DelegationRow } from '../../../../storage/agents/delegations.js'
@@ -68,17 +68,18 @@ export async function grantExchange(
   client: Client | null,
   form: OAuthForm,
   proof: ExchangeProof,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
   const requested = form.get('requested_token_type') ?? ACCESS_TOKEN_URN
   if (requested !== ACCESS_TOKEN_URN && requested !== VAULT_SECRET_URN)
     return refuse('invalid_request', 'this requested_token_type is not supported')
   const fromVault = readVaultTarget(form, requested)
   if (fromVault !== null && fromVault.tag === 'oauth_refused') return fromVault
-  const presented = await present(needs, client, form, proof, turn)
+  const presented = await present(needs, client, form, proof, context)
   if ('tag' in presented) return presented
-  if (fromVault !== null) return exportCredential(needs, presented, fromVault, proof.address, turn)
-  return issue(needs, presented, form, proof.jkt, turn)
+  if (fromVault !== null)
+    return exportCredential(needs, presented, fromVault, proof.address, context)
+  return issue(needs, presented, form, proof.jkt, context)
 }
 
 /** Reads and judges both tokens. What is issued for them is decided by what was asked for. */
@@ -87,11 +88,11 @@ async function present(
   client: Client | null,
   form: OAuthForm,
   proof: ExchangeProof,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Presented | OAuthRefused | ProofRefused> {
   const tokens = readTokens(form)
   if ('tag' in tokens) return tokens
-  const actor = tokens.actor === null ? null : await inForce(bearer, tokens.actor, 'actor', turn)
+  const actor = tokens.actor === null ? null : await inForce(bearer, tokens.actor, 'actor', context)
   if (actor !== null && 'tag' in actor) return actor
   if (actor !== null) {
     const { subjectType, actors, audience, jkt } = actor.principal
@@ -106,7 +107,7 @@ async function present(
   const exchanger = exchangerOf(client, actor)
   if ('tag' in exchanger) return exchanger
 
-  const subject = await inForce(bearer, tokens.subject, 'subject', turn)
+  const subject = await inForce(bearer, tokens.subject, 'subject', context)
   if ('tag' in subject) return subject
   const { tenantId, jkt } = subject.principal
   const tenants = [client?.kind === 'application' ? client.row.tenantId : tenantId]
@@ -122,7 +123,9 @@ async function present(
   if (mayAct !== null) {
     const known =
       isUuid(mayAct) &&
-      (await database.system((tx) => agentBelongs(tx, tenantId, mayAct), { signal: turn.signal }))
+      (await database.system((tx) => agentBelongs(tx, tenantId, mayAct), {
+        signal: context.signal,
+      }))
     if (!known) return refuse('invalid_request', 'may_act names no agent of the tenant')
   }
   return { subject, exchanger, actor, verdict, mayAct }
@@ -132,9 +135,9 @@ async function inForce(
   bearer: Bearer,
   token: string,
   which: 'subject' | 'actor',
-  turn: Turn,
+  context: MessageContext,
 ): Promise<ReadToken | OAuthRefused> {
-  const found = await bearer.inspect(token, turn, 'fresh')
+  const found = await bearer.inspect(token, context, 'fresh')
   if (found.state === 'active') return found.token
   const why = found.state === 'invalid' ? 'is not one of ours' : `is ${found.state}`
   return refuse('invalid_grant', `${which}_token ${why}`)
@@ -162,7 +165,7 @@ async function issue(
   { subject, exchanger, verdict, mayAct }: Presented,
   form: OAuthForm,
   jkt: string | null,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { principal } = subject
   const scope = form.get('scope')
@@ -172,7 +175,7 @@ async function issue(
   if (exchanger.kind === 'application') bounds.push(exchanger.scopes)
   const lent =
     verdict.tag === 'delegated'
-      ? await delegationOf(needs, principal, verdict.agentId, asked, turn)
+      ? await delegationOf(needs, principal, verdict.agentId, asked, context)
       : null
   if (verdict.tag === 'delegated' && lent === null)
     return refuse('consent_required', 'the person has not let this agent act for them')
@@ -180,7 +183,7 @@ async function issue(
   const scopes = shrunkScopes(asked, bounds)
   if (scopes === null) return refuse('invalid_scope', 'more was asked for than can be given')
 
-  const audience = await audienceOf(needs, subject, form, scopes, turn)
+  const audience = await audienceOf(needs, subject, form, scopes, context)
   if ('tag' in audience) return audience
   const { signer, commits, metrics, random } = needs
   const grant = grantOf(subject, {
@@ -193,8 +196,8 @@ async function issue(
   })
   const secs = lifetimeSecs(needs, grant, subject, lent)
   if (secs < 1) return refuse('invalid_grant', 'subject_token is expired')
-  const signed = await signer.sign(grant, secs, turn)
-  const event = issuedEvent(random, grant, signed, TOKEN_EXCHANGE, turn.requestId)
+  const signed = await signer.sign(grant, secs, context)
+  const event = issuedEvent(random, grant, signed, TOKEN_EXCHANGE, context.requestId)
   await commits.write(grant.tenantId, { events: [event] })
   metrics.issued(TOKEN_EXCHANGE, grant.subjectType)
   const { accessToken, tokenType, expiresInSecs } = signed
@@ -217,7 +220,7 @@ async function delegationOf(
   { tenantId, subject }: ReadToken['principal'],
   agentId: string,
   asked: readonly string[] | null,
-  { signal }: Turn,
+  { signal }: MessageContext,
 ): Promise<DelegationRow | null> {
   const rows = await database.tenant(
     tenantId,
@@ -234,13 +237,13 @@ async function audienceOf(
   { principal }: ReadToken,
   form: OAuthForm,
   scopes: readonly string[],
-  turn: Turn,
+  context: MessageContext,
 ): Promise<{ readonly audience: readonly string[] } | OAuthRefused> {
   const read = readAskedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   if (read.asked.length === 0) return { audience: principal.audience }
   const asker = { tenantId: principal.tenantId, audience: issuer }
-  const asked = await knownAudience(database, issuer, asker, read.asked, turn)
+  const asked = await knownAudience(database, issuer, asker, read.asked, context)
   return asked === null
     ? refuse('invalid_target', 'the audience is not one of this tenant')
     : { audience: tokenAudience(asked, { own: asked[0]!, issuer, scopes }) }

@@ -3,7 +3,7 @@
  * secret or, of an `oauth2` one, the upstream's access token. RFC 8693; decisions.md 4 and 22.
  */
 import type { ExportKind, VaultExports } from '../../../vault/vault/protocol.js'
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { isUuid } from '../../../domain/ids.js'
 import { ACCESS_TOKEN_URN } from './token-exchange-rules.js'
 import type { OAuthForm } from '../form.js'
@@ -49,7 +49,7 @@ export async function exportCredential(
   { subject, verdict }: Presented,
   { credentialId, kind }: VaultTarget,
   address: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<SecretIssued | OAuthRefused> {
   const { principal } = subject
   if (principal.actors.length === 0)
@@ -57,7 +57,10 @@ export async function exportCredential(
   if (verdict.tag !== 'kept')
     return refuse('policy_denied', 'the token must be the agent’s own: take it over first')
   if (!principal.scopes.includes(USE_SCOPE)) return refuseScope(USE_SCOPE)
-  const outcome = await vault.export({ caller: { principal, address }, credentialId, kind }, turn)
+  const outcome = await vault.export(
+    { caller: { principal, address }, credentialId, kind },
+    context,
+  )
   switch (outcome.tag) {
     case 'exported':
       return {

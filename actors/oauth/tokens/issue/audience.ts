@@ -1,5 +1,5 @@
 /** Whom a token is for: RFC 8707 and decisions.md 7.6, audience and resource. */
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { type ApplicationRow, knownAudiences } from '../../../../storage/oauth/applications.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { PERSON_SCOPES } from '../../../domain/scopes.js'
@@ -66,7 +66,7 @@ export async function knownAudience(
   issuer: string,
   { tenantId, audience: asker }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
   asked: readonly string[],
-  turn: Pick<Turn, 'signal'>,
+  context: Pick<MessageContext, 'signal'>,
 ): Promise<readonly string[] | null> {
   const own = [issuer, asker]
   const others = asked.filter((audience) => !own.includes(audience))
@@ -75,7 +75,7 @@ export async function knownAudience(
   if (others.some((audience) => audience.includes('\0'))) return null
   const spellings = others.flatMap(spellingsOf)
   const found = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, spellings), {
-    signal: turn.signal,
+    signal: context.signal,
   })
   return spelledAs(asked, [...found, ...own])
 }

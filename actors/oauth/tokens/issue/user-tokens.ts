@@ -1,5 +1,5 @@
 /** The tokens of a person: access token and ID token, at the first grant and at every refresh. */
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type {
   AskedClaims,
   AuthorizationDetails,
@@ -84,7 +84,7 @@ export async function signPersonTokens(
   { database, signer, issuer, jwt }: PersonTokensNeeds,
   of: PersonGrant,
   algorithm: SigningAlgorithm,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<PersonTokens> {
   const authTimeSecs = Math.floor(of.authTime.getTime() / 1000)
   const grant: AccessGrant = {
@@ -103,7 +103,7 @@ export async function signPersonTokens(
     jkt: of.jkt,
     authorizationDetails: of.authorizationDetails,
   }
-  const access = await signer.sign(grant, jwt.access_token_lifetime_human_secs, turn)
+  const access = await signer.sign(grant, jwt.access_token_lifetime_human_secs, context)
   if (!of.scopes.includes('openid')) return { access, grant, idToken: null }
   const claims = idTokenClaims({
     issuer,
@@ -119,21 +119,21 @@ export async function signPersonTokens(
     amr: of.amr,
     accessToken: access.accessToken,
     algorithm,
-    personal: await personal(database, of, turn),
+    personal: await personal(database, of, context),
   })
-  return { access, grant, idToken: await signer.signIdToken(claims, algorithm, turn) }
+  return { access, grant, idToken: await signer.signIdToken(claims, algorithm, context) }
 }
 
 async function personal(
   database: Database,
   { tenantId, subject, claims }: PersonGrant,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Readonly<Record<string, unknown>>> {
   const names = claims?.idToken ?? []
   if (names.length === 0) return {}
   // Accounts belong to no tenant: the look-up crosses tenants.
   const facts = await database.system((tx) => findPerson(tx, tenantId, subject), {
-    signal: turn.signal,
+    signal: context.signal,
   })
   return facts === undefined ? {} : claimsOf(facts, [], names)
 }

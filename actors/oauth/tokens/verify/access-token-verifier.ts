@@ -1,6 +1,6 @@
 /** Access tokens as they come back: verified, in force, and in the right hands. RFC 9068 section 4. */
 import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto'
-import type { ActorRef, Turn } from '../../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import { together } from '../../../../runtime/kernel/batched-asks.js'
@@ -35,11 +35,18 @@ export type TokenState =
 
 export interface Bearer {
   /** The state of a token, whoever presents it. `fresh` reads the standing anew. */
-  inspect(token: string, turn: Turn, standing: 'remembered' | 'fresh'): Promise<TokenState>
+  inspect(
+    token: string,
+    context: MessageContext,
+    standing: 'remembered' | 'fresh',
+  ): Promise<TokenState>
   /** A token of ours as it was signed, whether or not it still counts; null when it is none. */
-  read(token: string, turn: Turn): Promise<ReadToken | null>
+  read(token: string, context: MessageContext): Promise<ReadToken | null>
   /** Everything a bearer route asks of its caller's credentials. */
-  authenticate(presented: Authenticate, turn: Turn): Promise<Authenticated | Unauthenticated>
+  authenticate(
+    presented: Authenticate,
+    context: MessageContext,
+  ): Promise<Authenticated | Unauthenticated>
 }
 
 export type BearerNeeds = {
@@ -79,8 +86,8 @@ export function createBearer({
   const keysNow = new Map<string, VerificationKey | null>()
 
   /** Asked anew in each turn, also for a remembered verdict: a withdrawn key takes its tokens along. */
-  async function keyOf(kid: string, turn: Turn): Promise<VerificationKey | null> {
-    const found = await keys.ask('verificationKey', { kid }, turn)
+  async function keyOf(kid: string, context: MessageContext): Promise<VerificationKey | null> {
+    const found = await keys.ask('verificationKey', { kid }, context)
     if (found.tag === 'keys_unavailable') {
       throw new DependencyUnavailable('no verification keys are available')
     }
@@ -100,22 +107,29 @@ export function createBearer({
     return { algorithm, publicKey }
   }
 
-  function verified(token: string, turn: Turn): Verdict | null | Promise<Verdict | null> {
+  function verified(
+    token: string,
+    context: MessageContext,
+  ): Verdict | null | Promise<Verdict | null> {
     const digest = hash('sha256', token, 'base64url')
     const known = verdicts.get(digest)
-    if (known === undefined) return verify(token, digest, turn)
+    if (known === undefined) return verify(token, digest, context)
     const key = keysNow.get(known.kid)
-    if (key === undefined) return keyOf(known.kid, turn).then((asked) => asked && known)
+    if (key === undefined) return keyOf(known.kid, context).then((asked) => asked && known)
     return key && known
   }
 
-  async function verify(token: string, digest: string, turn: Turn): Promise<Verdict | null> {
+  async function verify(
+    token: string,
+    digest: string,
+    context: MessageContext,
+  ): Promise<Verdict | null> {
     const decoded = decodeJwt(token)
     if (decoded.tag === 'refused') return null
     const { jwt } = decoded
     const { kid } = jwt.header
     if (kid === undefined || !hasType(jwt.header, ACCESS_TOKEN_TYPE)) return null
-    const key = await keyOf(kid, turn)
+    const key = await keyOf(kid, context)
     if (key === null || !verifySignature(jwt, key)) return null
     const readToken = readAccessClaims(jwt.claims, issuer)
     if (readToken === null) return null
@@ -141,10 +155,10 @@ export function createBearer({
 
   async function inspect(
     token: string,
-    turn: Turn,
+    context: MessageContext,
     how: 'remembered' | 'fresh',
   ): Promise<TokenState> {
-    const judged = verified(token, turn)
+    const judged = verified(token, context)
     const verdict = judged instanceof Promise ? await judged : judged
     if (verdict === null) return { state: 'invalid' }
     const { token: found } = verdict
@@ -168,11 +182,11 @@ export function createBearer({
   }
 
   return {
-    read: async (token, turn) => (await verified(token, turn))?.token ?? null,
+    read: async (token, context) => (await verified(token, context))?.token ?? null,
     inspect,
-    async authenticate(presented, turn) {
+    async authenticate(presented, context) {
       const { scheme, dpopProof, httpMethod, httpUrl } = presented
-      const found = await inspect(presented.token, turn, 'remembered')
+      const found = await inspect(presented.token, context, 'remembered')
       if (found.state === 'invalid') return refused('unauthorized', 'the token is not valid')
       if (found.state === 'expired') {
         return (await isDelegationOver(found.token))

@@ -1,5 +1,5 @@
 /** What a token is worth now, told to those who may know. RFC 7662; decisions.md 7.3 and 7.6. */
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { findRefreshToken } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { ReadToken } from '../issue/access-token.js'
@@ -39,11 +39,11 @@ export async function introspect(
   needs: IntrospectionNeeds,
   inspector: Inspector,
   token: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Introspection> {
   const found = ACCESS_TOKEN_FORM.test(token)
-    ? await accessToken(needs, token, turn)
-    : await refreshToken(needs, token, turn)
+    ? await accessToken(needs, token, context)
+    : await refreshToken(needs, token, context)
   if (!found.active) return INACTIVE
   const mayKnow =
     found.tenantId === inspector.tenantId ||
@@ -54,9 +54,9 @@ export async function introspect(
 async function accessToken(
   { bearer }: IntrospectionNeeds,
   token: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Introspection> {
-  const found = await bearer.inspect(token, turn, 'fresh')
+  const found = await bearer.inspect(token, context, 'fresh')
   return found.state === 'active' ? describe(found.token) : INACTIVE
 }
 
@@ -102,7 +102,7 @@ function describe({
 async function refreshToken(
   { database, clock, issuer }: IntrospectionNeeds,
   token: string,
-  { signal }: Turn,
+  { signal }: MessageContext,
 ): Promise<Introspection> {
   // The tenant of a token is not known before the token is: the look-up crosses tenants.
   const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {

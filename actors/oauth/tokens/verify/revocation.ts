@@ -2,7 +2,7 @@
  * Ends a token that its client gives back. RFC 7009; decisions.md 7.3, revoke. A refresh token takes
  * its family along, and with it every access token of the family; an access token ends alone.
  */
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { revokeDelegation } from '../../../../storage/agents/delegations.js'
@@ -37,22 +37,22 @@ export async function revoke(
   needs: RevocationNeeds,
   client: Client,
   form: OAuthForm,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
   const token = form.get('token')
   if (token === null) return refuse('invalid_request', 'token is missing')
   return ACCESS_TOKEN_FORM.test(token)
-    ? revokeAccess(needs, client, token, turn)
-    : revokeFamily(needs, client, token, turn)
+    ? revokeAccess(needs, client, token, context)
+    : revokeFamily(needs, client, token, context)
 }
 
 async function revokeAccess(
   { bearer, database, clock, random, standingChanged }: RevocationNeeds,
   client: Client,
   token: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
-  const found = await bearer.read(token, turn)
+  const found = await bearer.read(token, context)
   if (found === null || clock.nowSecs() >= found.principal.expiresAtSecs) return DONE
   const { tenantId, tokenId, clientId, subject, sessionId, expiresAtSecs } = found.principal
   if (clientId !== client.row.id) return notTheirs()
@@ -63,7 +63,7 @@ async function revokeAccess(
     if (!first) return
     const resource = { type: 'token', id: tokenId } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
-    appendEvents(tx, [revokedEvent(random, ended, now, turn.requestId)])
+    appendEvents(tx, [revokedEvent(random, ended, now, context.requestId)])
   })
   standingChanged([tokenId])
   return DONE
@@ -74,11 +74,11 @@ async function revokeFamily(
   { database, clock, random, standingChanged }: RevocationNeeds,
   client: Client,
   token: string,
-  turn: Turn,
+  context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
   // The tenant of a token is not known before the token is: the look-up crosses tenants.
   const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
-    signal: turn.signal,
+    signal: context.signal,
   })
   if (row === undefined) return DONE
   if (row.clientId !== client.row.id) return notTheirs()
@@ -93,11 +93,11 @@ async function revokeFamily(
       delegationId === null
         ? undefined
         : await revokeDelegation(tx, tenantId, delegationId, 'returned', now)
-    const by = { actor: { type: 'client', id: clientId }, requestId: turn.requestId }
+    const by = { actor: { type: 'client', id: clientId }, requestId: context.requestId }
     const resource = { type: 'refresh_family', id: familyId } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
     appendEvents(tx, [
-      revokedEvent(random, ended, now, turn.requestId),
+      revokedEvent(random, ended, now, context.requestId),
       ...(returned === undefined ? [] : [delegationRevoked(random.uuid(), returned, by)]),
     ])
   })

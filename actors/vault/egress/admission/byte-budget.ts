@@ -15,7 +15,7 @@ export const PORTION_BYTES_MIN = 16 * 1024
 export class Purse {
   #leftBytes: number
   readonly #refill: Refill
-  #turn: Promise<unknown> = Promise.resolve()
+  #context: Promise<unknown> = Promise.resolve()
 
   constructor(leftBytes: number, refill: Refill) {
     this.#leftBytes = leftBytes
@@ -37,14 +37,14 @@ export class Purse {
   /** Uses bytes, taking more from the budget when need be; false when it is spent. */
   async draw(bytes: number): Promise<boolean> {
     // In turns: both directions of a call draw from the one purse.
-    const turn = this.#turn.then(async () => {
+    const context = this.#context.then(async () => {
       if (this.take(bytes)) return true
       const missing = bytes - this.#leftBytes
       this.#leftBytes += await this.#refill(missing, Math.max(missing, PORTION_BYTES))
       return this.take(bytes)
     })
-    this.#turn = turn.catch(() => {})
-    return turn
+    this.#context = context.catch(() => {})
+    return context
   }
 
   /** Everything that is left, to be put back. */

@@ -27,10 +27,10 @@ export class Pace {
   #schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
-    setImmediate(() => this.#turn())
+    setImmediate(() => this.#context())
   }
 
-  #turn(): void {
+  #context(): void {
     this.#scheduled = false
     this.#left = STEPS_PER_TURN
     for (let count = this.#waiting.length; count > 0 && this.#left > 0; count -= 1) {

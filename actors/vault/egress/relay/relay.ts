@@ -10,7 +10,7 @@
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Turn } from '../../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { ByteStream } from '../../../../runtime/kernel/stream.js'
 import { decoderOf } from '../decode/decoding.js'
 import { Delivery, type DeliveryFault } from './response-body.js'
@@ -48,7 +48,7 @@ export type RelayJob = {
   readonly purse: Purse | null
   readonly redactor: Redactor | null
   /** Given up when the client is gone before there is an answer. */
-  readonly turn: Pick<Turn, 'abandoned' | 'onAbandoned'>
+  readonly context: Pick<MessageContext, 'abandoned' | 'onAbandoned'>
 }
 
 export type RelayStart =
@@ -120,9 +120,9 @@ class RunningRelay implements Relay {
     this.#beganMs = clock.monotonicMs()
     this.#movedMs = this.#beganMs
     this.#await(this.#beganMs)
-    if (job.turn.abandoned) this.#breakOff('client_closed')
+    if (job.context.abandoned) this.#breakOff('client_closed')
     else {
-      this.#unfollow = job.turn.onAbandoned(() => this.#breakOff('client_closed'))
+      this.#unfollow = job.context.onAbandoned(() => this.#breakOff('client_closed'))
       this.#send()
     }
   }

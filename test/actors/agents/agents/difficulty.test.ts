@@ -76,18 +76,18 @@ test('a flood raises the bits of its tenant alone, and they fall when it is over
 })
 
 test('a flood does not stop an honest registration, which is told what it costs', async (t) => {
-  const house = await identityHouse({ difficultyBits: 4, tricklePerMinute: 10 })
-  t.teardown(() => house.close())
-  const tenant = { tenantId: house.controlPlane.id }
+  const resources = await identityHouse({ difficultyBits: 4, tricklePerMinute: 10 })
+  t.teardown(() => resources.close())
+  const tenant = { tenantId: resources.controlPlane.id }
   const start = () => {
-    const { registration } = newcomer(house.controlPlane.id)
-    return house.agents.ask('startRegistration', { kind: 'agent', registration, tenant })
+    const { registration } = newcomer(resources.controlPlane.id)
+    return resources.agents.ask('startRegistration', { kind: 'agent', registration, tenant })
   }
   const flood = Promise.all(Array.from({ length: 300 }, start))
   const honest = await start()
   if (honest.tag !== 'started') return t.fail(honest.tag)
   const nonce = nonceFor(honest)
-  const done = await house.agents.ask('completeRegistration', {
+  const done = await resources.agents.ask('completeRegistration', {
     challengeId: honest.challengeId,
     nonce,
   })

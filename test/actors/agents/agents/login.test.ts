@@ -9,9 +9,9 @@ import {
 } from '../../../support/identity/identity.js'
 import { workspace } from '../../../support/identity/workspace.js'
 
-const house = await identityHouse()
-test.after.always(() => house.close())
-const { agents, controlPlane, database, granted } = house
+const resources = await identityHouse()
+test.after.always(() => resources.close())
+const { agents, controlPlane, database, granted } = resources
 
 type Key = Awaited<ReturnType<typeof registered>>['key']
 
@@ -30,7 +30,7 @@ async function challenged(
 
 async function loggedIn(key: Key, agentId: string, tenantId?: string, scope?: string) {
   const { challengeId, payload } = await challenged(
-    house,
+    resources,
     agentId,
     tenantId === undefined ? {} : { tenantId },
   )
@@ -39,8 +39,8 @@ async function loggedIn(key: Key, agentId: string, tenantId?: string, scope?: st
 }
 
 test('an agent signs the payload of its challenge and gets tokens', async (t) => {
-  const { key, agent } = await registered(house)
-  const challenge = await challenged(house, agent.id)
+  const { key, agent } = await registered(resources)
+  const challenge = await challenged(resources, agent.id)
   t.like(challenge, {
     agentId: agent.id,
     keyId: key.fingerprint,
@@ -91,7 +91,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
 })
 
 test('an agent is found by its did and by its key id as well', async (t) => {
-  const { key, agent } = await registered(house)
+  const { key, agent } = await registered(resources)
   for (const name of [
     { by: 'did', value: key.did },
     { by: 'key_id', value: key.fingerprint },
@@ -102,10 +102,10 @@ test('an agent is found by its did and by its key id as well', async (t) => {
 })
 
 test('unknown agents, suspended ones and those of other tenants get the same answer', async (t) => {
-  const { agent } = await registered(house)
-  const deprecated = await registered(house)
-  const stranger = await registered(house)
-  const { tenant } = await workspace(house)
+  const { agent } = await registered(resources)
+  const deprecated = await registered(resources)
+  const stranger = await registered(resources)
+  const { tenant } = await workspace(resources)
   await sql(database, `update agents set status = 'suspended' where id = $1`, [agent.id])
   await sql(database, `update agent_keys set status = 'deprecated' where agent_id = $1`, [
     deprecated.agent.id,
@@ -126,16 +126,16 @@ test('unknown agents, suspended ones and those of other tenants get the same ans
 })
 
 test('a wrong signature burns the challenge', async (t) => {
-  const { key, agent } = await registered(house)
-  const { challengeId, payload } = await challenged(house, agent.id)
+  const { key, agent } = await registered(resources)
+  const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = (signature: string) => agents.ask('verify', { challengeId, signature, dpop: null })
   t.is((await verify(key.signChallenge(`${payload}\n`))).tag, 'invalid_grant')
   t.is((await verify(key.signChallenge(payload))).tag, 'invalid_grant')
 })
 
 test('a challenge is spent once', async (t) => {
-  const { key, agent } = await registered(house)
-  const { challengeId, payload } = await challenged(house, agent.id)
+  const { key, agent } = await registered(resources)
+  const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = { challengeId, signature: key.signChallenge(payload), dpop: null }
   t.is((await agents.ask('verify', verify)).tag, 'verified')
   t.is((await agents.ask('verify', verify)).tag, 'invalid_grant')
@@ -153,8 +153,8 @@ for (const [title, statement] of [
   ],
 ] as const) {
   test(`${title} does not log in with the right signature`, async (t) => {
-    const { key, agent } = await registered(house)
-    const { challengeId, payload } = await challenged(house, agent.id)
+    const { key, agent } = await registered(resources)
+    const { challengeId, payload } = await challenged(resources, agent.id)
     await sql(database, statement, [agent.id])
     const signature = key.signChallenge(payload)
     const outcome = await agents.ask('verify', { challengeId, signature, dpop: null })
@@ -163,8 +163,8 @@ for (const [title, statement] of [
 }
 
 test('a key deprecated after its challenge still finishes the login', async (t) => {
-  const { key, agent } = await registered(house)
-  const { challengeId, payload } = await challenged(house, agent.id)
+  const { key, agent } = await registered(resources)
+  const { challengeId, payload } = await challenged(resources, agent.id)
   await sql(database, `update agent_keys set status = 'deprecated' where agent_id = $1`, [agent.id])
   const signature = key.signChallenge(payload)
   const outcome = await agents.ask('verify', { challengeId, signature, dpop: null })
@@ -178,15 +178,15 @@ for (const [title, change] of [
   ['a challenge id that is none', { challengeId: 'x' }],
 ] as const) {
   test(`${title} does not log in`, async (t) => {
-    const { key, agent } = await registered(house)
-    const { challengeId, payload } = await challenged(house, agent.id)
+    const { key, agent } = await registered(resources)
+    const { challengeId, payload } = await challenged(resources, agent.id)
     const verify = { challengeId, signature: key.signChallenge(payload), dpop: null, ...change }
     t.is((await agents.ask('verify', verify)).tag, 'invalid_grant')
   })
 }
 
 test('a login may ask for less, and for nothing outside of what is allowed', async (t) => {
-  const { key, agent } = await registered(house)
+  const { key, agent } = await registered(resources)
   const less = await loggedIn(key, agent.id, undefined, 'vault:read')
   t.like(less, { tag: 'verified', scopes: ['vault:read'] })
   const more = await loggedIn(key, agent.id, undefined, 'vault:read users:manage')
@@ -194,7 +194,7 @@ test('a login may ask for less, and for nothing outside of what is allowed', asy
 })
 
 test('the owner of a workspace logs in to its control plane and to its tenant', async (t) => {
-  const { key, agent, tenant } = await workspace(house)
+  const { key, agent, tenant } = await workspace(resources)
   t.like(await loggedIn(key, agent.id), {
     tenantId: controlPlane.id,
     scopes: [
@@ -211,7 +211,7 @@ test('the owner of a workspace logs in to its control plane and to its tenant', 
 })
 
 test('a member whose organization was suspended is a stranger in its tenant', async (t) => {
-  const { agent, organization, tenant } = await workspace(house)
+  const { agent, organization, tenant } = await workspace(resources)
   await sql(database, `update organizations set status = 'suspended' where id = $1`, [
     organization.id,
   ])
@@ -229,8 +229,8 @@ const dpop = (proof: string) => ({
 })
 
 test('a refused DPoP proof leaves the challenge for the proof that follows', async (t) => {
-  const { key, agent } = await registered(house)
-  const { challengeId, payload } = await challenged(house, agent.id)
+  const { key, agent } = await registered(resources)
+  const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = { challengeId, signature: key.signChallenge(payload) }
   const refused = await agents.ask('verify', { ...verify, dpop: dpop('bad') })
   t.like(refused, { tag: 'proof_refused', error: 'use_dpop_nonce', dpopNonce: 'nonce' })
@@ -240,15 +240,15 @@ test('a refused DPoP proof leaves the challenge for the proof that follows', asy
 })
 
 test('of an agent with two keys the newest is challenged, and either when it is named', async (t) => {
-  const { key, agent } = await registered(house)
-  const older = await registered(house)
+  const { key, agent } = await registered(resources)
+  const older = await registered(resources)
   await sql(
     database,
     `update agent_keys set agent_id = $1, created_at = created_at - interval '1 hour'
      where agent_id = $2`,
     [agent.id, older.agent.id],
   )
-  t.is((await challenged(house, agent.id)).keyId, key.fingerprint)
+  t.is((await challenged(resources, agent.id)).keyId, key.fingerprint)
   for (const { fingerprint } of [key, older.key]) {
     const named = { by: 'key_id', value: fingerprint } as const
     const outcome = await agents.ask('challenge', { agent: named, tenant: {} })

@@ -10,13 +10,13 @@ import {
   started,
 } from '../../../support/identity/identity.js'
 
-const house = await identityHouse()
+const resources = await identityHouse()
 const strict = await identityHouse({ minDurationSecs: 60, difficultyBits: 4 })
 test.after.always(async () => {
-  await house.close()
+  await resources.close()
   await strict.close()
 })
-const { agents, controlPlane, database } = house
+const { agents, controlPlane, database } = resources
 const control = { tenantId: controlPlane.id }
 
 async function tenantWith(change: string): Promise<string> {
@@ -38,7 +38,7 @@ async function tenantWith(change: string): Promise<string> {
 }
 
 test('an agent registers with a key, a proof of ownership and a proof of work', async (t) => {
-  const { key, challengeId, nonce, outcome } = await started(house)
+  const { key, challengeId, nonce, outcome } = await started(resources)
   t.is(Buffer.from(outcome.challengeToken, 'base64url').length, 32)
   t.like(outcome, { difficultyBits: 4, minDurationSeconds: 0, expiresInSeconds: 300 })
   const done = await agents.ask('completeRegistration', { challengeId, nonce })
@@ -73,7 +73,7 @@ test('an agent registers with a key, a proof of ownership and a proof of work', 
 })
 
 test('starts that come together are answered each for itself', async (t) => {
-  const { registration: taken, challengeId, nonce } = await started(house)
+  const { registration: taken, challengeId, nonce } = await started(resources)
   await agents.ask('completeRegistration', { challengeId, nonce })
   const tenants = [controlPlane.id, await tenantWith('admit_agents = true')]
   const asked = Array.from({ length: 60 }, (_, at) => {
@@ -210,7 +210,7 @@ test('a workspace starts in the control plane, whatever host it was asked on', a
 })
 
 test('a registered key meets a conflict at the next start', async (t) => {
-  const { key } = await registered(house)
+  const { key } = await registered(resources)
   const sent = key.registration({ issuer: 'https://auth.svc.example', tenantId: controlPlane.id })
   const again = await agents.ask('startRegistration', {
     kind: 'agent',
@@ -245,7 +245,7 @@ test('of two challenges for one key the second meets a conflict and stays as it 
 })
 
 test('a challenge completes once', async (t) => {
-  const { challengeId, nonce } = await started(house)
+  const { challengeId, nonce } = await started(resources)
   t.is((await agents.ask('completeRegistration', { challengeId, nonce })).tag, 'registered')
   const again = await agents.ask('completeRegistration', { challengeId, nonce })
   t.is(again.tag, 'challenge_consumed')
@@ -259,10 +259,10 @@ for (const challengeId of [crypto.randomUUID(), 'no-uuid', '']) {
 }
 
 test('a challenge of one route does not complete on the other', async (t) => {
-  const workspace = await started(house, 'workspace')
+  const workspace = await started(resources, 'workspace')
   const { challengeId, nonce } = workspace
   t.is((await agents.ask('completeRegistration', { challengeId, nonce })).tag, 'challenge_mismatch')
-  const agent = await started(house, 'agent')
+  const agent = await started(resources, 'agent')
   const checked = await agents.ask('checkCompletion', {
     challengeId: agent.challengeId,
     nonce: agent.nonce,
@@ -272,7 +272,7 @@ test('a challenge of one route does not complete on the other', async (t) => {
 })
 
 test('a challenge_token that is sent must be the one that was issued', async (t) => {
-  const { challengeId, nonce, outcome } = await started(house)
+  const { challengeId, nonce, outcome } = await started(resources)
   const wrong = await agents.ask('completeRegistration', {
     challengeId,
     nonce,
@@ -285,7 +285,7 @@ test('a challenge_token that is sent must be the one that was issued', async (t)
 })
 
 test('nine wrong proofs leave the challenge as it is', async (t) => {
-  const { challengeId, nonce, outcome } = await started(house)
+  const { challengeId, nonce, outcome } = await started(resources)
   const wrong = nonceFor(outcome, 'invalid')
   for (let count = 0; count < 9; count += 1) {
     const refused = await agents.ask('completeRegistration', { challengeId, nonce: wrong })
@@ -295,7 +295,7 @@ test('nine wrong proofs leave the challenge as it is', async (t) => {
 })
 
 test('the tenth wrong proof ends the challenge, even when all come at once', async (t) => {
-  const { challengeId, nonce, outcome } = await started(house)
+  const { challengeId, nonce, outcome } = await started(resources)
   const wrong = nonceFor(outcome, 'invalid')
   const refused = await Promise.all(
     Array.from({ length: 12 }, () =>
@@ -310,7 +310,7 @@ test('the tenth wrong proof ends the challenge, even when all come at once', asy
 })
 
 test('a challenge past its time has expired', async (t) => {
-  const { challengeId, nonce } = await started(house)
+  const { challengeId, nonce } = await started(resources)
   await sql(database, `update pow_challenges set expires_at = clock_timestamp() where id = $1`, [
     challengeId,
   ])

@@ -4,9 +4,9 @@ import { insertPowChallenges } from '../../../../storage/agents/pow-challenges.j
 import { identityHouse, sql } from '../../../support/identity/identity.js'
 import { contract } from '../../../vectors/contract.js'
 
-const house = await identityHouse()
-test.after.always(() => house.close())
-const { agents, database } = house
+const resources = await identityHouse()
+test.after.always(() => resources.close())
+const { agents, database } = resources
 const { key, ownership, work, challenge } = contract
 const tenantId = contract.tenant_id
 

@@ -11,9 +11,9 @@ import {
 } from '../../../support/identity/identity.js'
 import { workspace } from '../../../support/identity/workspace.js'
 
-const house = await identityHouse()
-test.after.always(() => house.close())
-const { controlPlane, database, granted, workspaces } = house
+const resources = await identityHouse()
+test.after.always(() => resources.close())
+const { controlPlane, database, granted, workspaces } = resources
 
 test('the metadata names the issuer and the control-plane tenant', async (t) => {
   t.deepEqual(await workspaces.ask('metadata', {}), {
@@ -24,7 +24,7 @@ test('the metadata names the issuer and the control-plane tenant', async (t) => 
 })
 
 test('a workspace is agent, organization, sandbox, application and fixture user', async (t) => {
-  const made = await workspace(house, { organizationName: 'Émile & Söhne' })
+  const made = await workspace(resources, { organizationName: 'Émile & Söhne' })
   t.like(made.agent, { tenantId: controlPlane.id, did: made.key.did, status: 'active' })
   t.deepEqual(made.agent.scopes, [
     'org:read',
@@ -86,12 +86,12 @@ test('a workspace is agent, organization, sandbox, application and fixture user'
   const fixture = row?.['fixture'] as { hash: string }
   t.like(fixture, { fixture: true, status: 'active', email: made.fixtureUser.email })
   t.regex(fixture.hash, /^\$argon2id\$/)
-  t.true(house.hashed.includes(made.fixtureUser.password))
+  t.true(resources.hashed.includes(made.fixtureUser.password))
   t.true(made.fixtureUser.password.length >= 24)
 })
 
 test('it comes with a token for the control plane and one for the sandbox', async (t) => {
-  const made = await workspace(house)
+  const made = await workspace(resources)
   const grants = granted.filter(({ agentId }) => agentId === made.agent.id)
   t.deepEqual(
     grants.map(({ tenantId, scopes }) => ({ tenantId, scopes })),
@@ -104,7 +104,7 @@ test('it comes with a token for the control plane and one for the sandbox', asyn
 })
 
 test('what happened is told in the tenants it happened in, in order', async (t) => {
-  const made = await workspace(house)
+  const made = await workspace(resources)
   const events = await database.tenant(made.tenant.id, (tx) =>
     eventsAfter(tx, made.tenant.id, 0, 10),
   )
@@ -130,8 +130,8 @@ test('what happened is told in the tenants it happened in, in order', async (t) 
 })
 
 test('a name that is taken gets a slug of its own', async (t) => {
-  const first = await workspace(house, { organizationName: 'Twin' })
-  const second = await workspace(house, { organizationName: 'Twin' })
+  const first = await workspace(resources, { organizationName: 'Twin' })
+  const second = await workspace(resources, { organizationName: 'Twin' })
   t.is(first.organization.slug, 'twin')
   t.regex(second.organization.slug, /^twin-[0-9a-f]{8}$/)
   t.is(first.tenant.slug, 'twin-sandbox')
@@ -139,13 +139,13 @@ test('a name that is taken gets a slug of its own', async (t) => {
 })
 
 test('the sandbox is found by its slug at once', async (t) => {
-  const { tenant } = await workspace(house)
-  const resolved = await house.tenants.ask('resolve', { tenantSlug: tenant.slug })
+  const { tenant } = await workspace(resources)
+  const resolved = await resources.tenants.ask('resolve', { tenantSlug: tenant.slug })
   t.like(resolved, { tag: 'resolved', tenant: { id: tenant.id, admitAgents: true } })
 })
 
 test('a replay of complete gives nothing out', async (t) => {
-  const { challengeId, nonce } = await workspace(house)
+  const { challengeId, nonce } = await workspace(resources)
   const replay = await workspaces.ask('complete', {
     challengeId,
     nonce,
@@ -158,7 +158,7 @@ test('a replay of complete gives nothing out', async (t) => {
 })
 
 test('a redirect URI that may not be registered leaves the challenge as it is', async (t) => {
-  const { challengeId, nonce } = await started(house, 'workspace')
+  const { challengeId, nonce } = await started(resources, 'workspace')
   const complete = (redirectUris: string[]) =>
     workspaces.ask('complete', {
       challengeId,
@@ -177,7 +177,10 @@ test('a redirect URI that may not be registered leaves the challenge as it is', 
 
 test('an operator invite is worth something until it is used or seven days have passed', async (t) => {
   const before = Date.now()
-  const made = await workspace(house, { issueOperatorInvite: true, organizationName: 'Inviting' })
+  const made = await workspace(resources, {
+    issueOperatorInvite: true,
+    organizationName: 'Inviting',
+  })
   const { url, expiresAt } = made.operatorInvite!
   t.true(url.startsWith(`${ISSUER}/auth/invites/`))
   const days = (expiresAt.getTime() - before) / 86_400_000
@@ -200,14 +203,14 @@ test('an operator invite is worth something until it is used or seven days have 
 })
 
 test('a key that became an agent meanwhile stops the bootstrap with nothing made', async (t) => {
-  const first = await started(house, 'workspace')
-  const twin = await house.agents.ask('startRegistration', {
+  const first = await started(resources, 'workspace')
+  const twin = await resources.agents.ask('startRegistration', {
     kind: 'agent',
     registration: first.registration,
     tenant: { tenantId: controlPlane.id },
   })
   if (twin.tag !== 'started') return t.fail(twin.tag)
-  await house.agents.ask('completeRegistration', {
+  await resources.agents.ask('completeRegistration', {
     challengeId: twin.challengeId,
     nonce: nonceFor(twin),
   })

@@ -102,7 +102,7 @@ test('accounts add up to nothing, to their lines, and to what the rail has in it
         }
         // Then everything comes to rest, and agrees with the rail to the last cent.
         calm = true
-        for (let turn = 0; turn < 6; turn += 1) {
+        for (let context = 0; context < 6; context += 1) {
           till.clock.advance(130_000)
           for (const round of workers) await round()
         }

@@ -64,7 +64,7 @@ test.serial(
           for (let day = 1; day <= 6; day += 1) {
             clock.advance(DAY_MS)
             // Each try that breaks costs a lease: another is made when it has run out.
-            for (let turn = 0; turn < 40 && (await read()).period <= day; turn += 1) {
+            for (let context = 0; context < 40 && (await read()).period <= day; context += 1) {
               await Promise.all(workers.map((round) => round()))
               if ((await read()).period <= day) clock.advance(61_000)
             }
@@ -153,7 +153,7 @@ test.serial(
       )
     await leave(1_998)
     clock.advance(DAY_MS)
-    for (let turn = 0; turn < 3; turn += 1) {
+    for (let context = 0; context < 3; context += 1) {
       await rounds()
       clock.advance(61_000)
     }

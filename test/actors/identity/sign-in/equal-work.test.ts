@@ -4,7 +4,7 @@ import { Registry } from 'prom-client'
 import { browserSessionsActor } from '../../../../actors/identity/sessions/actor.js'
 import { loginActor } from '../../../../actors/identity/sign-in/actor.js'
 import { ShareCounts } from '../../../../runtime/kernel/fairness/fair-share.js'
-import { openMailRoom } from '../../../../actors/platform/mail/mail-queue.js'
+import { openMailQueue } from '../../../../actors/platform/mail/mail-queue.js'
 import type { SsoProtocol } from '../../../../actors/identity/federated-login/protocol.js'
 import type { PasswordsProtocol } from '../../../../actors/identity/passwords/protocol.js'
 import { NO_CAPTCHA } from '../../../../actors/identity/abuse-protection/gate.js'
@@ -18,8 +18,8 @@ import type { Database, Statement, Transaction } from '../../../../storage/platf
 import { identityHouse } from '../../../support/identity/identity.js'
 import { workspace } from '../../../support/identity/workspace.js'
 
-const house = await identityHouse()
-test.after.always(() => house.close())
+const resources = await identityHouse()
+test.after.always(() => resources.close())
 
 /** Every statement that goes through, by name, and every password check by its hash. */
 const work: string[] = []
@@ -37,16 +37,16 @@ const watched = (tx: Transaction): Transaction => ({
 })
 const database: Database = {
   tenant: (tenantId, run, options) =>
-    house.database.tenant(tenantId, (tx) => run(watched(tx)), options),
-  system: (run, options) => house.database.system((tx) => run(watched(tx)), options),
+    resources.database.tenant(tenantId, (tx) => run(watched(tx)), options),
+  system: (run, options) => resources.database.system((tx) => run(watched(tx)), options),
   together: (tenantId, statements, options) => {
     for (const { name } of statements) work.push(name)
-    return house.database.together(tenantId, statements, options)
+    return resources.database.together(tenantId, statements, options)
   },
   ping: () => Promise.resolve(),
   close: () => Promise.resolve(),
 }
-const coordination = postgresCoordination(house.database)
+const coordination = postgresCoordination(resources.database)
 const counted = {
   take: (...args: Parameters<typeof coordination.take>) => {
     work.push('take')
@@ -98,7 +98,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       clock,
       random,
       passwords,
-      tenants: house.tenants,
+      tenants: resources.tenants,
       browserSessions: sessions.ref,
       sso,
       registry: new Registry(),
@@ -111,7 +111,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       alwaysTwo: false,
       passkeys: false,
       cookies: { idle_secs: 60, absolute_secs: 60 },
-      mail: openMailRoom({
+      mail: openMailQueue({
         database,
         sealer,
         random,
@@ -143,7 +143,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
     await login.stop()
     await sessions.stop()
   })
-  const made = await workspace(house)
+  const made = await workspace(resources)
   const visitor = { token: null, address: '192.0.2.1', userAgent: '' }
   const page = await login.ref.ask('start', {
     flow: null,

@@ -12,9 +12,9 @@ const HINT = [
 ].join('.')
 
 type Keys = Parameters<typeof readIdTokenHint>[0]
-type Turn = Parameters<typeof readIdTokenHint>[3]
+type MessageContext = Parameters<typeof readIdTokenHint>[3]
 const answering = (tag: string) => ({ ask: async () => ({ tag }) }) as unknown as Keys
-const read = (tag: string) => readIdTokenHint(answering(tag), ISSUER, HINT, {} as Turn)
+const read = (tag: string) => readIdTokenHint(answering(tag), ISSUER, HINT, {} as MessageContext)
 
 test('without keys to judge it by, it is to be tried again: no defect of the service', async (t) => {
   await t.throwsAsync(read('keys_unavailable'), { instanceOf: DependencyUnavailable })

@@ -260,7 +260,7 @@ test.serial(
       return rotated.clientSecret
     }
     const works = async (secret: string) => {
-      town.tokens.tell('standingChanged', { ids: [app.id] })
+      town.tokens.send('standingChanged', { ids: [app.id] })
       const outcome = await town.tokens.ask(
         'exchange',
         request({ grant_type: 'client_credentials', client_id: app.id, client_secret: secret }),

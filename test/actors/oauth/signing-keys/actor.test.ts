@@ -275,7 +275,7 @@ test.serial(
     const unlisten = await process.database.listener.listen(SIGNING_KEYS_CHANNEL, {
       notified: () => {
         told += 1
-        there.tell('changed', null)
+        there.send('changed', null)
       },
     })
     t.teardown(async () => unlisten())

@@ -66,7 +66,7 @@ test.serial(
     for (const process of [town.tokens, elsewhere.ref])
       t.is((await process.ask('authenticate', present(accessToken))).tag, 'authenticated')
     await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
-    town.tokens.tell('standingChanged', { ids: [agent.id] })
+    town.tokens.send('standingChanged', { ids: [agent.id] })
     const revoked = { tag: 'refused', error: 'token_revoked' } as const
     t.like(await town.tokens.ask('authenticate', present(accessToken)), revoked)
     town.clock.advance(900)

@@ -60,7 +60,7 @@ test.serial('a kid that an application gave up signs no assertion', async (t) =>
     before.clientId,
     JSON.stringify({ keys }),
   ])
-  town.tokens.tell('standingChanged', { ids: [before.clientId] })
+  town.tokens.send('standingChanged', { ids: [before.clientId] })
   t.is(await exchanged(before.clientId, before, 'old'), 'invalid_client')
   t.is(await exchanged(before.clientId, before, 'new'), 'invalid_client')
   t.is(await exchanged(before.clientId, { ...before, ...after }, 'new'), 'issued')

@@ -139,7 +139,7 @@ test('who was just refused is refused again without asking, and asked about a se
   const refused = await ref.ask('take', registration)
   t.is(refused.tag, 'exceeded')
   const before = asked()
-  for (let turn = 0; turn < 100; turn += 1) {
+  for (let context = 0; context < 100; context += 1) {
     t.deepEqual(await ref.ask('take', registration), refused)
   }
   t.is(asked(), before)

@@ -50,7 +50,7 @@ function counted(database: Database) {
   return { watched, release, transactions: () => transactions }
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+const context = () => new Promise((resolve) => setImmediate(resolve))
 
 const told = async (tenantId: string) => {
   const rows = await town.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 100))
@@ -81,7 +81,7 @@ test('what comes while one is under way shares the next, decided by one call for
   }
   const first = event(tenantId)
   const alone = commits.write(tenantId, { events: [first] })
-  await turn()
+  await context()
   const odd = [event(tenantId), event(tenantId)]
   const certain = event(tenantId)
   const decided = [1, 2, 3].map((input) =>
@@ -116,16 +116,16 @@ test('few changes wait for the commit under way, many are the next at once', asy
   const write = (count: number) =>
     Array.from({ length: count }, () => commits.write(tenantId, { events: [event(tenantId)] }))
   const written = write(3)
-  await turn()
-  t.is(transactions(), 1, 'what comes in one turn goes together')
+  await context()
+  t.is(transactions(), 1, 'what comes in one context goes together')
   written.push(...write(7))
-  await turn()
+  await context()
   t.is(transactions(), 1)
   written.push(...write(1))
-  await turn()
+  await context()
   t.is(transactions(), 2)
   written.push(...write(50))
-  await turn()
+  await context()
   t.is(transactions(), 2, 'no third beside the two')
   release()
   await Promise.all(written)
@@ -138,7 +138,7 @@ test('of changes that come together, the one that fails takes no other along', a
   const { watched, release } = counted(town.database)
   const commits = tenantCommits(watched)
   const first = commits.write(tenantId, { events: [event(tenantId)] })
-  await turn()
+  await context()
   const decide = async (_: Transaction, __: string, inputs: readonly string[]) => {
     if (inputs.includes('bad')) throw new Error('bad')
     return inputs

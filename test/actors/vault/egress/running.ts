@@ -17,7 +17,7 @@ export type Start =
 export type Running = { readonly started: Promise<Start>; readonly ended: Promise<RelayReport> }
 
 /** A job whose caller gives up by a signal; any answer is taken unless it says otherwise. */
-export type SignalledJob = Omit<RelayJob, 'turn' | 'answerBytesMax'> &
+export type SignalledJob = Omit<RelayJob, 'context' | 'answerBytesMax'> &
   Partial<Pick<RelayJob, 'answerBytesMax'>> & { readonly signal: AbortSignal }
 
 /** A GET that is given all the time it needs. */
@@ -44,14 +44,14 @@ export function run(upstream: Dispatcher, { signal, ...job }: SignalledJob): Run
   const ended = new Promise<RelayReport>((resolve) => {
     onEnd = resolve
   })
-  const turn = {
+  const context = {
     abandoned: signal.aborted,
     onAbandoned(listener: () => void) {
       signal.addEventListener('abort', listener)
       return () => signal.removeEventListener('abort', listener)
     },
   }
-  relay(upstream, { answerBytesMax: null, ...job, turn }, systemClock, {
+  relay(upstream, { answerBytesMax: null, ...job, context }, systemClock, {
     onStart(start) {
       if (start.tag === 'failed') return onStart!(start)
       const { body } = start

@@ -3,5 +3,5 @@ import { deliveriesActor } from '../../../../actors/webhooks/delivery/actor.js'
 import { seatActor, serveThread } from '../../../../runtime/kernel/threads/thread-serve.js'
 
 serveThread({
-  seats: () => ({ actors: [seatActor(deliveriesActor, { worker: null })] }),
+  placements: () => ({ actors: [seatActor(deliveriesActor, { worker: null })] }),
 })

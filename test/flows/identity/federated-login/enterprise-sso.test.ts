@@ -11,21 +11,21 @@ import {
   upstreamHouse,
 } from '../../../support/vault/upstream.js'
 
-const house = await upstreamHouse({
+const resources = await upstreamHouse({
   environment: { SVC_GENERIC_OAUTH__ENABLED: 'false', SVC_PASSKEY__ENABLED: 'true' },
 })
-const { running, person, dns } = house
+const { running, person, dns } = resources
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
-  await house.end()
+  await resources.end()
 })
 const db = running.db.database
 const PROVIDERS = '/api/v1/sso/providers'
 const DOMAINS = '/api/v1/organization/domains'
 const draft = {
   name: 'Acme SSO',
-  issuer: house.home.issuer,
+  issuer: resources.home.issuer,
   client_id: 'not-yet',
   client_secret: 'not-yet',
 }
@@ -40,7 +40,7 @@ async function setUp(provider: Json = {}, domain: Json | null = {}) {
   const made = await api.post(PROVIDERS, token, { ...draft, ...provider })
   if (made.status !== 201) throw new Error(JSON.stringify(made.body))
   const id = String(made.body['id'])
-  const application = await house.application(String(made.body['redirect_uri']))
+  const application = await resources.application(String(made.body['redirect_uri']))
   const changed = await api.call('PATCH', `${PROVIDERS}/${id}`, {
     token,
     json: { client_id: application.clientId, client_secret: application.clientSecret },
@@ -75,7 +75,7 @@ async function arrive({ tenantSlug, providerId }: Setting) {
   const browser = openBrowser(running)
   const away = await departed(browser, { tenantSlug }, providerId)
   if (away.location === null) return { browser, back: away }
-  return { browser, back: await throughHome(house, browser, away.location, person) }
+  return { browser, back: await throughHome(resources, browser, away.location, person) }
 }
 
 test.serial(
@@ -261,9 +261,9 @@ test.serial('check-sso tells where the addresses of a proved domain are led', as
   t.is(question.status, 200)
   const away = await browser.submit(question, {}, '/auth/sso/start')
   const onward = new URL(dataIn(away.html, 'onward')[0]!)
-  t.is(onward.origin, house.home.issuer)
+  t.is(onward.origin, resources.home.issuer)
   t.is(onward.searchParams.get('login_hint'), person.email)
-  const back = await throughHome(house, browser, onward.href, person)
+  const back = await throughHome(resources, browser, onward.href, person)
   const account = await onwardFrom(browser, back)
   t.true(account.html.includes(person.email))
 

@@ -10,9 +10,9 @@ import { upstreamHouse } from '../../../support/vault/upstream.js'
 async function journey(t: ExecutionContext, path: string, colorScheme: 'light' | 'dark') {
   t.timeout(180_000)
   // Cookies know no ports: the one is plain, the other has the prefix of TLS.
-  const house = await upstreamHouse({ transport: 'plain_http' })
-  t.teardown(() => house.end())
-  const { running, person } = house
+  const resources = await upstreamHouse({ transport: 'plain_http' })
+  t.teardown(() => resources.end())
+  const { running, person } = resources
   const workspace = await bootstrapped(running)
   await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
     workspace.tenantId,
@@ -27,7 +27,7 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
   await page.waitForSelector('[data-upstream="oidc"]')
   await picture('sign-in-upstream')
   await page.click('[data-upstream="oidc"]')
-  await page.waitForURL(`${house.home.baseUrl}/auth/login*`)
+  await page.waitForURL(`${resources.home.baseUrl}/auth/login*`)
   await page.fill('#email', person.email)
   await page.fill('#password', person.password)
   await page.keyboard.press('Enter')
@@ -60,9 +60,9 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
   t.deepEqual(refused, [], 'nothing was refused by the content security policy')
 }
 
-testWithProgram('chromium', 'a person signs in through another house: light', (t, path) =>
+testWithProgram('chromium', 'a person signs in through another resources: light', (t, path) =>
   journey(t, path, 'light'),
 )
-testWithProgram('chromium', 'a person signs in through another house: dark', (t, path) =>
+testWithProgram('chromium', 'a person signs in through another resources: dark', (t, path) =>
   journey(t, path, 'dark'),
 )

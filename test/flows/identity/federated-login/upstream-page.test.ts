@@ -8,13 +8,13 @@ testCommands(
   'the commands of docs/guides/identity/single-sign-on.md set a provider up',
   async (t) => {
     t.timeout(120_000)
-    const house = await upstreamHouse({ transport: 'plain_http' })
-    t.teardown(() => house.end())
-    const { running, dns, person, home } = house
+    const resources = await upstreamHouse({ transport: 'plain_http' })
+    t.teardown(() => resources.end())
+    const { running, dns, person, home } = resources
     const { tenantId, accessToken } = await bootstrap(callerOf(running.baseUrl))
     const page = docsPage(t, 'guides/identity/single-sign-on')
     const domain = person.email.slice(person.email.indexOf('@') + 1)
-    const application = await house.application('https://app.example/not-yet')
+    const application = await resources.application('https://app.example/not-yet')
     const env = {
       BASE: running.baseUrl,
       TOKEN: accessToken,
@@ -25,7 +25,7 @@ testCommands(
       DOMAIN: domain,
     }
     const redirectUri = await page.run('sh', 0, env)
-    await house.move(application.clientId, redirectUri)
+    await resources.move(application.clientId, redirectUri)
     const [name, type, value] = (await page.run('sh', 1, env)).split(' ')
     t.is(type, 'TXT')
     await t.throwsAsync(page.run('sh', 2, env), undefined, 'not proved yet')
@@ -40,6 +40,6 @@ testCommands(
     t.is(asks.status, 200)
     const away = await browser.submit(asks, {}, '/auth/sso/start')
     const onward = dataIn(away.html, 'onward')[0]!
-    t.is((await throughHome(house, browser, onward, person)).status, 200)
+    t.is((await throughHome(resources, browser, onward, person)).status, 200)
   },
 )

@@ -10,9 +10,9 @@ import {
   upstreamHouse,
 } from '../../../support/vault/upstream.js'
 
-const house = await upstreamHouse()
-const { running, person } = house
-test.after.always(() => house.end())
+const resources = await upstreamHouse()
+const { running, person } = resources
+test.after.always(() => resources.end())
 
 const db = running.db.database
 
@@ -29,7 +29,7 @@ async function openTenant(provision = true) {
 async function arrive(workspace: { tenantSlug: string }, who = person) {
   const browser = openBrowser(running)
   const away = await departed(browser, workspace)
-  const back = await throughHome(house, browser, away.location ?? away.html, who)
+  const back = await throughHome(resources, browser, away.location ?? away.html, who)
   return { browser, away, back }
 }
 
@@ -38,7 +38,7 @@ test.serial('a person whom nobody knows becomes a user where the tenant wants th
   const { browser, away, back } = await arrive(workspace)
   t.is(away.status, 303)
   const url = new URL(away.location!)
-  t.is(url.origin, house.home.issuer)
+  t.is(url.origin, resources.home.issuer)
   t.is(url.searchParams.get('code_challenge_method'), 'S256')
   t.truthy(url.searchParams.get('nonce'))
   t.is(back.status, 200, back.html)
@@ -83,7 +83,7 @@ test.serial(
     const away = await departed(browser, workspace)
     const stranger = openBrowser(running)
     await stranger.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
-    const stolen = await throughHome(house, stranger, away.location!, person)
+    const stolen = await throughHome(resources, stranger, away.location!, person)
     t.is(stolen.status, 400)
     t.is(stranger.cookies.get('svc_session'), undefined)
     const { path } = stolen
@@ -134,7 +134,7 @@ test.serial(
     const away = await browser.submit(account, {}, '/auth/account/identities')
     t.is(away.status, 200, away.html)
     const [url] = dataIn(away.html, 'onward')
-    const back = await throughHome(house, browser, url!, person)
+    const back = await throughHome(resources, browser, url!, person)
     t.is(back.status, 200, back.html)
     const linked = await onwardFrom(browser, back)
     const [identity] = dataIn(linked.html, 'identity')
@@ -158,15 +158,15 @@ test.serial(
 
 /** Somebody else who signs in at home. */
 async function anotherAtHome() {
-  const elsewhere = await bootstrapped(house.home)
-  await sql(house.home.db.database, 'update accounts set email_verified = true', [])
+  const elsewhere = await bootstrapped(resources.home)
+  await sql(resources.home.db.database, 'update accounts set email_verified = true', [])
   await sql(
-    house.home.db.database,
+    resources.home.db.database,
     `insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
      select $1, gen_random_uuid(), id, $3, 'active', now(), now() from accounts where email = $2`,
-    [house.person.tenantId, elsewhere.email, `linked-${elsewhere.email}`],
+    [resources.person.tenantId, elsewhere.email, `linked-${elsewhere.email}`],
   )
-  return { ...elsewhere, tenantSlug: house.person.tenantSlug }
+  return { ...elsewhere, tenantSlug: resources.person.tenantSlug }
 }
 
 async function giveAddress(before: string, email: string, verified: boolean): Promise<void> {
@@ -186,7 +186,7 @@ async function linksOf({ tenantId }: { tenantId: string }): Promise<string[]> {
     [tenantId],
   )
   for (const { data } of rows) {
-    if (data['provider'] !== 'oidc' || data['issuer'] !== house.home.issuer)
+    if (data['provider'] !== 'oidc' || data['issuer'] !== resources.home.issuer)
       throw new Error(JSON.stringify(data))
   }
   return rows.map(({ data }) => data['by']!)
@@ -226,7 +226,7 @@ test.serial('a second factor of ours is asked for, whoever vouches for the first
     `insert into upstream_identities (account_id, id, provider, issuer, subject, created_at,
        last_used_at)
      select $1, gen_random_uuid(), 'oidc', $2, $3, now(), now()`,
-    [id, house.home.issuer, await subjectAtHome()],
+    [id, resources.home.issuer, await subjectAtHome()],
   )
   await browser.close()
   const arrived = await arrive(workspace)
@@ -238,7 +238,7 @@ test.serial('a second factor of ours is asked for, whoever vouches for the first
 
 async function subjectAtHome(): Promise<string> {
   const [row] = await sql<{ sub: string }>(
-    house.home.db.database,
+    resources.home.db.database,
     `select u.sub from tenant_users u join accounts a on a.id = u.account_id
      where u.tenant_id = $1 and a.email = $2`,
     [person.tenantId, person.email],
@@ -258,7 +258,7 @@ test.serial('a provider that is gone is said to be, in bounded time', async (t) 
   // The code that never came.
   const state = new URL(away.location!).searchParams.get('state')!
   const denied = await browser.get(
-    `/auth/sso/callback/oidc?error=access_denied&state=${state}&iss=${encodeURIComponent(house.home.issuer)}`,
+    `/auth/sso/callback/oidc?error=access_denied&state=${state}&iss=${encodeURIComponent(resources.home.issuer)}`,
   )
   t.is(denied.status, 403)
   t.true(denied.html.includes('did not sign you in'))

@@ -248,7 +248,7 @@ test('one address invited many times at once is one user', async (t) => {
 
 test('a user goes from invited to suspended and back, is removed, and returns as the same subject', async (t) => {
   const { token, tenantId } = await api.workspace()
-  const email = `life.${tenantId}@example.com`
+  const email = `lifecycle.${tenantId}@example.com`
   const { body } = await api.post(USERS, token, { email })
   const path = `${USERS}/${String(body['id'])}`
   t.is((await api.post(`${path}/suspend`, token)).body['status'], 'suspended')
@@ -315,14 +315,14 @@ test('name, roles and metadata are changed, and nobody gives roles above its own
   const changed = await patch(id, owner.token, {
     display_name: 'After',
     roles: ['admin', 'billing:clerk', 'admin'],
-    metadata: { plan: { seats: 3 } },
+    metadata: { plan: { placements: 3 } },
     ignored: true,
   })
   t.is(changed.status, 200)
   t.like(changed.body, {
     display_name: 'After',
     roles: ['admin', 'billing:clerk'],
-    metadata: { plan: { seats: 3 } },
+    metadata: { plan: { placements: 3 } },
   })
   t.like((await patch(id, owner.token, { display_name: null })).body, {
     display_name: 'Before',

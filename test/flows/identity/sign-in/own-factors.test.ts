@@ -5,7 +5,7 @@ import { sql } from '../../../support/identity/identity.js'
 import {
   browserOf,
   eventsOf,
-  type House,
+  type ProcessResources,
   loginPage,
   passkeyService,
   SECOND_FACTOR,
@@ -19,10 +19,13 @@ const TOTP = '/auth/account/totp'
 const CODES = '/auth/account/recovery-codes'
 const running = await passkeyService()
 test.after.always(() => running.end())
-const house = async (): Promise<House> => ({ running, workspace: await bootstrapped(running) })
+const resources = async (): Promise<ProcessResources> => ({
+  running,
+  workspace: await bootstrapped(running),
+})
 
 test('who has only a passkey adds an authenticator app: by the passkey, freshly used', async (t) => {
-  const of = await house()
+  const of = await resources()
   const { workspace, key, recoveryCodes, browser: weak } = await withPasskey(t, of)
   // This browser knows the password only: the passkey is asked for first.
   const account = await weak.get('/auth/account')
@@ -72,7 +75,7 @@ test('who has only a passkey adds an authenticator app: by the passkey, freshly 
 })
 
 test('each session is offered a secret of its own: another one of the account says nothing of it', async (t) => {
-  const of = await house()
+  const of = await resources()
   async function offeredTo(browser: ReturnType<typeof browserOf>) {
     const account = await browser.follow(await signIn(browser, of.workspace))
     const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
@@ -105,7 +108,7 @@ test('each session is offered a secret of its own: another one of the account sa
 })
 
 test('a sign-in of more than five minutes ago adds nothing', async (t) => {
-  const { workspace, key } = await withPasskey(t, await house())
+  const { workspace, key } = await withPasskey(t, await resources())
   const browser = browserOf(t, running)
   await useKey(browser, await loginPage(browser, workspace), key)
   const page = await browser.get(`${TOTP}/new`)
@@ -123,7 +126,7 @@ test('a sign-in of more than five minutes ago adds nothing', async (t) => {
 })
 
 test('new recovery codes void those before, and need the second step', async (t) => {
-  const of = await house()
+  const of = await resources()
   const { workspace } = of
   const { browser, recoveryCodes, codes } = await enrolledBrowser(running, workspace)
   t.teardown(() => browser.close())
@@ -163,7 +166,7 @@ test('new recovery codes void those before, and need the second step', async (t)
 test('of new recovery codes that two processes make at once, one set holds', async (t) => {
   const beside = await passkeyService({}, running)
   t.teardown(() => beside.end())
-  const { workspace } = await house()
+  const { workspace } = await resources()
   const here = await enrolledBrowser(running, workspace)
   t.teardown(() => here.browser.close())
   const there = browserOf(t, beside)
@@ -182,7 +185,7 @@ test('of new recovery codes that two processes make at once, one set holds', asy
 })
 
 test('one form signs out everywhere else, and only there', async (t) => {
-  const { workspace } = await house()
+  const { workspace } = await resources()
   const [here, there, elsewhere] = [1, 2, 3].map(() => browserOf(t, running))
   for (const one of [here!, there!, elsewhere!]) await signIn(one, workspace)
   const stranger = browserOf(t, running)
@@ -199,7 +202,7 @@ test('one form signs out everywhere else, and only there', async (t) => {
 })
 
 test('however many browsers are signed in, all others are signed out', async (t) => {
-  const { workspace } = await house()
+  const { workspace } = await resources()
   const [here, first] = [1, 2].map(() => browserOf(t, running))
   await signIn(first!, workspace)
   await sql(
@@ -226,7 +229,7 @@ test('however many browsers are signed in, all others are signed out', async (t)
 })
 
 test('who has no password is not offered to change it', async (t) => {
-  const { workspace } = await house()
+  const { workspace } = await resources()
   const browser = browserOf(t, running)
   await signIn(browser, workspace)
   t.regex((await browser.get('/auth/account')).html, /href="\/auth\/account\/password"/)

@@ -9,7 +9,7 @@ import {
   ADD,
   browserOf,
   eventsOf,
-  type House,
+  type ProcessResources,
   loginPage,
   optionsOf,
   passkeyService,
@@ -23,10 +23,13 @@ import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity
 
 const running = await passkeyService({ SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '200' })
 test.after.always(() => running.end())
-const house = async (): Promise<House> => ({ running, workspace: await bootstrapped(running) })
+const resources = async (): Promise<ProcessResources> => ({
+  running,
+  workspace: await bootstrapped(running),
+})
 
 test('a passkey is added, signs in by itself, is renamed and removed', async (t) => {
-  const of = await house()
+  const of = await resources()
   const { running, workspace, added, key, recoveryCodes, browser: first } = await withPasskey(t, of)
   t.is(added.status, 200, added.html)
   t.is(recoveryCodes.length, 10, 'the first factor of an account comes with recovery codes')
@@ -68,7 +71,7 @@ test('a passkey is added, signs in by itself, is renamed and removed', async (t)
 })
 
 test('the passkey that is the only way in is not removed, of two at once neither the last', async (t) => {
-  const { running, workspace, key, browser } = await withPasskey(t, await house())
+  const { running, workspace, key, browser } = await withPasskey(t, await resources())
   const without = 'update accounts set password_hash = null where email = $1'
   const account = await browser.get('/auth/account')
   const removal = account.forms.find(({ action }) => /passkeys\/[^/]+\/remove/.test(action))!
@@ -95,7 +98,7 @@ test('the passkey that is the only way in is not removed, of two at once neither
 })
 
 test('a passkey that can be copied proves aal2, and the second step of a password', async (t) => {
-  const of = await house()
+  const of = await resources()
   const { running, workspace, key } = await withPasskey(t, of, true)
   const browser = browserOf(t, running)
   t.is((await useKey(browser, await loginPage(browser, workspace), key)).status, 303)
@@ -126,7 +129,7 @@ test('a passkey that can be copied proves aal2, and the second step of a passwor
 })
 
 test('recovery codes stand in for a passkey; a person without TOTP is not asked for six digits', async (t) => {
-  const { running, workspace, recoveryCodes } = await withPasskey(t, await house())
+  const { running, workspace, recoveryCodes } = await withPasskey(t, await resources())
   const browser = browserOf(t, running)
   const page = await browser.follow(await signIn(browser, workspace))
   t.notRegex(page.html, /six digits/)
@@ -136,7 +139,7 @@ test('recovery codes stand in for a passkey; a person without TOTP is not asked 
 })
 
 test('TOTP and a passkey side by side: either is the second step, either can go', async (t) => {
-  const { running, workspace } = await house()
+  const { running, workspace } = await resources()
   const { browser, recoveryCodes } = await enrolledBrowser(running, workspace)
   t.teardown(() => browser.close())
   const page = await browser.get(`${ADD}/new`)
@@ -167,7 +170,7 @@ const LIES = [
 ] as const
 
 test('an answer of another origin, party, person or to another challenge signs nobody in', async (t) => {
-  const of = await withPasskey(t, await house())
+  const of = await withPasskey(t, await resources())
   const browser = browserOf(t, of.running)
   const page = await loginPage(browser, of.workspace)
   for (const claims of LIES) {
@@ -187,7 +190,7 @@ test('an answer of another origin, party, person or to another challenge signs n
 })
 
 test('a registration of another origin, without verification or twice adds nothing', async (t) => {
-  const of = await withPasskey(t, await house())
+  const of = await withPasskey(t, await resources())
   const browser = browserOf(t, of.running)
   await browser.follow(await useKey(browser, await loginPage(browser, of.workspace), of.key))
   const page = await browser.get(`${ADD}/new`)
@@ -214,7 +217,7 @@ test('a registration of another origin, without verification or twice adds nothi
 })
 
 test('a challenge is of one browser, one session and one purpose, and serves once', async (t) => {
-  const of = await withPasskey(t, await house())
+  const of = await withPasskey(t, await resources())
   const { running, workspace, key } = of
   const mine = browserOf(t, running)
   const page = await loginPage(mine, workspace)
@@ -232,7 +235,7 @@ test('a challenge is of one browser, one session and one purpose, and serves onc
 })
 
 test.serial('200 answers to one challenge at once: one signs in', async (t) => {
-  const { running, workspace, key } = await withPasskey(t, await house())
+  const { running, workspace, key } = await withPasskey(t, await resources())
   const browser = browserOf(t, running)
   const page = await loginPage(browser, workspace)
   const credential = key.get(await optionsOf(browser, page, SIGN_IN), { counter: 0 })
@@ -244,7 +247,7 @@ test.serial('200 answers to one challenge at once: one signs in', async (t) => {
 })
 
 test.serial('200 registrations with one challenge at once: one passkey', async (t) => {
-  const of = await house()
+  const of = await resources()
   const browser = browserOf(t, of.running)
   await browser.follow(await signIn(browser, of.workspace))
   const page = await browser.get(`${ADD}/new`)
@@ -259,7 +262,7 @@ test.serial('200 registrations with one challenge at once: one passkey', async (
 })
 
 test('a counter that goes back is a copy: refused, and told', async (t) => {
-  const of = await withPasskey(t, await house())
+  const of = await withPasskey(t, await resources())
   const attempt = async (counter: number) => {
     const browser = browserOf(t, of.running)
     return useKey(browser, await loginPage(browser, of.workspace), of.key, { counter })
@@ -272,7 +275,7 @@ test('a counter that goes back is a copy: refused, and told', async (t) => {
 })
 
 test('somebody else’s passkey is not a second factor, nor is one of another tenant a sign-in', async (t) => {
-  const of = await withPasskey(t, await house())
+  const of = await withPasskey(t, await resources())
   const { running, key } = of
   const stranger = await bootstrapped(running)
   const browser = browserOf(t, running)
@@ -292,7 +295,7 @@ test('somebody else’s passkey is not a second factor, nor is one of another te
 })
 
 test('passkeys of one account are no business of another', async (t) => {
-  const of = await withPasskey(t, await house())
+  const of = await withPasskey(t, await resources())
   const [{ id }] = (await passkeysOf(of)) as [{ id: string }]
   const stranger = await bootstrapped(of.running)
   const { browser } = await enrolledBrowser(of.running, stranger)
@@ -306,7 +309,7 @@ test('passkeys of one account are no business of another', async (t) => {
 })
 
 test('a browser left open takes no passkey away and adds none', async (t) => {
-  const of = await withPasskey(t, await house())
+  const of = await withPasskey(t, await resources())
   const browser = browserOf(t, of.running)
   const page = await loginPage(browser, of.workspace)
   const account = await browser.follow(await useKey(browser, page, of.key))

@@ -37,7 +37,7 @@ import { twoServices } from '../../../support/service/two-services.js'
 /** decisions.md 18; what is left of it is for the test's own requests on a loaded machine. */
 const WITHIN_MS = 1_000
 
-type House = {
+type ProcessResources = {
   readonly first: Api
   readonly second: Api
   readonly workspace: Workspace
@@ -45,11 +45,11 @@ type House = {
   readonly origin: string
 }
 /** Something alive: whether the second process still takes it, and how the first one ends it. */
-type Life = {
+type Lifecycle = {
   alive(): Promise<boolean>
   end(): Promise<unknown>
 }
-type Kind = (house: House) => Promise<Life>
+type Kind = (resources: ProcessResources) => Promise<Lifecycle>
 
 const credentials = async (at: Api, token: string) => (await at.get(CREDENTIALS, token)).status
 const notRefused = (status: number) => status !== 401
@@ -61,7 +61,7 @@ async function expected(status: number, answer: Promise<Answer>): Promise<Json> 
 }
 
 /** A person with tokens of an application. */
-async function signedIn({ first, workspace }: House, human: Human) {
+async function signedIn({ first, workspace }: ProcessResources, human: Human) {
   const scope = 'openid offline_access'
   const party = await relyingParty(first.at, workspace)
   const begun = await journey(party, { scope })
@@ -75,27 +75,27 @@ async function signedIn({ first, workspace }: House, human: Human) {
   return { party, browser, tokens, token: tokens.access_token }
 }
 
-async function userId({ first, workspace }: House, { email }: Human): Promise<string> {
+async function userId({ first, workspace }: ProcessResources, { email }: Human): Promise<string> {
   const path = `/api/v1/tenant-users?email=${encodeURIComponent(email)}`
   return String((await first.list(path, workspace.token)).rows[0]!['id'])
 }
 
 /** A person's token at the second process. */
-const seen = (house: House, token: string) => async () =>
-  notRefused((await house.second.get('/userinfo', token)).status)
+const seen = (resources: ProcessResources, token: string) => async () =>
+  notRefused((await resources.second.get('/userinfo', token)).status)
 
-function personEnds(end: (house: House, id: string) => Promise<Answer>): Kind {
-  return async (house) => {
-    const human = await newFixture(house.first, house.workspace)
-    const { token, browser } = await signedIn(house, human)
+function personEnds(end: (resources: ProcessResources, id: string) => Promise<Answer>): Kind {
+  return async (resources) => {
+    const human = await newFixture(resources.first, resources.workspace)
+    const { token, browser } = await signedIn(resources, human)
     await browser.close()
-    const id = await userId(house, human)
-    return { alive: seen(house, token), end: () => end(house, id) }
+    const id = await userId(resources, human)
+    return { alive: seen(resources, token), end: () => end(resources, id) }
   }
 }
 
 /** An agent of the tenant with a token of its own. */
-async function helper({ first, workspace: { tenantId } }: House) {
+async function helper({ first, workspace: { tenantId } }: ProcessResources) {
   const { key, agentId } = await first.register(tenantId)
   const login = () => first.login(key, { agent_id: agentId, tenant_id: tenantId })
   const body = await expected(200, login())
@@ -103,19 +103,19 @@ async function helper({ first, workspace: { tenantId } }: House) {
 }
 
 function agentEnds(
-  end: (house: House, agent: Awaited<ReturnType<typeof helper>>) => Promise<Answer>,
+  end: (resources: ProcessResources, agent: Awaited<ReturnType<typeof helper>>) => Promise<Answer>,
 ): Kind {
-  return async (house) => {
-    const agent = await helper(house)
+  return async (resources) => {
+    const agent = await helper(resources)
     const alive = async () =>
-      notRefused((await house.second.get('/api/v1/agents/me', agent.token)).status)
-    return { alive, end: () => end(house, agent) }
+      notRefused((await resources.second.get('/api/v1/agents/me', agent.token)).status)
+    return { alive, end: () => end(resources, agent) }
   }
 }
 
 /** A credential for the upstream that an agent may use. */
-async function granted(house: House, grantee: Json) {
-  const { first, workspace } = house
+async function granted(resources: ProcessResources, grantee: Json) {
+  const { first, workspace } = resources
   const record = { provider: 'upstream', label: 'Key', secret: 'a secret', auth_scheme: 'bearer' }
   const credential = await expected(
     201,
@@ -134,37 +134,40 @@ async function granted(house: House, grantee: Json) {
 }
 
 function callEnds(
-  end: (house: House, of: { credentialId: string; grantId: string }) => string,
+  end: (resources: ProcessResources, of: { credentialId: string; grantId: string }) => string,
 ): Kind {
-  return async (house) => {
-    const { agentId, token } = await helper(house)
-    const of = await granted(house, { grantee_type: 'agent', grantee_id: agentId })
-    const headers = bodyCall(of, `${house.origin}/echo`)
+  return async (resources) => {
+    const { agentId, token } = await helper(resources)
+    const of = await granted(resources, { grantee_type: 'agent', grantee_id: agentId })
+    const headers = bodyCall(of, `${resources.origin}/echo`)
     const alive = async () =>
-      (await house.second.call('POST', '/v1/proxy/body', { token, headers })).status === 200
+      (await resources.second.call('POST', '/v1/proxy/body', { token, headers })).status === 200
     return {
       alive,
-      end: () => expected(200, house.first.post(end(house, of), house.workspace.token)),
+      end: () => expected(200, resources.first.post(end(resources, of), resources.workspace.token)),
     }
   }
 }
 
 const KINDS: Readonly<Record<string, Kind>> = {
-  'an access token of a person': async (house) => {
-    const { party, token, browser } = await signedIn(house, fixtureOf(house.workspace))
+  'an access token of a person': async (resources) => {
+    const { party, token, browser } = await signedIn(resources, fixtureOf(resources.workspace))
     await browser.close()
-    return { alive: seen(house, token), end: () => oidc.tokenRevocation(party.config, token) }
+    return { alive: seen(resources, token), end: () => oidc.tokenRevocation(party.config, token) }
   },
-  'a refresh token, and the access tokens of its family': async (house) => {
-    const { party, token, tokens, browser } = await signedIn(house, fixtureOf(house.workspace))
+  'a refresh token, and the access tokens of its family': async (resources) => {
+    const { party, token, tokens, browser } = await signedIn(
+      resources,
+      fixtureOf(resources.workspace),
+    )
     await browser.close()
     const end = () => oidc.tokenRevocation(party.config, tokens.refresh_token!)
-    return { alive: seen(house, token), end }
+    return { alive: seen(resources, token), end }
   },
-  'the session of a person who signs out': async (house) => {
-    const { token, browser } = await signedIn(house, fixtureOf(house.workspace))
+  'the session of a person who signs out': async (resources) => {
+    const { token, browser } = await signedIn(resources, fixtureOf(resources.workspace))
     return {
-      alive: seen(house, token),
+      alive: seen(resources, token),
       async end() {
         await browser.submit(await browser.get('/auth/account'), {}, '/auth/logout')
         await browser.close()
@@ -230,11 +233,11 @@ const KINDS: Readonly<Record<string, Kind>> = {
   'a credential of the vault': callEnds(
     (_house, { credentialId }) => `${CREDENTIALS}/${credentialId}/revoke`,
   ),
-  'a running stream whose delegation ends': async (house) => {
-    const { first, second, workspace, person, origin } = house
+  'a running stream whose delegation ends': async (resources) => {
+    const { first, second, workspace, person, origin } = resources
     const own = await ownToken(first, workspace, person)
     const { token, delegationId } = await lend(first, workspace.token, person)
-    const of = await granted(house, { grantee_type: 'delegation', grantee_id: delegationId })
+    const of = await granted(resources, { grantee_type: 'delegation', grantee_id: delegationId })
     const { statusCode, body } = await request(new URL('/v1/proxy/body', second.at.baseUrl), {
       method: 'POST',
       headers: {
@@ -263,16 +266,16 @@ async function table(t: ExecutionContext, environment: Readonly<Record<string, s
   const workspace = await first.workspace()
   const person = await present(first, await newFixture(first, workspace))
   t.teardown(() => person.browser.close())
-  const house = { first, second, workspace, person, origin: reachable.upstream.origin }
+  const resources = { first, second, workspace, person, origin: reachable.upstream.origin }
   for (const [what, kind] of Object.entries(KINDS)) {
-    const life = await kind(house)
-    t.true(await life.alive(), `${what} lives`)
-    await life.end()
+    const lifecycle = await kind(resources)
+    t.true(await lifecycle.alive(), `${what} lives`)
+    await lifecycle.end()
     const endedAt = performance.now()
-    while ((await life.alive()) && performance.now() - endedAt < WITHIN_MS) {
+    while ((await lifecycle.alive()) && performance.now() - endedAt < WITHIN_MS) {
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
-    t.false(await life.alive(), `${what} has ended`)
+    t.false(await lifecycle.alive(), `${what} has ended`)
   }
 }
 

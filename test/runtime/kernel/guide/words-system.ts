@@ -1,6 +1,6 @@
-import { furnish } from '../../../../runtime/kernel/wiring.js'
+import { wireActor } from '../../../../runtime/kernel/wiring.js'
 import { createMetrics } from '../../../../runtime/kernel/metrics/metrics.js'
-import { pool, seat, thread } from '../../../../runtime/kernel/placement.js'
+import { pool, placement, thread } from '../../../../runtime/kernel/placement.js'
 import { openPool } from '../../../../runtime/kernel/threads/pool.js'
 import { startSystem } from '../../../../runtime/kernel/system.js'
 import { wordsActor } from './words.js'
@@ -8,17 +8,17 @@ import { wordsActor } from './words.js'
 export async function startWords(where: 'pool' | 'thread') {
   const metrics = createMetrics()
   const system = await startSystem({
-    seats: [
+    placements: [
       // One line decides where the actor runs. Nothing else changes.
-      seat(
+      placement(
         wordsActor,
         where === 'pool' ? pool('words', { threadsMax: 2 }) : thread('words'),
         'all',
       ),
     ],
     planes: ['all'],
-    furnishings: [
-      furnish(wordsActor, ({ onStop }) => {
+    actorWirings: [
+      wireActor(wordsActor, ({ onStop }) => {
         const compute = openPool<typeof import('./words-compute.js')>({
           name: 'words',
           module: new URL('./words-compute.js', import.meta.url),

@@ -1,14 +1,14 @@
-import { furnish } from '../../../../runtime/kernel/wiring.js'
+import { wireActor } from '../../../../runtime/kernel/wiring.js'
 import { inlineCompute } from '../../../../runtime/kernel/threads/pool.js'
 import { serveThread } from '../../../../runtime/kernel/threads/thread-serve.js'
 import { wordsActor } from './words.js'
 import * as compute from './words-compute.js'
 
 serveThread({
-  seats: ({ data }) => {
+  placements: ({ data }) => {
     const { charactersMax } = data as { charactersMax: number }
     return {
-      actors: [furnish(wordsActor, () => ({ compute: inlineCompute(compute), charactersMax }))],
+      actors: [wireActor(wordsActor, () => ({ compute: inlineCompute(compute), charactersMax }))],
     }
   },
 })

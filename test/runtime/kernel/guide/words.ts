@@ -22,20 +22,20 @@ export const wordsActor = defineActor<WordsProtocol, Needs>({
   lane: { put: ({ book }) => book, read: ({ book }) => book },
   create: ({ compute, charactersMax }) => {
     const books = new Map<string, number>()
-    const keep = async (book: string, text: string, turn: { signal: AbortSignal }) => {
-      const count = await compute.run('countWords', text, turn)
+    const keep = async (book: string, text: string, context: { signal: AbortSignal }) => {
+      const count = await compute.run('countWords', text, context)
       books.set(book, count)
       return { tag: 'kept', words: count } as const
     }
     return {
-      async put({ book, text }, turn) {
+      async put({ book, text }, context) {
         if (text.length > charactersMax) return { tag: 'too_long' }
-        return keep(book, text, turn)
+        return keep(book, text, context)
       },
-      async read({ book, body }, turn) {
+      async read({ book, body }, context) {
         const chunks: Uint8Array[] = []
         for await (const chunk of body) chunks.push(chunk)
-        return keep(book, Buffer.concat(chunks).toString(), turn)
+        return keep(book, Buffer.concat(chunks).toString(), context)
       },
     }
   },

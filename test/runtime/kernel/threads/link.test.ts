@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as context } from 'node:timers/promises'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import test from 'ava'
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
@@ -10,7 +10,7 @@ import { StreamRecord } from '../../../../runtime/kernel/threads/stream-crossing
 import { bytePipe } from '../../../../runtime/kernel/stream.js'
 import { FrameWriter, type PostedFrame } from '../../../../runtime/kernel/threads/wire.js'
 
-test('nothing is posted for a stream that was given up before its turn ended', async (t) => {
+test('nothing is posted for a stream that was given up before its context ended', async (t) => {
   const posted: PostedFrame[] = []
   const port = Object.assign(new EventEmitter(), {
     postMessage: (frame: PostedFrame) => void posted.push(frame),
@@ -23,7 +23,7 @@ test('nothing is posted for a stream that was given up before its turn ended', a
   })
   const { stream, writer } = bytePipe()
   link.send([0, 1, 'reader', 'read', { body: stream }, 1_000, null])
-  await turn()
+  await context()
   t.is(posted.length, 1)
   writer.push(new Uint8Array(10))
   // The chunk waits for the end of the turn; the other side gives up within it.
@@ -31,8 +31,8 @@ test('nothing is posted for a stream that was given up before its turn ended', a
   const other = new FrameWriter({ send: () => 0, receive: () => stream, retract: () => undefined })
   other.add([StreamRecord.cancel, 1, 'had enough'])
   port.emit('message', other.take().posted)
-  await turn()
-  await turn()
+  await context()
+  await context()
   t.is(posted.length, 1, 'an empty frame is none')
   link.close('stopped')
 })

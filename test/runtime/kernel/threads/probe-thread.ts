@@ -1,7 +1,7 @@
 /** Thread entry of the kernel's tests. */
 import { appendFileSync, statSync } from 'node:fs'
 import { inlineCompute } from '../../../../runtime/kernel/threads/pool.js'
-import { furnish } from '../../../../runtime/kernel/wiring.js'
+import { wireActor } from '../../../../runtime/kernel/wiring.js'
 import { serveThread } from '../../../../runtime/kernel/threads/thread-serve.js'
 import * as arithmetic from './arithmetic.js'
 import { back, probeActor, type SharedCounter } from '../probe.js'
@@ -12,11 +12,11 @@ export function countLife({ path }: SharedCounter): number {
 }
 
 serveThread({
-  seats: (start) => {
+  placements: (start) => {
     if (start.data === 'refuse') throw new Error('the start data says no')
     const compute = inlineCompute(arithmetic)
     return {
-      actors: [furnish(probeActor, ({ ref }) => ({ back: ref(back), compute, countLife }))],
+      actors: [wireActor(probeActor, ({ ref }) => ({ back: ref(back), compute, countLife }))],
     }
   },
 })
