@@ -15,8 +15,6 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
   asks: {},
   mailbox: { capacity: 256, inflightMax: 8 },
   lane: {
-    list: () => undefined,
-    export: () => undefined,
     // A long check of one tenant takes one place, however often it is asked for.
     verify: ({ tenantId }) => tenantId,
   },
