@@ -26,7 +26,7 @@ export type Browser = {
   readonly csrfToken: string
   /** It asks for HTML: a person looks at what comes back. */
   readonly wantsPage: boolean
-  /** It says that a page of ours led here (Sec-Fetch-StartContext: same-origin, W3C Fetch Metadata section 2.4). */
+  /** It says that a page of ours led here (Sec-Fetch-Site: same-origin, W3C Fetch Metadata section 2.4). */
   readonly fromOwnPage: boolean
   /** It brought no cookie of ours: it is new here, or keeps none. */
   readonly isNew: boolean
@@ -164,7 +164,7 @@ export function isOwnCall({
 /**
  * What the browser says of the page that sent the form. Our pages send no referrer, so browsers
  * hide their origin too (`Origin: null`, Fetch section 3.2) and say where a form comes from in
- * Sec-Fetch-StartContext; those that say neither are left to the token.
+ * Sec-Fetch-Site; those that say neither are left to the token.
  */
 function comesFromHere(headers: Exchange['headers'], host: string): boolean {
   const site = headers.get('sec-fetch-site')

@@ -349,7 +349,7 @@ export class ActorEndpoint implements JobOwner {
   }
 }
 
-/** The typed face of a endpoint, and the way in for a link. */
+/** The typed reference to an endpoint, and the way in for a link. */
 export function refTo<P extends Protocol>(
   endpoint: ActorEndpoint,
 ): ActorRef<P> & { receive: ActorEndpoint['receive'] } {

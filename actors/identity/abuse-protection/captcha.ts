@@ -1,7 +1,7 @@
 /**
- * Asks a CAPTCHA provider whether an answer came from a person. Three providers speak nearly one
- * protocol: a form with the secret, the answer and the address goes to `siteverify`, JSON with
- * `success` comes back. Only through the dialer, without redirects, bounded in bytes and time.
+ * Verifies CAPTCHA responses with a provider. The three supported providers share almost one protocol: `siteverify`
+ * takes a form with the secret, the response and the client address, and returns JSON with `success`. Requests use the
+ * outbound dialer, follow no redirects and are bounded in bytes and time.
  */
 import { readBody } from '../../platform/outbound-http/bounded-body.js'
 import type { Resolver } from '../../platform/outbound-http/dialer.js'
@@ -23,10 +23,10 @@ const VERIFY_URLS: Readonly<Record<Provider, string>> = {
   hcaptcha: 'https://api.hcaptcha.com/siteverify',
   recaptcha: 'https://www.google.com/recaptcha/api/siteverify',
 }
-/** What is wrong with us, not with the person. */
+/** Error codes that point to our configuration and not to the user's response. */
 const OURS = /secret|sitekey|bad-request|internal-error/
 
-/** `unknown`: the provider gave no answer that could be used. */
+/** `unknown`: the provider is unavailable or returned an invalid answer. */
 export type CaptchaVerdict = 'person' | 'refused' | 'unknown'
 
 export interface Captcha {
@@ -42,7 +42,7 @@ export type CaptchaOptions = {
     readonly captcha_verify_url?: string | undefined
   }
   readonly settings: EgressSettings
-  /** Resolver of names. Given by tests. */
+  /** DNS resolver, replaced in tests. */
   readonly resolve?: Resolver | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
- * When a person has to show that they are one, and what follows when the provider does not answer:
- * nobody goes on (fail-closed), or as many as the allowance of all processes together (fail-degraded;
- * interface.md, production requirements). Letting everybody on does not exist.
+ * Decides when a sign-in needs a CAPTCHA and what happens while the provider is unavailable. `fail-closed` refuses
+ * every such sign-in. `fail-degraded` admits as many as an allowance shared by all processes. There is no fail-open
+ * mode (docs/reference/identity.md).
  */
 import { quotaAddress } from '../../domain/quota-address.js'
 import type { LockoutCounts } from '../sign-in/lockout.js'
@@ -26,13 +26,13 @@ export type GateVerdict =
   | { readonly tag: 'throttled'; readonly retryAfterSecs: number }
 
 export interface CaptchaGate {
-  /** What a page shows; null where it is off. */
+  /** The widget to render; null when CAPTCHA is disabled. */
   readonly widget: CaptchaWidget | null
-  /** Whether so many failures of a name, or those of its address, ask for one. */
+  /** True if the failures of this name, or of this address, require a CAPTCHA. */
   isDue(failuresOfName: number, address: string): Promise<boolean>
-  /** A failure of an address. */
+  /** Counts one failed sign-in from an address. */
   failed(address: string): Promise<void>
-  /** Judges what came with the form. */
+  /** Judges the CAPTCHA response of a submitted form. */
   judge(response: string, address: string): Promise<GateVerdict>
 }
 
@@ -44,7 +44,7 @@ const SCRIPTS: Readonly<Record<CaptchaGateSettings['captcha_provider'], string>>
   recaptcha: 'https://www.google.com/recaptcha/api.js',
 }
 
-/** For a deployment without one. */
+/** Used when the deployment has no CAPTCHA. */
 export const NO_CAPTCHA: CaptchaGate = {
   widget: null,
   isDue: () => Promise.resolve(false),
@@ -77,7 +77,7 @@ export function captchaGate(
       await counts.take(`captcha:address:${quotaAddress(address)}`, ofAddress)
     },
     async judge(response, address) {
-      // Without a site key nobody can answer: as if the provider were away.
+      // Without a site key no client can solve a CAPTCHA, so treat the provider as unavailable.
       const verdict = siteKey === null ? 'unknown' : await captcha.verify(response, address)
       if (verdict === 'person') return { tag: 'open' }
       if (verdict === 'refused') return { tag: 'captcha' }

@@ -1,4 +1,4 @@
-/** Sign-in through other providers: the handlers, put together from their parts. */
+/** Federated sign-in: assembles the handlers. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
@@ -18,7 +18,7 @@ import type { SsoNeeds, SsoTools } from './needs.js'
 export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
   address: sso,
   asks: { tenants, browserSessions },
-  // Returns wait for providers, which may be slow: there is room for the others.
+  // Callbacks wait for providers, which may be slow. The high limit keeps room for other requests.
   mailbox: { capacity: 1024, inflightMax: 256 },
   lane: { unlink: ({ session }) => session.accountId },
   supervision: { onFailure: 'resume' },
@@ -45,7 +45,7 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
         const names = new Map(upstreams.map(({ id, name }) => [id, name]))
         return {
           tag: 'listed',
-          // One tenant's provider learns nothing of who the person is at those of the deployment.
+          // A tenant's provider must not learn the user's identities at the deployment's providers.
           identities: rows
             .filter((row) => !session.confined || row.tenantId !== null)
             .map((row) => ({

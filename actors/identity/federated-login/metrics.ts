@@ -1,10 +1,12 @@
-/** Figures of sign-ins through other providers. decisions.md 14, metrics. */
+/** Metrics of federated sign-in. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 
 export interface SsoMetrics {
-  /** `kind` is whose provider it is; `outcome` a tag or fault of the protocol. */
+  /**
+   * `kind`: whether the provider belongs to the deployment or to a tenant. `outcome`: a tag or fault of the protocol.
+   */
   count(kind: 'deployment' | 'tenant' | 'unknown', outcome: string): void
-  /** Time that a provider took to answer a return: token, keys, userinfo. */
+  /** Seconds a provider took to complete a callback: token, keys and userinfo. */
   took(secs: number): void
 }
 
@@ -12,12 +14,12 @@ const COUNT = 'svc_upstream_sign_ins_total'
 const TIME = 'svc_upstream_duration_seconds'
 
 export function ssoMetrics(registry: Registry): SsoMetrics {
-  // An instance that replaces a failed one goes on counting where that one stopped.
+  // A restarted instance continues the registered counter.
   const counter =
     (registry.getSingleMetric(COUNT) as Counter<'provider' | 'outcome'> | undefined) ??
     new Counter({
       name: COUNT,
-      help: 'Returns from identity providers, by whose provider it is and what came of them.',
+      help: 'Callbacks from identity providers, by owner of the provider and outcome.',
       labelNames: ['provider', 'outcome'],
       registers: [registry],
     })
@@ -25,7 +27,7 @@ export function ssoMetrics(registry: Registry): SsoMetrics {
     (registry.getSingleMetric(TIME) as Histogram | undefined) ??
     new Histogram({
       name: TIME,
-      help: 'Time that identity providers took to redeem a code.',
+      help: 'Time identity providers took to redeem a code.',
       buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
       registers: [registry],
     })

@@ -1,4 +1,4 @@
-/** What tenants set up for sign-in through their own providers. */
+/** A tenant's identity providers and verified domains. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { domainSteps } from './domains.js'
 import { federation, type FederationProtocol } from './protocol.js'

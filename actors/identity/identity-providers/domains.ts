@@ -1,6 +1,6 @@
 /**
- * Domains of an organization, proved by a TXT record. A domain belongs to the organization that
- * proved it first; each of its tenants says for itself what it does with it.
+ * Domains of an organization, verified by a DNS TXT record. A domain belongs to the organization that verified it
+ * first. Each of its tenants configures its own routing.
  */
 import type { Handlers } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -88,7 +88,7 @@ export function domainSteps(
       if (!settings.enabled) return OFF
       const domain = readDomain(said.domain)
       if (domain === undefined) {
-        return { tag: 'invalid', pointer: '/domain', detail: 'Not a public domain name.' }
+        return { tag: 'invalid', pointer: '/domain', detail: 'This is not a public domain name.' }
       }
       const { tenantId } = caller.principal
       const now = clock.now()
@@ -168,7 +168,7 @@ export function domainSteps(
       if (texts === null) return { tag: 'resolver_silent' }
       if (!texts.includes(proof.value)) return { tag: 'proof_missing', proof }
       const now = clock.now()
-      // Whom a domain belongs to is decided among all organizations.
+      // Domain ownership is decided across all organizations.
       return database
         .system(
           async (tx) => {
@@ -210,7 +210,7 @@ export function domainSteps(
   }
 }
 
-/** Thrown to take back a claim: the domain was deleted while its proof was looked for. */
+/** Rolls back a claim: the domain was deleted during the DNS query. */
 class DomainGone extends Error {
   override readonly name = 'DomainGone'
 }

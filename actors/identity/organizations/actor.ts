@@ -1,4 +1,4 @@
-/** Organizations and environments as their operators see and make them. */
+/** Organizations and environments, as their operators create and see them. */
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -83,7 +83,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       return operatorFault(principal, controlPlaneId, unbound)
     }
 
-    /** Organizations and their members belong to no tenant: everything here crosses tenants. */
+    /** Organizations and their members belong to no tenant, so every transaction here crosses tenants. */
     const crossing = <T>(work: (tx: Transaction) => Promise<T>, { signal }: MessageContext) =>
       database.system(work, { signal })
 
@@ -116,7 +116,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       return listPersonOrganizations(tx, within, limit, after)
     }
 
-    /** Issues a token that an agent's login leads to, for the tenant and with the scopes given. */
+    /** Issues a token for the tenant with the given scopes, on the basis of an agent's login. */
     async function issue(
       { principal }: Caller,
       tenantId: string,
@@ -154,7 +154,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
     }
 
-    /** The key that the caller's login was signed with: its end ends what came of it. */
+    /** The key that signed the caller's login. When the key is revoked, the tokens based on it end. */
     async function keyOf(
       { tenantId, sessionId }: Principal,
       context: MessageContext,
@@ -180,7 +180,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       async list({ caller, limit, after }, context) {
         const fault = await refuse(caller, context)
         if (fault !== undefined) return fault
-        // One more than asked for tells whether there is another page.
+        // Fetch one extra row to see whether there is another page.
         const rows = await crossing((tx) => memberships(tx, caller, limit + 1, after), context)
         return { tag: 'listed', organizations: rows.slice(0, limit), next: nextOf(rows, limit) }
       },
@@ -261,7 +261,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
 
       async activate(message, context) {
         const outcome = await activate(message, context)
-        // The other processes hear of the commit.
+        // Other processes are notified by the commit.
         tenants.send('forget', { tenantId: message.caller.principal.tenantId })
         return outcome
       },
@@ -291,7 +291,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
   },
 })
 
-/** Whoever the token speaks for, as a member of organizations; undefined when it is nobody's. */
+/** The member of organizations that the token represents; undefined when there is none. */
 async function memberOf(tx: Transaction, principal: Principal): Promise<Member | undefined> {
   const { subject, subjectType, tenantId } = principal
   if (subjectType === 'agent') return { memberType: 'agent', memberId: subject }
@@ -300,7 +300,7 @@ async function memberOf(tx: Transaction, principal: Principal): Promise<Member |
   return memberId === undefined ? undefined : { memberType: 'account', memberId }
 }
 
-/** Where the next page starts; null on the last one. */
+/** Cursor of the next page; null on the last one. */
 function nextOf(rows: readonly ListCursor[], limit: number): ListCursor | null {
   const last = rows[limit - 1]
   return rows.length > limit && last !== undefined

@@ -143,7 +143,7 @@ export const tenantRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/tenant/activate',
     operationId: 'activateTenant',
-    summary: 'MessageContext a sandbox into a production environment',
+    summary: 'Turn a sandbox into a production environment',
     description:
       'For a person at AAL2 or higher. Fixture users retire, the secret of the application that came ' +
       'with the workspace is replaced, its tokens, unused operator invites and the sessions of agents ' +

@@ -163,7 +163,7 @@ class ThreadHost implements SpawnedThread {
     try {
       const seated = await within(startMs, Promise.race([control.start(), died]), 'not started')
       for (const actor of this.#placements.keys()) {
-        invariant(seated.includes(actor), `thread ${this.name} placements ${actor}`)
+        invariant(seated.includes(actor), `thread ${this.name} runs ${actor}`)
       }
     } catch (error) {
       link.close('stopped')

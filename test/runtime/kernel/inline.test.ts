@@ -65,7 +65,7 @@ const reasonOf = async (answer: Promise<unknown>) => {
   return error instanceof ActorUnavailable ? error.reason : error
 }
 
-test('messages of one lane run in context, of different lanes side by side', async (t) => {
+test('messages of one lane run in turn, of different lanes side by side', async (t) => {
   const { started, handle, open } = turnstile()
   const { ref, stop } = spawnInline(gateActor, { handle })
   const answers = [
