@@ -2,7 +2,7 @@
 import { logMailer, smtpMailer } from '../../actors/operations/mail/client.js'
 import { type MailQueue, openMailQueue } from '../../actors/platform/mail/mail-queue.js'
 import { mailOutcomes } from '../../actors/operations/mail/metrics.js'
-import { createMailWorker, type MailWorker } from '../../actors/operations/mail/worker.js'
+import { createMailRunner, type MailRunner } from '../../actors/operations/mail/worker.js'
 import {
   type Captcha,
   openCaptcha,
@@ -17,10 +17,10 @@ import {
 import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf } from './egress-settings.js'
 
-export function mailWorkerOf(resources: ProcessResources): MailWorker {
+export function mailRunnerOf(resources: ProcessResources): MailRunner {
   const { database, sealer, random, metrics, log } = resources
   const { email } = resources.settings
-  return createMailWorker({
+  return createMailRunner({
     database,
     listener: database.listener,
     sealer,

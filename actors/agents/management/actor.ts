@@ -43,8 +43,6 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
   asks: { pow, tokens },
   mailbox: { capacity: 1024, inflightMax: 64 },
   lane: {
-    list: () => undefined,
-    read: () => undefined,
     suspend: ({ agentId }) => agentId,
     activate: ({ agentId }) => agentId,
     remove: ({ agentId }) => agentId,

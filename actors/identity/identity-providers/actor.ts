@@ -5,21 +5,13 @@ import { federation, type FederationProtocol } from './protocol.js'
 import { providerSteps } from './providers.js'
 import type { FederationNeeds } from './needs.js'
 
-const anyOrder = () => undefined
-
 export const federationActor = defineActor<FederationProtocol, FederationNeeds>({
   address: federation,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
-    listProviders: anyOrder,
-    createProvider: anyOrder,
-    readProvider: anyOrder,
     updateProvider: ({ id }) => id,
     deleteProvider: ({ id }) => id,
-    listDomains: anyOrder,
-    createDomain: anyOrder,
-    readDomain: anyOrder,
     updateDomain: ({ id }) => id,
     verifyDomain: ({ id }) => id,
     deleteDomain: ({ id }) => id,

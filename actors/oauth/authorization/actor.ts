@@ -49,15 +49,9 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
   asks: { sessions: browserSessions, keys, tenants, tokens },
   mailbox: { capacity: 4096, inflightMax: 512 },
   lane: {
-    begin: () => undefined,
     // Two answers to one question take turns here; across processes the row decides.
     resume: ({ handle }) => handle,
     decide: ({ handle }) => handle,
-    push: () => undefined,
-    listConsents: () => undefined,
-    withdrawConsent: () => undefined,
-    userinfo: () => undefined,
-    endSession: () => undefined,
   },
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },

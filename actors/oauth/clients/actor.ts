@@ -51,14 +51,6 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
   address: applications,
   asks: { tenants, tokens },
   mailbox: { capacity: 1024, inflightMax: 128 },
-  lane: {
-    list: () => undefined,
-    read: () => undefined,
-    create: () => undefined,
-    replace: () => undefined,
-    remove: () => undefined,
-    rotateSecret: () => undefined,
-  },
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, tenants, tokens, issuer }) => {

@@ -15,8 +15,6 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
   asks: {},
   mailbox: { capacity: 256, inflightMax: 8 },
   lane: {
-    list: () => undefined,
-    export: () => undefined,
     // Limits the concurrent verifications of one tenant to one.
     verify: ({ tenantId }) => tenantId,
   },

@@ -64,7 +64,7 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
   address: throttle,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
-  lane: { take: () => undefined, settle: () => 'settle' },
+  lane: { settle: () => 'settle' },
   create: ({ coordination, clock, log, policies = POLICIES }) => {
     const local = new LocalCounts(clock)
     const refusals = recentRefusals(clock)

@@ -27,27 +27,10 @@ import type { VaultNeeds } from './needs.js'
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 
-const anyOrder = () => undefined
-
 export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
   address: vault,
   asks: { sshca },
   mailbox: { capacity: 1024, inflightMax: 128 },
-  lane: {
-    list: anyOrder,
-    create: anyOrder,
-    read: anyOrder,
-    update: anyOrder,
-    rotate: anyOrder,
-    revoke: anyOrder,
-    secret: anyOrder,
-    listGrants: anyOrder,
-    createGrant: anyOrder,
-    revokeGrant: anyOrder,
-    listLeases: anyOrder,
-    createLease: anyOrder,
-    revokeLease: anyOrder,
-  },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock } = needs
