@@ -3,7 +3,8 @@
  * of processes may do it side by side: rows that another one holds are passed over.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Counter, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../../storage/agents/agent-challenges.js'
@@ -144,9 +145,22 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
   supervision: { onFailure: 'resume' },
   create: (needs, lifecycle) => {
     const { database, keys, clock, registry, retention, byTimer } = needs
-    const removedTotal = removedCounter(registry)
-    const resealedTotal = resealedCounter(registry)
-    const lostTotal = lostCounter(registry)
+    const removedTotal = counter(
+      registry,
+      'svc_upkeep_removed_total',
+      'Rows removed because they had run out.',
+      ['kind'],
+    )
+    const resealedTotal = counter(
+      registry,
+      'svc_data_keys_resealed_total',
+      'Values that were sealed anew because their data key was replaced.',
+    )
+    const lostTotal = counter(
+      registry,
+      'svc_egress_calls_lost_total',
+      'Relayed requests that ended with their process, as they were found.',
+    )
     let running: Promise<Record<string, number>> | undefined
 
     async function exhaust(batch: () => Promise<number>): Promise<number> {
@@ -228,31 +242,3 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
     return { sweep: async () => ({ tag: 'swept', removed: await shared() }) }
   },
 })
-
-function lostCounter(registry: Registry): Counter {
-  const name = 'svc_egress_calls_lost_total'
-  const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Relayed requests that ended with their process, as they were found.'
-  return known ?? new Counter({ name, help, registers: [registry] })
-}
-
-function resealedCounter(registry: Registry): Counter {
-  const name = 'svc_data_keys_resealed_total'
-  const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Values that were sealed anew because their data key was replaced.'
-  return known ?? new Counter({ name, help, registers: [registry] })
-}
-
-function removedCounter(registry: Registry): Counter<'kind'> {
-  const name = 'svc_upkeep_removed_total'
-  const known = registry.getSingleMetric(name) as Counter<'kind'> | undefined
-  return (
-    known ??
-    new Counter({
-      name,
-      help: 'Rows removed because they had run out.',
-      labelNames: ['kind'],
-      registers: [registry],
-    })
-  )
-}
