@@ -1,7 +1,7 @@
 /** A route made ready to run: what never changes between requests is worked out once. */
 import type { Policies, PolicyName } from '../actors/operations/rate-limits/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
-import { type HeaderBlock, type HeaderPair, headerBlock } from './exchange.js'
+import { type HeaderBlock, type HeaderPair, headerBlock } from './http-exchange.js'
 import { checked, type Parsed, queryPointer } from './body/read.js'
 import { policyHeader } from './headers/rate-limit.js'
 import type { HttpMetrics, RouteMeter } from './metrics/http-metrics.js'

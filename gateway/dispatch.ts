@@ -10,18 +10,18 @@ import {
 import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
-import type { Answers } from './response/respond.js'
+import type { Responder } from './response/respond.js'
 import { type Authenticator, refuseAuthority, scopesOf } from './request/authenticate.js'
 import type { ClientAddresses } from './request/client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile-route.js'
 import { warningsHeader } from './body/unknown-members.js'
-import { type BodyFailure, BodyUnreadable, type Exchange } from './exchange.js'
+import { type BodyFailure, BodyUnreadable, type HttpExchange } from './http-exchange.js'
 import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
 import type { HostPolicy } from './request/hosts.js'
 import { clientIdOf, type InputReader, restIsDropped } from './request/input.js'
-import { FOREIGN_CALL, type PageDoor } from './request/browser-session-guard.js'
+import { FOREIGN_CALL, type BrowserSessionGuard } from './request/browser-session-guard.js'
 import type { Problem } from './response/problems.js'
 import type { Quotas, QuotaVerdict } from './request/quotas.js'
 import type { ReplyContext } from './response/replies.js'
@@ -39,13 +39,13 @@ import {
 
 export type PipelineNeeds = {
   readonly router: Router<CompiledRoute>
-  readonly answers: Answers
+  readonly respond: Responder
   readonly hosts: HostPolicy
   readonly addresses: ClientAddresses
   readonly cors: Cors
   readonly quotas: Quotas
   readonly authenticator: Authenticator
-  readonly pages: PageDoor
+  readonly sessionGuard: BrowserSessionGuard
   readonly input: InputReader
   readonly originOf: RequestOrigin
   readonly baseUrl: string
@@ -70,8 +70,8 @@ export class Pipeline {
   }
 
   /** Handles one exchange. Never throws. */
-  handle(exchange: Exchange): void {
-    const { clock, requestTimeoutMs, answers, hosts, router } = this.needs
+  handle(exchange: HttpExchange): void {
+    const { clock, requestTimeoutMs, respond, hosts, router } = this.needs
     const now = clock.monotonicMs()
     // Real time, like the deadlines of the actors behind, even where a test holds the clock.
     const realMs = clock === systemClock ? now : systemClock.monotonicMs()
@@ -80,21 +80,21 @@ export class Pipeline {
     const context = new RequestContext(exchange, requestId, now, deadlineMs)
     try {
       if (exchange.fault !== null) {
-        answers.problem(context, FAULT_PROBLEMS[exchange.fault], true)
+        respond.problem(context, FAULT_PROBLEMS[exchange.fault], true)
         return
       }
       const host = hosts(exchange.host)
       if (host !== 'served') {
-        answers.problem(context, host === 'malformed' ? MALFORMED_HOST : MISDIRECTED)
+        respond.problem(context, host === 'malformed' ? MALFORMED_HOST : MISDIRECTED)
         return
       }
       if (exchange.path === '*') {
-        answers.send(context, 204, null, 'no-store', [ALLOW_ALL], null)
+        respond.send(context, 204, null, 'no-store', [ALLOW_ALL], null)
         return
       }
       const match = router.match(exchange.path)
       if (match === null) {
-        answers.problem(context, { name: 'not-found', detail: 'There is nothing at this path.' })
+        respond.problem(context, { name: 'not-found', detail: 'There is nothing at this path.' })
         return
       }
       const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
@@ -106,7 +106,7 @@ export class Pipeline {
       context.route = route
       context.rawParams = match.params
       if (!route.isHealth && !this.needs.started()) {
-        answers.problem(context, STARTING)
+        respond.problem(context, STARTING)
         return
       }
       if (route.light) this.answerLight(context, route)
@@ -150,11 +150,11 @@ export class Pipeline {
     context: RequestContext,
     route: CompiledRoute,
   ): Promise<AnyRouteRequest | null> {
-    const { quotas, addresses, originOf, input, answers, pages, cors } = this.needs
+    const { quotas, addresses, originOf, input, respond, sessionGuard, cors } = this.needs
     const { exchange } = context
     const { throttling } = route
     const { cors: policy = 'configured', cache } = route.route
-    pages.meet(context, route.route.security)
+    sessionGuard.loadBrowser(context, route.route.security)
     const origin = exchange.headers.get('origin')
     const met = cors.headers(policy, origin, undefined, cache !== undefined)
     context.cors = met instanceof Promise ? await met : met
@@ -180,12 +180,12 @@ export class Pipeline {
     const parts = reading instanceof Promise ? await reading : reading
     if (context.unknown.length > 0) await this.warn(context)
     if (!parts.ok) {
-      answers.problem(context, parts.problem, parts.close === true)
+      respond.problem(context, parts.problem, parts.close === true)
       return null
     }
-    const foreign = pages.refuseForm(context, route.route.security, parts.value.body)
+    const foreign = sessionGuard.refuseForm(context, route.route.security, parts.value.body)
     if (foreign !== null) {
-      answers.problem(context, foreign)
+      respond.problem(context, foreign)
       return null
     }
     const request = new RequestView(context, addresses, originOf, parts.value)
@@ -216,20 +216,20 @@ export class Pipeline {
   /** False when the request was refused. */
   private async authenticate(context: RequestContext, { route }: CompiledRoute): Promise<boolean> {
     const { security } = route
-    const { answers, authenticator, quotas, originOf, metricsToken } = this.needs
+    const { respond, authenticator, quotas, originOf, metricsToken } = this.needs
     if (security.scheme === 'session') {
-      const location = await this.needs.pages.openSession(context)
+      const location = await this.needs.sessionGuard.openSession(context)
       if (location === null) return true
-      answers.send(context, 303, null, 'no-store', [['location', location]], null)
+      respond.send(context, 303, null, 'no-store', [['location', location]], null)
       return false
     }
     const authorization = context.exchange.headers.get('authorization')
     if (authorization === undefined && security.scheme === 'optional') return true
     if (authorization === undefined && isPageCall(security)) {
-      const call = await this.needs.pages.openCall(context)
+      const call = await this.needs.sessionGuard.openCall(context)
       if (call === 'open') return true
       if (call === 'foreign') {
-        answers.problem(context, FOREIGN_CALL)
+        respond.problem(context, FOREIGN_CALL)
         return false
       }
     }
@@ -246,12 +246,12 @@ export class Pipeline {
     const judged = await authenticator.authenticate(credentials, host, scopesOf(security), context)
     if (judged.tag === 'problem') {
       if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
-      answers.problem(context, judged.problem)
+      respond.problem(context, judged.problem)
       return false
     }
     const refusal = refuseAuthority(security, judged.principal, this.needs.baseUrl)
     if (refusal !== null) {
-      answers.problem(context, refusal)
+      respond.problem(context, refusal)
       return false
     }
     context.principal = judged.principal
@@ -263,10 +263,10 @@ export class Pipeline {
     compiled: CompiledRoute,
     request: AnyRouteRequest,
   ): Promise<void> {
-    const { answers } = this.needs
+    const { respond } = this.needs
     const { target } = compiled.route
     if (target.via === 'gateway') {
-      answers.rendered(context, await target.answer(request), false)
+      respond.rendered(context, await target.answer(request), false)
       return
     }
     const { proxy = false, body } = compiled.route
@@ -297,7 +297,7 @@ export class Pipeline {
       throw new Error(`${method} ${path} was given the unknown tag ${outcome.tag}`)
     }
     const replayed = 'replayed' in outcome && outcome.replayed === true
-    this.needs.answers.rendered(
+    this.needs.respond.rendered(
       context,
       rule.render(outcome as never, this.contextOf(context)),
       replayed,
@@ -309,12 +309,12 @@ export class Pipeline {
     context: RequestContext,
     resource: Resource<CompiledRoute>,
   ): Promise<void> {
-    const { answers, cors } = this.needs
+    const { respond, cors } = this.needs
     const { method, headers } = context.exchange
     try {
       if (method !== 'OPTIONS') {
         const detail = `This resource knows ${resource.allow}.`
-        answers.problem(context, {
+        respond.problem(context, {
           name: 'method-not-allowed',
           detail,
           headers: { allow: resource.allow },
@@ -333,7 +333,7 @@ export class Pipeline {
           if (allowed) pairs.push(...preflightHeaders(resource.allow))
         }
       }
-      answers.send(context, 204, null, 'no-store', pairs, null)
+      respond.send(context, 204, null, 'no-store', pairs, null)
     } catch (error) {
       this.fail(context, error)
     }
@@ -341,9 +341,9 @@ export class Pipeline {
 
   /** Remembers what the quota says; false when the request was refused. */
   private admit(context: RequestContext, verdict: QuotaVerdict): boolean {
-    const { answers } = this.needs
+    const { respond } = this.needs
     if (verdict.tag === 'unknown') {
-      answers.problem(context, {
+      respond.problem(context, {
         name: 'service-unavailable',
         detail: 'The quota of this operation cannot be counted at the moment.',
         retryAfterSecs: 1,
@@ -353,7 +353,7 @@ export class Pipeline {
     context.windows =
       context.windows.length === 0 ? verdict.windows : [...context.windows, ...verdict.windows]
     if (verdict.tag === 'taken') return true
-    answers.problem(context, rateLimited(verdict.violated, verdict.retryAfterSecs))
+    respond.problem(context, rateLimited(verdict.violated, verdict.retryAfterSecs))
     return false
   }
 
@@ -375,24 +375,24 @@ export class Pipeline {
 
   /** No outcome: a body that never came, an actor that gave none, or a defect of ours. */
   private fail(context: RequestContext, error: unknown): void {
-    const { answers, log } = this.needs
+    const { respond, log } = this.needs
     if (context.exchange.done) return
     if (error instanceof BodyUnreadable) {
       if (error.reason === 'aborted') return
       const problem = BODY_PROBLEMS[error.reason]
       const close = error.reason !== 'too_large' || !restIsDropped(context.exchange)
-      answers.problem(context, problem, close)
+      respond.problem(context, problem, close)
       return
     }
     if (error instanceof ActorUnavailable && error.reason !== 'failed') {
-      answers.problem(context, unavailable(error))
+      respond.problem(context, unavailable(error))
       return
     }
     if (!(error instanceof ActorUnavailable)) {
       log.error({ err: error, request_id: context.requestId }, 'the pipeline failed')
     }
     try {
-      answers.problem(context, { name: 'server-error' })
+      respond.problem(context, { name: 'server-error' })
     } catch (second) {
       log.error({ err: second, request_id: context.requestId }, 'no answer could be written')
     }
@@ -427,7 +427,7 @@ const MALFORMED: Problem = {
   name: 'bad-request',
   detail: 'The request line, a header field or the host is malformed.',
 }
-const FAULT_PROBLEMS: { readonly [F in NonNullable<Exchange['fault']>]: Problem } = {
+const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>]: Problem } = {
   ambiguous: MALFORMED,
   malformed: MALFORMED,
   too_large: { name: 'headers-too-large' },

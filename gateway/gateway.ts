@@ -14,7 +14,7 @@ import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Metrics } from '../runtime/kernel/metrics/metrics.js'
 import type { Random } from '../runtime/kernel/random.js'
-import { Answers } from './response/respond.js'
+import { Responder } from './response/respond.js'
 import { authenticator } from './request/authenticate.js'
 import { browserReader } from './request/browser.js'
 import { type CapabilitiesOptions, capabilitiesRoute } from './capabilities.js'
@@ -23,7 +23,7 @@ import { type CompiledRoute, compileRoute, HeaderBlocks, type Refs } from './com
 import { Pipeline } from './dispatch.js'
 import { errorPagesRoute } from './response/error-pages.js'
 import { homePageRoute } from './home-page.js'
-import type { ExchangeHandler } from './exchange.js'
+import type { HttpExchangeHandler } from './http-exchange.js'
 import { metricsRoute, metricsTokenCheck } from './metrics/exposition.js'
 import { type ApplicationOrigins, corsOf } from './headers/cors.js'
 import { hostPolicy } from './request/hosts.js'
@@ -32,14 +32,14 @@ import { InputReader } from './request/input.js'
 import { listen } from './listen.js'
 import { documentRoutes } from './openapi/openapi-routes.js'
 import { openQuotas } from './request/quotas.js'
-import { PageDoor } from './request/browser-session-guard.js'
+import { BrowserSessionGuard } from './request/browser-session-guard.js'
 import { scriptRoutes } from './pages/platform/script.js'
 import { styleRoutes } from './pages/platform/style.js'
 import { requestOrigin } from './request/request-origin.js'
 import type { Route } from './route.js'
 import { Router } from './router.js'
 import type { OpenapiSettings, ServerSettings } from './settings.js'
-import { hostJudge } from './request/tenant-hosts.js'
+import { tokenHostCheck } from './request/tenant-hosts.js'
 import type { Listener } from './transports/open.js'
 
 export interface GatewayOptions {
@@ -79,7 +79,7 @@ export interface GatewayOptions {
   /** How long a client may read nothing of its answer. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
   /** Opens the socket in place of what [server] says: for benches. */
-  readonly open?: ((handler: ExchangeHandler) => Promise<Listener>) | undefined
+  readonly open?: ((handler: HttpExchangeHandler) => Promise<Listener>) | undefined
 }
 
 export interface Gateway {
@@ -148,7 +148,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   let isStarted = false
   const pipeline = new Pipeline({
     router,
-    answers: new Answers({
+    respond: new Responder({
       blocks: new HeaderBlocks(secure),
       errorsBaseUrl: server.errors_base_url,
       sessionCookie: (token) => browsers.sessionCookie(token),
@@ -164,8 +164,8 @@ export function openGateway(options: GatewayOptions): Gateway {
       applications: options.applicationOrigins,
     }),
     quotas,
-    authenticator: authenticator(tokens, issuer, hostJudge(tenants, server.base_domain)),
-    pages: new PageDoor({ browsers, sessions: browserSessions }),
+    authenticator: authenticator(tokens, issuer, tokenHostCheck(tenants, server.base_domain)),
+    sessionGuard: new BrowserSessionGuard({ browsers, sessions: browserSessions }),
     input: new InputReader(addresses),
     originOf: requestOrigin({
       issuer: new URL(issuer),
@@ -194,7 +194,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   return {
     routes,
     async listen() {
-      const handler: ExchangeHandler = (exchange) => pipeline.handle(exchange)
+      const handler: HttpExchangeHandler = (exchange) => pipeline.handle(exchange)
       listener =
         options.open === undefined
           ? await listen(server, handler, {

@@ -1,7 +1,7 @@
 /** Picks the transport that the settings and the machine allow, and opens it. */
 import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
-import type { ExchangeHandler } from './exchange.js'
+import type { HttpExchangeHandler } from './http-exchange.js'
 import type { ServerSettings } from './settings.js'
 import { openHttp1 } from './transports/http1.js'
 import { openHttp2 } from './transports/http2.js'
@@ -26,7 +26,7 @@ type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'http1_parser'
 /** @throws {ListenFailed} */
 export async function listen(
   { host, port, transport, http1_parser, tls }: Where,
-  handler: ExchangeHandler,
+  handler: HttpExchangeHandler,
   { log, clock, pins = PINNED_NATIVE_SHA256, unreadMs }: ListenNeeds,
 ): Promise<Listener> {
   if (transport === 'tls_h2_only') {

@@ -14,26 +14,40 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { BodyInbox } from '../body/inbox.js'
+import { BodyReceiver } from '../body/body-receiver.js'
 import { outliveStreams } from '../../runtime/kernel/http2-handle.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
   BodyFailure,
-  Exchange,
+  HttpExchange,
   HeaderBlock,
   HeaderFields,
   HeaderPair,
   HeadFault,
   StreamedAnswer,
   StreamEnd,
-} from '../exchange.js'
-import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck } from '../request/request-smuggling-guard.js'
+} from '../http-exchange.js'
+import {
+  type AdmittedHead,
+  admitHead,
+  HEAD_BYTES_MAX,
+  HEADER_COUNT_MAX,
+  HeadCheck,
+  splitTarget,
+} from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
 import { type CertificateFiles, certified, type Renewal, watchCertificate } from './certificate.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { streamSink } from './node-sink.js'
-import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+import {
+  ListenFailed,
+  type ListenOptions,
+  type Listener,
+  OpenExchanges,
+  REPEATABLE_FIELDS,
+  urlOf,
+} from './open.js'
 
 const SESSIONS_MAX = 10_000
 const STREAMS_PER_SESSION_MAX = 100
@@ -49,8 +63,6 @@ const RESETS_MAX = 100
 const RESETS_WINDOW_MS = 10_000
 /** Frames such as PING and SETTINGS that need no stream, per session and window. */
 const SESSION_MEMORY_MIB = 10
-/** Fields that come more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
-const MANY = new Set(['set-cookie', 'link', 'vary', 'allow', 'cache-control'])
 
 export type Http2Options = ListenOptions & {
   /** Null speaks HTTP/2 without TLS; for benches only, no setting leads here. */
@@ -68,7 +80,7 @@ type Shared = {
   readonly monotonicMs: () => number
 }
 
-class Http2Exchange implements Exchange {
+class Http2Exchange implements HttpExchange {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -81,7 +93,7 @@ class Http2Exchange implements Exchange {
   private readonly stream: ServerHttp2Stream
   private readonly shared: Shared
   private readonly resets: ResetCount
-  private inbox: BodyInbox | null = null
+  private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
   /** Reset by us, which is not to be held against the client. */
@@ -93,7 +105,7 @@ class Http2Exchange implements Exchange {
     stream: ServerHttp2Stream,
     shared: Shared,
     resets: ResetCount,
-    head: Head,
+    head: AdmittedHead,
     hasBody: boolean,
   ) {
     this.stream = stream
@@ -124,17 +136,17 @@ class Http2Exchange implements Exchange {
   }
 
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
-    if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
+    if (this.receiver === null) return Promise.resolve(new Uint8Array(0))
     const declared = this.headers.get('content-length')
-    return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
+    return this.receiver.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
   get bodyFailure(): BodyFailure | null {
-    return this.inbox?.failure ?? null
+    return this.receiver?.failure ?? null
   }
 
   streamBody(maxBytes: number): ByteStream {
-    return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
+    return this.receiver?.stream(maxBytes) ?? ByteStream.from([])
   }
 
   async relay({ status, block, headers, body, bodyBytes }: StreamedAnswer): Promise<StreamEnd> {
@@ -198,7 +210,7 @@ class Http2Exchange implements Exchange {
   /** The client need not send the rest of a body nobody will read (RFC 9113 section 8.1). */
   private letRestGo(): void {
     const { stream } = this
-    if (this.inbox === null || this.inbox.complete) return
+    if (this.receiver === null || this.receiver.complete) return
     stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
   }
 
@@ -208,13 +220,13 @@ class Http2Exchange implements Exchange {
 
   private receive(): void {
     const { stream } = this
-    const inbox = new BodyInbox({
+    const receiver = new BodyReceiver({
       pause: () => void stream.pause(),
       resume: () => void stream.resume(),
     })
-    this.inbox = inbox
-    stream.on('data', (chunk: Buffer) => inbox.push(chunk))
-    stream.on('end', () => inbox.end())
+    this.receiver = receiver
+    stream.on('data', (chunk: Buffer) => receiver.push(chunk))
+    stream.on('end', () => receiver.end())
   }
 
   private leave(): void {
@@ -222,7 +234,7 @@ class Http2Exchange implements Exchange {
     this.relayed?.cancel('the client left')
     if (this.done) return
     this.done = true
-    this.inbox?.fail('aborted')
+    this.receiver?.fail('aborted')
     this.aborted?.()
     this.shared.open.finish()
   }
@@ -236,13 +248,11 @@ function fieldsOf(
   const fields: OutgoingHttpHeaders = { ':status': status }
   for (const [name, value] of block.pairs) fields[name] = value
   for (const [name, value] of headers) {
-    const earlier = MANY.has(name) ? fields[name] : undefined
+    const earlier = REPEATABLE_FIELDS.has(name) ? fields[name] : undefined
     fields[name] = earlier === undefined ? value : [earlier, value].flat().map(String)
   }
   return fields
 }
-
-type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'host' | 'fault'>
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
   const { host, port, handler, tls, monotonicMs, renewal, unreadMs = UNREAD_MS_MAX } = options
@@ -374,36 +384,26 @@ function endNow(session: ServerHttp2Session, isCut: boolean): void {
 }
 
 /**
- * The head of a stream, or null where HTTP/2 itself forbids it (RFC 9113 section 8.2, 8.3).
- * @param fields as they came, names and values in turn: node:http2 itself would keep the first of two.
+ * The head of a stream, or null if HTTP/2 itself forbids it (RFC 9113 sections 8.2, 8.3).
+ * @param fields names and values in turn, as received: the object of node:http2 keeps only the first of two.
  */
-function headOf(fields: readonly string[]): Head | null {
-  const check = new HeadCheck()
+function headOf(fields: readonly string[]): AdmittedHead | null {
+  const headers = new HeadCheck()
   let method = ''
   let target = ''
-  let authority: string | undefined
-  for (let at = 0; at < fields.length; at += 2) {
-    const [name, value] = [fields[at]!, fields[at + 1]!]
-    if (name.charCodeAt(0) !== 0x3a) check.add(name, value)
+  let authority: string | null = null
+  for (let index = 0; index < fields.length; index += 2) {
+    const [name, value] = [fields[index]!, fields[index + 1]!]
+    if (name.charCodeAt(0) !== 0x3a) headers.add(name, value)
     else if (name === ':method') method = value
     else if (name === ':path') target = value
     else if (name === ':authority') authority = value.toLowerCase()
   }
-  const mark = target.indexOf('?')
-  const path = mark < 0 ? target : target.slice(0, mark)
-  const query = mark < 0 ? '' : target.slice(mark + 1)
-  const fault = check.judge(method, path, query)
-  if (fault === 'ambiguous') return null
-  const named = check.get('host')?.toLowerCase()
-  const mismatch = authority !== undefined && named !== undefined && authority !== named
-  return {
-    method,
-    path,
-    query,
-    headers: check,
-    host: authority ?? named ?? '',
-    fault: mismatch ? 'malformed' : fault,
-  }
+  const head = admitHead(headers, method, splitTarget(target, authority))
+  if (head.fault === 'ambiguous') return null
+  const hostField = headers.get('host')?.toLowerCase()
+  const isMismatch = authority !== null && hostField !== undefined && authority !== hostField
+  return isMismatch ? { ...head, fault: 'malformed' } : head
 }
 
 /** Ends a session whose client cancels streams faster than any honest one. */

@@ -1,14 +1,23 @@
 /** What every transport offers and needs. */
-import type { ExchangeHandler, Listener } from '../exchange.js'
+import type { HttpExchangeHandler, Listener } from '../http-exchange.js'
 
 export interface ListenOptions {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
-  readonly handler: ExchangeHandler
+  readonly handler: HttpExchangeHandler
   /** How long a client may read nothing of its answer. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
 }
+
+/** Response fields that may occur more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
+export const REPEATABLE_FIELDS: ReadonlySet<string> = new Set([
+  'set-cookie',
+  'link',
+  'vary',
+  'allow',
+  'cache-control',
+])
 
 /** The listener could not be opened; the message says which address and why. */
 export class ListenFailed extends Error {

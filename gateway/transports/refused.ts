@@ -5,7 +5,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { ByteStream } from '../../runtime/kernel/stream.js'
-import type { Answer, Exchange, HeaderFields, HeadFault, StreamEnd } from '../exchange.js'
+import type { Answer, HttpExchange, HeaderFields, HeadFault, StreamEnd } from '../http-exchange.js'
 import { HeadCheck } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
 
@@ -18,7 +18,7 @@ export type RefusedOptions = {
   readonly answered: () => void
 }
 
-export class RefusedExchange implements Exchange {
+export class RefusedExchange implements HttpExchange {
   readonly method: string
   readonly path = ''
   readonly query = ''

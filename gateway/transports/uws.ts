@@ -6,20 +6,25 @@
  */
 import { STATUS_CODES } from 'node:http'
 import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
-import { BodyInbox } from '../body/inbox.js'
+import { BodyReceiver } from '../body/body-receiver.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
   BodyFailure,
-  Exchange,
+  HttpExchange,
   HeaderBlock,
   HeaderFields,
   HeaderPair,
   HeadFault,
   StreamedAnswer,
   StreamEnd,
-} from '../exchange.js'
-import { announcesBody, HeadCheck } from '../request/request-smuggling-guard.js'
+} from '../http-exchange.js'
+import {
+  type AdmittedHead,
+  admitHead,
+  announcesBody,
+  HeadCheck,
+} from '../request/request-smuggling-guard.js'
 import { inPieces, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { DROPPED_BYTES_MAX } from './linger.js'
 import type { Uws } from './native.js'
@@ -33,7 +38,6 @@ const STATUS_LINES = new Map(
 /** How long the first chunk of an event stream is waited for, before its head is sent without one. */
 const HEAD_WAIT_MS = 20
 
-type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'fault'>
 type Shared = {
   draining: boolean
   readonly open: OpenExchanges
@@ -43,7 +47,7 @@ type Shared = {
 /** A body that is being written. */
 type Relayed = { gone: boolean; wake: (() => void) | null; readonly body: ByteStream }
 
-class UwsExchange implements Exchange {
+class UwsExchange implements HttpExchange {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -58,7 +62,7 @@ class UwsExchange implements Exchange {
   private readonly res: HttpResponse
   private readonly shared: Shared
   private readonly chunked: boolean
-  private inbox: BodyInbox | null = null
+  private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private peer: string | null = null
   /** The answer is given once the rest of the body was read. */
@@ -66,15 +70,16 @@ class UwsExchange implements Exchange {
   /** While a body is being relayed: who is to be told when the client leaves. */
   private relayed: Relayed | null = null
 
-  constructor(res: HttpResponse, shared: Shared, { method, path, query, headers, fault }: Head) {
+  constructor(res: HttpResponse, shared: Shared, head: AdmittedHead) {
+    const { method, headers } = head
     this.res = res
     this.shared = shared
     this.method = method
-    this.path = path
-    this.query = query
+    this.path = head.path
+    this.query = head.query
     this.headers = headers
-    this.fault = fault
-    this.host = headers.get('host')?.toLowerCase() ?? ''
+    this.fault = head.fault
+    this.host = head.host
     this.chunked = headers.has('transfer-encoding')
     this.hasBody = announcesBody(method, headers)
     shared.open.begin()
@@ -90,17 +95,17 @@ class UwsExchange implements Exchange {
   }
 
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
-    if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
+    if (this.receiver === null) return Promise.resolve(new Uint8Array(0))
     const declared = this.headers.get('content-length')
-    return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
+    return this.receiver.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
   get bodyFailure(): BodyFailure | null {
-    return this.inbox?.failure ?? null
+    return this.receiver?.failure ?? null
   }
 
   streamBody(maxBytes: number): ByteStream {
-    return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
+    return this.receiver?.stream(maxBytes) ?? ByteStream.from([])
   }
 
   async relay(answer: StreamedAnswer): Promise<StreamEnd> {
@@ -162,7 +167,7 @@ class UwsExchange implements Exchange {
           }),
         end: () => {
           if (!this.closes) {
-            this.inbox?.discard()
+            this.receiver?.discard()
             return this.endBody(bodiless, head)
           }
           // A turn later, as in `send`. Told to close, the native side would write the header field
@@ -201,7 +206,7 @@ class UwsExchange implements Exchange {
       // A turn later, and nothing more is read: see `relay`.
       await new Promise((resolve) => setImmediate(resolve))
       if (!known.gone) res.pause()
-    } else this.inbox?.discard()
+    } else this.receiver?.discard()
     return this.writeKnown(known, totalBytes)
   }
 
@@ -270,7 +275,7 @@ class UwsExchange implements Exchange {
       // answer away from a client that writes to the end before it reads (RFC 9112 section 9.6).
       this.done = true
       this.isHeld = true
-      this.inbox!.drop(DROPPED_BYTES_MAX, () => {
+      this.receiver!.drop(DROPPED_BYTES_MAX, () => {
         // A turn later: answered within it, what came in one segment with the body would run.
         setImmediate(() => {
           if (!this.isHeld) return
@@ -292,8 +297,8 @@ class UwsExchange implements Exchange {
 
   /** Whether the connection ends with the answer while a body is still coming that we are ready to drop. */
   private mustReadOn(close: boolean): boolean {
-    const { inbox, headers } = this
-    if (inbox === null || inbox.complete) return false
+    const { receiver, headers } = this
+    if (receiver === null || receiver.complete) return false
     if (!close && headers.get('connection')?.toLowerCase() !== 'close') return false
     return Number(headers.get('content-length') ?? 0) <= DROPPED_BYTES_MAX
   }
@@ -304,15 +309,15 @@ class UwsExchange implements Exchange {
 
   private receive(): void {
     const { res } = this
-    const inbox = new BodyInbox({
+    const receiver = new BodyReceiver({
       pause: () => void (this.gone || res.pause()),
       resume: () => void (this.gone || res.resume()),
     })
-    this.inbox = inbox
+    this.receiver = receiver
     res.onData((chunk, isLast) => {
-      if (chunk.byteLength > 0) inbox.push(new Uint8Array(chunk.slice(0)))
+      if (chunk.byteLength > 0) receiver.push(new Uint8Array(chunk.slice(0)))
       if (!isLast) return
-      inbox.end()
+      receiver.end()
       // What follows is not read before the first request has its answer, and not believed after it.
       if (this.chunked && !this.gone) res.pause()
     })
@@ -321,7 +326,7 @@ class UwsExchange implements Exchange {
   private write(answer: Answer, close: boolean): void {
     if (this.done) return
     this.done = true
-    if (!close) this.inbox?.discard()
+    if (!close) this.receiver?.discard()
     this.gone = true
     const { res } = this
     const { status, block, headers, body } = answer
@@ -355,7 +360,7 @@ class UwsExchange implements Exchange {
     if (relayed !== null) {
       relayed.gone = true
       this.relayed = null
-      this.inbox?.fail('aborted')
+      this.receiver?.fail('aborted')
       relayed.body.cancel('the client left')
       relayed.wake?.()
       this.shared.open.finish()
@@ -368,7 +373,7 @@ class UwsExchange implements Exchange {
     }
     if (this.done) return
     this.done = true
-    this.inbox?.fail('aborted')
+    this.receiver?.fail('aborted')
     this.aborted?.()
     this.shared.open.finish()
   }
@@ -396,15 +401,13 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
   }
 
   app.any('/*', (res: HttpResponse, req: HttpRequest) => {
-    const check = new HeadCheck()
-    req.forEach((name, value) => check.add(name, value))
-    const method = req.getCaseSensitiveMethod()
-    const path = req.getUrl()
-    const query = req.getQuery() ?? ''
-    const fault = check.judge(method, path, query)
-    // Closed, not answered: an answer lets the rest of the buffer be parsed as a second request.
-    if (fault === 'ambiguous') res.close()
-    else handler(new UwsExchange(res, shared, { method, path, query, headers: check, fault }))
+    const headers = new HeadCheck()
+    req.forEach((name, value) => headers.add(name, value))
+    const target = { path: req.getUrl(), query: req.getQuery() ?? '', authority: null }
+    const head = admitHead(headers, req.getCaseSensitiveMethod(), target)
+    // No answer: after an answer the parser would read the rest of the buffer as another request.
+    if (head.fault === 'ambiguous') res.close()
+    else handler(new UwsExchange(res, shared, head))
   })
 
   const socket = await new Promise<us_listen_socket>((resolve, reject) => {

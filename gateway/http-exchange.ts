@@ -112,7 +112,7 @@ export class BodyUnreadable extends Error {
   }
 }
 
-export interface Exchange extends RequestHead {
+export interface HttpExchange extends RequestHead {
   /**
    * The whole body. Counts bytes while they arrive and stops reading at the limit; `withinMs` is
    * the time it may take, beside the limits on standing still that every transport holds.
@@ -146,7 +146,7 @@ export interface Exchange extends RequestHead {
 }
 
 /** What a transport hands its exchanges to. Must not throw. */
-export type ExchangeHandler = (exchange: Exchange) => void
+export type HttpExchangeHandler = (exchange: HttpExchange) => void
 
 export interface Listener {
   /** Base URL of the socket, for logs and tests. */
