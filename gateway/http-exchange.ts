@@ -1,45 +1,45 @@
 /**
- * One HTTP request as a snapshot and its answer, which can be given once. All that the pipeline
- * sees of a transport; the native objects stay behind it.
+ * One HTTP request, copied from its transport, and its answer, which is sent once. The pipeline knows transports
+ * only through this interface.
  */
 
 import type { ByteStream } from '../runtime/kernel/stream.js'
 
-/** Header names are lower case; the values of a name that came several times are joined. */
+/** Header names are lower case. The values of a repeated name are joined. */
 export interface HeaderFields {
   get(name: string): string | undefined
   has(name: string): boolean
-  /** By their names, which are lower case. */
+  /** All fields by lower-case name. */
   all(): Record<string, string>
 }
 
-/** `ambiguous` cuts the connection without an answer; the others are answered, then it is cut. */
+/** `ambiguous` closes the connection without an answer. The others close it after an answer. */
 export type HeadFault =
   | 'ambiguous'
   | 'too_large'
   | 'malformed'
   | 'target_too_long'
-  /** CONNECT: this server opens no tunnels. */
+  /** CONNECT, which is not supported. */
   | 'tunnel'
   /** The head did not arrive in time. */
   | 'late'
 
 export interface RequestHead {
-  /** As sent, upper case; one of those the guard lets through. */
+  /** Upper case, as sent, and admitted by the request smuggling guard. */
   readonly method: string
-  /** The path alone, undecoded, beginning with "/"; `*` for OPTIONS of the server itself. */
+  /** Undecoded path that begins with "/", or `*` for OPTIONS of the server. */
   readonly path: string
-  /** Without the question mark; empty when there is none. */
+  /** Without the question mark. Empty if there is none. */
   readonly query: string
   readonly headers: HeaderFields
-  /** Host header or :authority, lower case, with its port where it names one. */
+  /** Host header or `:authority`, lower case, with its port if it has one. */
   readonly host: string
-  /** Address of the peer of the socket: textual IPv4 or IPv6, no brackets, no mapped form. */
+  /** Address of the socket's peer: IPv4 or IPv6 text without brackets, IPv4 never mapped. */
   readonly peerAddress: string
   readonly secure: boolean
-  /** False when the request cannot carry a body or announced none. */
+  /** False if the request has no body. */
   readonly hasBody: boolean
-  /** What the guard found wrong with the head: the request is answered with that and no more. */
+  /** The fault of the head, which is the answer to the request. */
   readonly fault: HeadFault | null
 }
 
@@ -47,47 +47,47 @@ export type HeaderPair = readonly [name: string, value: string]
 
 export interface Answer {
   readonly status: number
-  /** The headers that never change, prepared once; see `headerBlock`. */
+  /** Header fields that never change, see `headerBlock`. */
   readonly block: HeaderBlock
-  /** Values hold no CR, LF or NUL; the pipeline sees to it. */
+  /** The pipeline guarantees values without CR, LF and NUL. */
   readonly headers: readonly HeaderPair[]
   readonly body: string | Uint8Array | null
-  /** The connection (HTTP/1.1) is not used again: what follows on it cannot be trusted. */
+  /** Closes the connection (HTTP/1.1) after the answer, because later bytes cannot be trusted. */
   readonly close?: boolean | undefined
 }
 
-/** An answer whose body comes over time. */
+/** An answer with a streamed body. */
 export interface StreamedAnswer extends Omit<Answer, 'body' | 'close'> {
   readonly body: ByteStream
   /**
-   * Length of the body where it is known: the answer has a content-length, and the stream is cancelled
-   * once all of it was written. It need not end.
+   * Length of the body if it is known. The answer has a content-length then, and the stream is cancelled after
+   * that many bytes: it need not end.
    */
   readonly bodyBytes?: number | undefined
-  /** The connection (HTTP/1.1) is not used again. */
+  /** Closes the connection (HTTP/1.1) after the answer. */
   readonly close?: boolean | undefined
   /**
-   * What may stand in front of the body without a meaning there. A transport that can send no head without
-   * a body sends it where the body lets wait for itself.
+   * Bytes without meaning at the start of the body. A transport that cannot send a head without a body sends
+   * them if the body is slow to start.
    */
   readonly filler?: Uint8Array | undefined
 }
 
-/** How a streamed answer came out. */
+/** How a streamed answer ended. */
 export type StreamEnd =
-  /** To its last byte. */
+  /** The last byte was written. */
   | 'complete'
   /** The client left. */
   | 'left'
-  /** The body broke off; the connection was broken too, so that the client cannot miss it. */
+  /** The body failed. The connection was broken as well, so that the client notices. */
   | 'broken'
-  /** It broke off, for the reason told, before anything was sent: another answer may be given. */
+  /** The body failed for this reason before anything was sent: another answer may be sent. */
   | { readonly unsent: string }
 
-/** Headers that many answers share, in the two forms that transports want. */
+/** Header fields that many answers share, in the two forms that transports need. */
 export interface HeaderBlock {
   readonly pairs: readonly HeaderPair[]
-  /** First name, and everything after it up to the last value, as on the wire; null when empty. */
+  /** The first name, and all text up to the last value as on the wire. Null if there are no fields. */
   readonly wire: readonly [name: string, rest: string] | null
 }
 
@@ -114,48 +114,47 @@ export class BodyUnreadable extends Error {
 
 export interface HttpExchange extends RequestHead {
   /**
-   * The whole body. Counts bytes while they arrive and stops reading at the limit; `withinMs` is
-   * the time it may take, beside the limits on standing still that every transport holds.
+   * Reads the whole body. It stops at `maxBytes`. `withinMs` bounds the total time, in addition to the limits for
+   * stalled bodies.
    * @throws {BodyUnreadable}
    */
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array>
   /**
-   * The body as it comes, in place of `readBody`: the reader's pace is the client's. Its reads fail
-   * when more than `maxBytes` come, the client stands still, or it leaves; `bodyFailure` tells which.
+   * The body as a stream, in place of `readBody`, with back pressure. Reads fail if more than `maxBytes` arrive, or
+   * if the client stalls or leaves. `bodyFailure` has the reason.
    */
   streamBody(maxBytes: number): ByteStream
-  /** Why the body broke off; null as long as it did not. */
+  /** Why the body failed, or null. */
   readonly bodyFailure: BodyFailure | null
   /**
-   * Sends the head at once (where the transport can send one without a body) and the body as it
-   * comes, at the pace of the client. It settles when all of it was handed to the socket, or will
-   * never be. A body that nobody takes is cancelled; a client that reads nothing for `UNREAD_MS_MAX`
-   * is cut.
+   * Sends the head at once (if the transport can send a head without a body) and the body with back pressure. It
+   * settles when the body was written to the socket, or cannot be. In the second case the body is cancelled. A
+   * client that reads nothing for `UNREAD_MS_MAX` is disconnected.
    */
   relay(answer: StreamedAnswer): Promise<StreamEnd>
   /**
-   * Sends the answer. A second call and a call after the client left do nothing. For HEAD the
-   * headers go out with the length of the body that GET would have had, and no body. A client that does
-   * not read its answer within `UNREAD_MS_MAX` is cut.
+   * Sends the answer. A second call, and a call after the client has left, do nothing. HEAD gets the header fields
+   * of GET, its content-length included, and no body. A client that does not read its answer within
+   * `UNREAD_MS_MAX` is disconnected.
    */
   send(answer: Answer): void
-  /** Runs once when the client leaves before the answer was sent. A relayed body is told by itself. */
+  /** Calls the listener once if the client leaves before the answer was sent. A relayed body is cancelled instead. */
   onAborted(listener: () => void): void
-  /** True once an answer was sent or the client left. */
+  /** True after an answer was sent or the client left. */
   readonly done: boolean
 }
 
-/** What a transport hands its exchanges to. Must not throw. */
+/** Handles the exchanges of a transport. Must not throw. */
 export type HttpExchangeHandler = (exchange: HttpExchange) => void
 
 export interface Listener {
-  /** Base URL of the socket, for logs and tests. */
+  /** Base URL of the listener, for logs and tests. */
   readonly url: string
   readonly port: number
-  /** Name of the transport in use: uws, http1 (the fallback) or http2. */
+  /** The transport in use: uws, http1 (the fallback) or http2. */
   readonly transport: 'uws' | 'http1' | 'http2'
-  /** Stops accepting; resolves when the last open exchange was answered, or with false at the deadline. */
+  /** Stops accepting connections. Resolves with true after the last answer, or with false at the deadline. */
   drain(deadlineMs: number): Promise<boolean>
-  /** Cuts every connection. */
+  /** Closes all connections. */
   close(): Promise<void>
 }

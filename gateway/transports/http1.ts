@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1 on node:http: where `server.http1_parser` is `node`, and where the native uWebSockets binary
- * does not load or is not the pinned one. Slower, and it reads all of RFC 9112.
+ * HTTP/1.1 on node:http. Used if `server.http1_parser` is `node`, or if the native uWebSockets binary does not
+ * load or is not the pinned one. It is slower and parses all of RFC 9112.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -43,14 +43,14 @@ import { RefusedExchange } from './refused.js'
 const HEADERS_MS_MAX = 12_000
 const IDLE_MS_MAX = 12_000
 
-/** One connection: its requests that have no answer yet, and whether more are believed. */
+/** One connection: its requests without an answer, and whether further requests are accepted. */
 class Connection {
   readonly exchanges = new Set<Http1Exchange>()
-  /** Nothing more is believed; the parser goes on with what it has received. */
+  /** Further requests are ignored. The parser still emits those that it has received. */
   isEnded = false
   private last: (() => void) | null = null
 
-  /** Gives the last answer of the connection, behind those that earlier requests still wait for. */
+  /** Sends the last answer of the connection, after the answers of the earlier requests. */
   endWith(answer: () => void): void {
     if (this.last !== null) return
     this.isEnded = true
@@ -172,7 +172,7 @@ class Http1Exchange implements HttpExchange {
     this.shared.open.finish()
   }
 
-  /** Cuts the connection where the client does not read the end of the answer in time. */
+  /** Closes the connection if the client does not read the end of the answer in time. */
   private cutUnread(): void {
     const { response, message } = this
     if (response.socket?.writableLength === 0) return
@@ -187,7 +187,7 @@ class Http1Exchange implements HttpExchange {
     this.aborted = listener
   }
 
-  /** True where the parser was in the middle of this body: it fails, and with it the request. */
+  /** Fails the body if the parser was in the middle of it. @returns true if so. */
   failBody(): boolean {
     if (this.receiver === null || this.receiver.complete) return false
     this.receiver.fail('malformed')
@@ -249,7 +249,7 @@ export async function openHttp1({
       connectionsCheckingInterval: 1_000,
       keepAliveTimeout: IDLE_MS_MAX,
       requestTimeout: 0,
-      // Answered by node:http itself, such a request would let the next one in the buffer run.
+      // node:http would answer such a request itself and go on with the next one in the buffer.
       requireHostHeader: false,
       insecureHTTPParser: false,
     },
@@ -278,24 +278,24 @@ export async function openHttp1({
   }
   const refuse = (socket: Socket, fault: HeadFault, message?: IncomingMessage): void => {
     const headers = message === undefined ? undefined : fieldsOf(message)
-    const answered = () => linger(socket)
+    const onAnswered = () => linger(socket)
     const exchange = new RefusedExchange({
       socket,
       fault,
       method: message?.method,
       headers,
-      answered,
+      onAnswered,
     })
     connectionOf(socket).endWith(() => {
-      // Otherwise the last of the answers before it has closed the connection.
+      // If the socket is not writable, the last of the earlier answers has closed the connection.
       if (socket.writable) handler(exchange)
     })
   }
   server.on('connection', (socket) => {
     sockets.add(socket)
-    // What node:http calls once it wrote the last answer of a connection.
+    // node:http calls this after it has written the last answer of a connection.
     socket.destroySoon = () => linger(socket)
-    // A connection that has not sent a single byte is not counted by headersTimeout.
+    // headersTimeout does not cover a connection that has sent no byte.
     socket.setTimeout(IDLE_MS_MAX, () => {
       if (socket.bytesRead === 0) socket.destroy()
     })
@@ -313,7 +313,7 @@ export async function openHttp1({
     if (connection.isEnded) return
     for (const exchange of connection.exchanges) {
       if (!exchange.failBody()) continue
-      // Its own answer says so and closes.
+      // The answer to that request reports the fault and closes the connection.
       connection.isEnded = true
       return
     }
@@ -347,20 +347,20 @@ export async function openHttp1({
 
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer }
 
-/** What is wrong with bytes that the parser refused; null where the connection itself failed. */
+/** The fault of bytes that the parser refused, or null if the connection failed. */
 function faultOf({ code = '', rawPacket }: ParserError): HeadFault | null {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'late'
   if (code === 'HPE_INVALID_EOF_STATE' || !code.startsWith('HPE_')) return null
   if (code !== 'HPE_HEADER_OVERFLOW') return 'malformed'
-  // A request line is by far the longest line where the target is what is too long.
+  // If the target is too long, the first line exceeds the limit.
   const lineEnd = rawPacket?.indexOf('\n') ?? -1
   return lineEnd < 0 || lineEnd > TARGET_BYTES_MAX ? 'target_too_long' : 'too_large'
 }
 
 function fieldsOf({ rawHeaders }: IncomingMessage): HeadCheck {
-  const check = new HeadCheck()
+  const headers = new HeadCheck()
   for (let index = 0; index < rawHeaders.length; index += 2) {
-    check.add(rawHeaders[index]!.toLowerCase(), rawHeaders[index + 1]!)
+    headers.add(rawHeaders[index]!.toLowerCase(), rawHeaders[index + 1]!)
   }
-  return check
+  return headers
 }

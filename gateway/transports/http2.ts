@@ -1,6 +1,6 @@
 /**
- * HTTP/2 over TLS and nothing else: `server.transport = tls_h2_only`. The stream API of node:http2;
- * the compatibility API costs a third more.
+ * HTTP/2 over TLS only: `server.transport = tls_h2_only`. It uses the stream API of node:http2, because the
+ * compatibility API costs a third more.
  */
 import {
   constants,
@@ -37,7 +37,12 @@ import {
   splitTarget,
 } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
-import { type CertificateFiles, certified, type Renewal, watchCertificate } from './certificate.js'
+import {
+  type CertificateFiles,
+  readCertificate,
+  type Renewal,
+  watchCertificate,
+} from './certificate.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { streamSink } from './node-sink.js'
 import {
@@ -52,22 +57,22 @@ import {
 const SESSIONS_MAX = 10_000
 const STREAMS_PER_SESSION_MAX = 100
 const SESSION_IDLE_MS = 60_000
-/** How long what was answered last may take to be sent as the service stops. */
+/** Time for the last answers to be sent when the service stops. */
 const LAST_ANSWERS_MS = 2_000
-/** A client that names no protocol in its TLS hello is cut after this. */
+/** A client that offers no protocol (ALPN) is disconnected after this. */
 const UNKNOWN_PROTOCOL_MS = 2_000
 const HANDSHAKE_MS = 10_000
 const TLS = { minVersion: 'TLSv1.2' } as const
-/** Streams that a client cancels; more within the window ends the session (CVE-2023-44487). */
+/** Streams that a client may cancel within the window. More end the session (rapid reset, CVE-2023-44487). */
 const RESETS_MAX = 100
 const RESETS_WINDOW_MS = 10_000
-/** Frames such as PING and SETTINGS that need no stream, per session and window. */
+/** Memory of a session, which bounds queued frames such as PING and SETTINGS. */
 const SESSION_MEMORY_MIB = 10
 
 export type Http2Options = ListenOptions & {
-  /** Null speaks HTTP/2 without TLS; for benches only, no setting leads here. */
+  /** Null is HTTP/2 without TLS. Only benches use it, no setting does. */
   readonly tls: CertificateFiles | null
-  /** How a renewed certificate is looked for; left out, it is not. */
+  /** How renewed certificates are detected. Without it they are not. */
   readonly renewal?: Renewal | undefined
   readonly monotonicMs: () => number
 }
@@ -96,9 +101,9 @@ class Http2Exchange implements HttpExchange {
   private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
-  /** Reset by us, which is not to be held against the client. */
+  /** True if the server reset the stream: that reset does not count against the client. */
   private broken = false
-  /** When the end of the answer was handed to the stream. */
+  /** When the end of the answer was written to the stream. */
   private endedMs: number | null = null
 
   constructor(
@@ -121,12 +126,12 @@ class Http2Exchange implements HttpExchange {
     this.hasBody = hasBody
     shared.open.begin()
     stream.on('close', () => this.leave())
-    // One that is reset with NO_ERROR would live on for as long as its body is not read, and take no answer.
+    // A stream that is reset with NO_ERROR stays open until its body is read, and accepts no answer.
     stream.on('aborted', () => stream.destroy())
     if (hasBody) this.receive()
   }
 
-  /** Whether the client waits for us, and not we for it: quiet is no sign that it is gone. */
+  /** True if the client waits for the server. Silence does not mean then that the client has left. */
   get isOwed(): boolean {
     return !this.done || (this.relayed !== null && !this.stream.writableNeedDrain)
   }
@@ -165,13 +170,13 @@ class Http2Exchange implements HttpExchange {
     this.relayed = null
     if (end === 'complete') {
       this.endedMs = this.shared.monotonicMs()
-      this.letRestGo()
+      this.refuseRest()
     }
     this.shared.open.finish()
     return end
   }
 
-  /** Resets the stream where its client did not read the end of the answer in time. */
+  /** Resets the stream if the client did not read the end of the answer in time. */
   cutUnread(nowMs: number): void {
     if (this.endedMs === null || nowMs - this.endedMs < this.shared.unreadMs) return
     const { stream } = this
@@ -180,7 +185,7 @@ class Http2Exchange implements HttpExchange {
 
   private cut(): void {
     this.broken = true
-    this.stream.destroy(new Error('the answer broke off'))
+    this.stream.destroy(new Error('the answer ended early'))
   }
 
   send(answer: Answer): void {
@@ -204,11 +209,11 @@ class Http2Exchange implements HttpExchange {
       stream.respond(fields)
       stream.end(body)
     }
-    this.letRestGo()
+    this.refuseRest()
   }
 
-  /** The client need not send the rest of a body nobody will read (RFC 9113 section 8.1). */
-  private letRestGo(): void {
+  /** Tells the client to stop sending a body that is not read (RFC 9113 section 8.1). */
+  private refuseRest(): void {
     const { stream } = this
     if (this.receiver === null || this.receiver.complete) return
     stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
@@ -280,7 +285,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     unknownProtocolTimeout: UNKNOWN_PROTOCOL_MS,
   }
   const offer = { ...limits, allowHTTP1: false, ALPNProtocols: ['h2'] }
-  const pair = tls === null ? null : certified(tls)
+  const pair = tls === null ? null : readCertificate(tls)
   const secured =
     pair === null
       ? null
@@ -362,7 +367,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       for (const session of sessions.keys()) session.close()
       const from = monotonicMs()
       if (!(await shared.open.none(deadlineMs))) return false
-      // The last answers are still on their way: a session closes behind them, and once its client has.
+      // A session closes after its last answers are sent, or when its client closes it.
       const leftMs = deadlineMs - (monotonicMs() - from)
       await connected.none(Math.min(LAST_ANSWERS_MS, Math.max(0, leftMs)))
       return true
@@ -377,9 +382,9 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
   }
 }
 
-/** @param isCut answers are under way: they are reset as broken, or what came of them looked complete. */
+/** @param isCut answers are being sent: they are reset with an error, otherwise they would look complete. */
 function endNow(session: ServerHttp2Session, isCut: boolean): void {
-  if (isCut) session.destroy(new Error('answers are cut off'))
+  if (isCut) session.destroy(new Error('answers ended early'))
   else session.destroy()
 }
 
@@ -406,7 +411,7 @@ function headOf(fields: readonly string[]): AdmittedHead | null {
   return isMismatch ? { ...head, fault: 'malformed' } : head
 }
 
-/** Ends a session whose client cancels streams faster than any honest one. */
+/** Ends a session whose client cancels more streams than `RESETS_MAX` within the window. */
 class ResetCount {
   private readonly session: ServerHttp2Session
   private readonly monotonicMs: () => number

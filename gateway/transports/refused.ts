@@ -1,6 +1,6 @@
 /**
- * The answer to what node:http hands over without a request: bytes that its parser refuses, a head that
- * is late, CONNECT. Written to the socket itself, with everything that other answers have.
+ * The exchange of a request that node:http does not parse: malformed bytes, a head that timed out, CONNECT. The
+ * answer is written to the socket, with the header fields of other answers.
  */
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -14,8 +14,8 @@ export type RefusedOptions = {
   readonly fault: HeadFault
   readonly method?: string | undefined
   readonly headers?: HeaderFields | undefined
-  /** Called behind the answer: the connection is to be closed. */
-  readonly answered: () => void
+  /** Called after the answer was written, to close the connection. */
+  readonly onAnswered: () => void
 }
 
 export class RefusedExchange implements HttpExchange {
@@ -31,15 +31,15 @@ export class RefusedExchange implements HttpExchange {
   readonly fault: HeadFault
   done = false
   private readonly socket: Socket
-  private readonly answered: () => void
+  private readonly onAnswered: () => void
 
-  constructor({ socket, fault, method = '', headers, answered }: RefusedOptions) {
+  constructor({ socket, fault, method = '', headers, onAnswered }: RefusedOptions) {
     this.socket = socket
     this.fault = fault
     this.method = method
     this.headers = headers ?? new HeadCheck()
     this.peerAddress = plainAddress(socket.remoteAddress ?? '')
-    this.answered = answered
+    this.onAnswered = onAnswered
   }
 
   send({ status, block, headers, body }: Answer): void {
@@ -51,7 +51,7 @@ export class RefusedExchange implements HttpExchange {
     const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines}connection: close\r\n\r\n`
     this.socket.write(head, 'latin1')
     if (body !== null) this.socket.write(body)
-    this.answered()
+    this.onAnswered()
   }
 
   readBody(): Promise<Uint8Array> {
@@ -68,6 +68,6 @@ export class RefusedExchange implements HttpExchange {
   }
 
   onAborted(): void {
-    // It is answered at once.
+    // The answer is sent at once.
   }
 }

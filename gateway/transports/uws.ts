@@ -1,8 +1,8 @@
 /**
  * HTTP/1.1 without TLS on uWebSockets.js: `server.transport = plain_http`.
  *
- * Native request objects die when the handler returns and native responses die with the socket, so
- * everything is copied at once and nothing native leaves this file.
+ * Native request objects are invalid after the handler returns, and native responses after the socket closes.
+ * So the head is copied at once, and native objects stay in this file and uws-body.ts.
  */
 import { STATUS_CODES } from 'node:http'
 import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
@@ -35,7 +35,7 @@ const STATUS_LINES = new Map(
   Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
 )
 
-/** How long the first chunk of an event stream is waited for, before its head is sent without one. */
+/** Wait for the first chunk of an event stream. Then the head is sent with a comment. */
 const HEAD_WAIT_MS = 20
 
 type Shared = {
@@ -57,7 +57,7 @@ class UwsExchange implements HttpExchange {
   readonly hasBody: boolean
   readonly fault: HeadFault | null
   done = false
-  /** Answered or cut: nothing native may be touched. */
+  /** Answered or closed: native objects must not be used. */
   private gone = false
   private readonly res: HttpResponse
   private readonly shared: Shared
@@ -65,9 +65,9 @@ class UwsExchange implements HttpExchange {
   private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private peer: string | null = null
-  /** The answer is given once the rest of the body was read. */
+  /** The answer is sent after the rest of the body was read. */
   private isHeld = false
-  /** While a body is being relayed: who is to be told when the client leaves. */
+  /** The body that is being relayed. It is cancelled when the client leaves. */
   private relayed: Relayed | null = null
 
   constructor(res: HttpResponse, shared: Shared, head: AdmittedHead) {
@@ -128,8 +128,8 @@ class UwsExchange implements HttpExchange {
       wake()
       return true
     })
-    // The native side finishes a head with the first chunk. Sent before, half a head would be all
-    // that a client gets of a body that breaks off, and some take that for an empty answer.
+    // The native side completes a head with the first chunk. If the head were sent before and the body failed,
+    // the client would get half a head, and some clients take that for an empty answer.
     let unsent = true
     const head = () => {
       if (!unsent) return
@@ -138,8 +138,8 @@ class UwsExchange implements HttpExchange {
       writeHeaders(res, block, headers)
       if (this.closes) res.writeHeader('connection', 'close')
     }
-    // The first chunk may be on its way already; otherwise an event stream shows its head by a comment.
-    const waiting =
+    // If no chunk arrives in time, an event stream sends its head with a comment.
+    const headTimer =
       filler === undefined || bodiless
         ? undefined
         : setTimeout(() => {
@@ -151,7 +151,7 @@ class UwsExchange implements HttpExchange {
           }, HEAD_WAIT_MS)
     const end = await relayTo(
       {
-        // Written corked: the line that tells the length goes out with the chunk.
+        // Corked, so that the chunk size and the chunk are sent in one segment.
         write: (chunk) => {
           let taken = true
           res.cork(() => {
@@ -170,8 +170,8 @@ class UwsExchange implements HttpExchange {
             this.receiver?.discard()
             return this.endBody(bodiless, head)
           }
-          // A turn later, as in `send`. Told to close, the native side would write the header field
-          // for it into the body; not read any more, the connection ends by its idle time.
+          // In the next turn, as in `send`. Native closing would write `connection: close` into the body. A paused
+          // connection is closed by its idle timeout instead.
           setImmediate(() => {
             if (this.gone) return
             res.pause()
@@ -189,11 +189,11 @@ class UwsExchange implements HttpExchange {
       body,
       { unreadMs: this.shared.unreadMs },
     )
-    clearTimeout(waiting)
+    clearTimeout(headTimer)
     return this.relayEnded(end)
   }
 
-  /** The same with a content-length. */
+  /** Relays a body with a content-length. */
   private async relayKnown(answer: StreamedAnswer, totalBytes: number): Promise<StreamEnd> {
     const { status, block, headers, body } = answer
     const { res, closes } = this
@@ -203,7 +203,7 @@ class UwsExchange implements HttpExchange {
       if (closes) res.writeHeader('connection', 'close')
     })
     if (closes) {
-      // A turn later, and nothing more is read: see `relay`.
+      // In the next turn, with reading paused: see `relay`.
       await new Promise((resolve) => setImmediate(resolve))
       if (!known.gone) res.pause()
     } else this.receiver?.discard()
@@ -226,13 +226,13 @@ class UwsExchange implements HttpExchange {
 
   private relayEnded(end: StreamEnd): StreamEnd {
     this.relayed = null
-    // Closing tells `onAborted`, which has counted it by then.
+    // After a close, `onAborted` has counted the exchange already.
     if (end === 'complete') this.shared.open.finish()
     else if (typeof end === 'object') this.done = false
     return end
   }
 
-  /** Within a cork, behind the head: the connection goes on once the client has read the answer. */
+  /** Called corked, after the head. The connection accepts the next request when the client has read the answer. */
   private endAtPace(body: string | Uint8Array | null): void {
     const { res } = this
     if (body === null || body.length === 0) {
@@ -262,7 +262,7 @@ class UwsExchange implements HttpExchange {
     })
   }
 
-  /** Whether nothing more may be read from this connection. */
+  /** True if the connection must not be read after this request. */
   private get closes(): boolean {
     return this.chunked || this.shared.draining
   }
@@ -270,13 +270,13 @@ class UwsExchange implements HttpExchange {
   send(answer: Answer): void {
     if (this.done) return
     const close = this.closes || this.fault !== null || answer.close === true
-    if (this.mustReadOn(close)) {
-      // The native side closes as it answers, and a reset for bytes that were not read can take the
-      // answer away from a client that writes to the end before it reads (RFC 9112 section 9.6).
+    if (this.mustDropRest(close)) {
+      // The native side closes with the answer. A reset for unread bytes could take the answer from a client
+      // that writes its whole request before it reads (RFC 9112 section 9.6).
       this.done = true
       this.isHeld = true
       this.receiver!.drop(DROPPED_BYTES_MAX, () => {
-        // A turn later: answered within it, what came in one segment with the body would run.
+        // In the next turn: otherwise a request in the same segment as the body would be executed.
         setImmediate(() => {
           if (!this.isHeld) return
           this.isHeld = false
@@ -285,18 +285,17 @@ class UwsExchange implements HttpExchange {
         })
       })
     } else if (this.chunked || this.fault !== null) {
-      // Chunk lines ended by a bare LF are not told apart by the native parser, so what follows a
-      // chunked body may be a smuggled request: it is not read, and the connection is closed behind
-      // the answer. What came in one segment with the body ends the connection before it. The same
-      // for a head that was refused.
+      // The native parser accepts chunk lines that end with a bare LF, so bytes after a chunked body may be a
+      // smuggled request. They are not read, and the connection is closed after the answer. Bytes in the same
+      // segment as the body close the connection before the answer. The same holds for a refused head.
       setImmediate(() => this.write(answer, true))
     } else {
       this.write(answer, close)
     }
   }
 
-  /** Whether the connection ends with the answer while a body is still coming that we are ready to drop. */
-  private mustReadOn(close: boolean): boolean {
+  /** True if the connection ends with the answer, and the rest of the body is short enough to be dropped. */
+  private mustDropRest(close: boolean): boolean {
     const { receiver, headers } = this
     if (receiver === null || receiver.complete) return false
     if (!close && headers.get('connection')?.toLowerCase() !== 'close') return false
@@ -318,7 +317,7 @@ class UwsExchange implements HttpExchange {
       if (chunk.byteLength > 0) receiver.push(new Uint8Array(chunk.slice(0)))
       if (!isLast) return
       receiver.end()
-      // What follows is not read before the first request has its answer, and not believed after it.
+      // Bytes after a chunked body are not read: the connection is closed after the answer.
       if (this.chunked && !this.gone) res.pause()
     })
   }
@@ -331,21 +330,21 @@ class UwsExchange implements HttpExchange {
     const { res } = this
     const { status, block, headers, body } = answer
     const isHead = this.method === 'HEAD' && status !== 204 && status !== 304
-    // There is no native way to end a head and to close: not read any more, the connection ends by
-    // its idle time, or when the client does as it was told.
+    // The native side cannot close after a head without a body. A paused connection is closed by its idle
+    // timeout, or by the client.
     if (isHead && close) res.pause()
     res.cork(() => {
       if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
       writeHeaders(res, block, headers)
       if (close) res.writeHeader('connection', 'close')
       if (status === 204 || status === 304) {
-        // Without arguments no content-length is written (RFC 9110 section 8.6); with the argument
-        // that closes there is no way to leave it out.
+        // Without arguments no content-length is written (RFC 9110 section 8.6). With the argument that closes,
+        // it cannot be left out.
         if (close) res.endWithoutBody(0, true)
         else res.endWithoutBody()
       } else if (isHead) {
-        // Told the length, the native side waits for a body that never comes: the connection would
-        // be cut at its next request, and without one stay open for ever.
+        // Given the length, the native side would wait for a body: it would close the connection at the next
+        // request, and otherwise keep it open for ever.
         res.writeHeader('content-length', String(body === null ? 0 : Buffer.byteLength(body)))
         res.endWithoutBody()
       } else if (close) res.end(body ?? '', true)
@@ -379,10 +378,10 @@ class UwsExchange implements HttpExchange {
   }
 }
 
-/** Without it a second process shares the port silently (SO_REUSEPORT) and takes half the requests. */
+/** Without it a second process could share the port (SO_REUSEPORT) and get half of the requests. */
 const LISTEN_EXCLUSIVE_PORT = 1
 
-/** The overload with host and options exists natively; the type definitions leave it out. */
+/** The native overload with host and options, which the type definitions lack. */
 type ListenOnHost = (
   host: string,
   port: number,
@@ -417,7 +416,7 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
       else
         reject(
           new ListenFailed(
-            `cannot listen on ${host} port ${port}: taken, or not an address of this machine`,
+            `cannot listen on ${host} port ${port}: the port is in use, or the address is not local`,
           ),
         )
     })
@@ -441,9 +440,9 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
 }
 
 /**
- * All headers in one native call: a call costs more than a header does. The native side writes
- * values as they are, so a value may carry the lines of the headers behind it; the pipeline has
- * refused CR and LF in every value that is not ours.
+ * Writes all header fields in one native call, because a call costs more than a field. The native side writes
+ * values unchanged, so the value of the first field carries the other lines. The pipeline refuses CR and LF in
+ * values that come from elsewhere.
  */
 function writeHeaders(res: HttpResponse, block: HeaderBlock, pairs: readonly HeaderPair[]): void {
   const [first] = pairs
@@ -459,7 +458,7 @@ function writeHeaders(res: HttpResponse, block: HeaderBlock, pairs: readonly Hea
   res.writeHeader(name, lines)
 }
 
-/** Textual peer addresses; the last few thousand IPv4 ones are kept, they come back at once. */
+/** Peer addresses as text. The last few thousand IPv4 addresses are cached. */
 class PeerNames {
   private readonly known = new Map<number, string>()
 
@@ -482,13 +481,13 @@ class PeerNames {
   }
 }
 
-/** ::ffff:0:0/96, as IPv4 peers of a socket for both are named. */
+/** True for ::ffff:0:0/96: IPv4 peers of a dual-stack socket. */
 function isMapped(bytes: Uint8Array): boolean {
   for (let at = 0; at < 10; at += 1) if (bytes[at] !== 0) return false
   return bytes[10] === 0xff && bytes[11] === 0xff
 }
 
-/** RFC 5952 without the zero run shortened: one spelling per address is all that is needed. */
+/** RFC 5952 without shortened zero runs: one spelling per address is enough. */
 function v6(bytes: Uint8Array): string {
   const groups: string[] = []
   for (let at = 0; at < 16; at += 2) groups.push(((bytes[at]! << 8) | bytes[at + 1]!).toString(16))
