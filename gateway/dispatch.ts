@@ -1,6 +1,6 @@
 /**
- * The one pipeline: host, CORS, route, quota, credentials, input, ask, answer. Every request goes
- * this way; what a route does not need is skipped, not done otherwise.
+ * The request pipeline: host, route, CORS, rate limits, authentication, input, actor, response. All requests pass
+ * it in this order. A route skips the steps that it does not need.
  */
 import {
   ActorUnavailable,
@@ -50,10 +50,10 @@ export type PipelineNeeds = {
   readonly originOf: RequestOrigin
   readonly baseUrl: string
   readonly requestTimeoutMs: number
-  /** Whether a tenant is a sandbox; without it nothing is warned of. */
+  /** True for a sandbox tenant. Without this function no warnings are sent. */
   readonly isSandbox?: ((tenantId: string, options: AskOptions) => Promise<boolean>) | undefined
   readonly metricsToken: ((authorization: string) => boolean) | null
-  /** False while the service is starting: only health probes answer. */
+  /** False while the service starts: only health probes are served then. */
   readonly started: () => boolean
   readonly clock: Clock
   readonly random: Random
@@ -73,7 +73,7 @@ export class Pipeline {
   handle(exchange: HttpExchange): void {
     const { clock, requestTimeoutMs, respond, hosts, router } = this.needs
     const now = clock.monotonicMs()
-    // Real time, like the deadlines of the actors behind, even where a test holds the clock.
+    // Deadlines of actors are in real time, also if a test stops the clock.
     const realMs = clock === systemClock ? now : systemClock.monotonicMs()
     const deadlineMs = requestTimeoutMs > 0 ? realMs + requestTimeoutMs : undefined
     const requestId = this.ids.idOf(exchange.headers.get('x-request-id'), now)
@@ -94,7 +94,10 @@ export class Pipeline {
       }
       const match = router.match(exchange.path)
       if (match === null) {
-        respond.problem(context, { name: 'not-found', detail: 'There is nothing at this path.' })
+        respond.problem(context, {
+          name: 'not-found',
+          detail: 'There is no resource at this path.',
+        })
         return
       }
       const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
@@ -116,7 +119,7 @@ export class Pipeline {
     }
   }
 
-  /** The short way: nothing to read, nobody to ask who is calling. */
+  /** Serves routes without input and authentication. */
   private answerLight(context: RequestContext, route: CompiledRoute): void {
     const { quotas, addresses, originOf } = this.needs
     const { cors: policy = 'configured', cache } = route.route
@@ -145,7 +148,7 @@ export class Pipeline {
     }
   }
 
-  /** Everything before the ask; null when the request was answered on the way. */
+  /** All steps before the actor. @returns null if the request was answered already. */
   private async prepare(
     context: RequestContext,
     route: CompiledRoute,
@@ -156,8 +159,8 @@ export class Pipeline {
     const { cors: policy = 'configured', cache } = route.route
     sessionGuard.loadBrowser(context, route.route.security)
     const origin = exchange.headers.get('origin')
-    const met = cors.headers(policy, origin, undefined, cache !== undefined)
-    context.cors = met instanceof Promise ? await met : met
+    const corsHeaders = cors.headers(policy, origin, undefined, cache !== undefined)
+    context.cors = corsHeaders instanceof Promise ? await corsHeaders : corsHeaders
 
     if (quotas.enabled) {
       if (throttling.byDefault === 'address') {
@@ -203,17 +206,17 @@ export class Pipeline {
     return request
   }
 
-  /** Names members that the operation does not know, in sandbox tenants only. */
+  /** Warns of unknown members, in sandbox tenants only. */
   private async warn(context: RequestContext): Promise<void> {
     const { principal, unknown } = context
     const isSandbox = this.needs.isSandbox
     if (principal === null || isSandbox === undefined) return
-    // A warning fails no request.
+    // A failed warning must not fail the request.
     const warns = await isSandbox(principal.tenantId, context).catch(() => false)
     if (warns) context.warnings = warningsHeader(unknown)
   }
 
-  /** False when the request was refused. */
+  /** @returns false if the request was refused. */
   private async authenticate(context: RequestContext, { route }: CompiledRoute): Promise<boolean> {
     const { security } = route
     const { respond, authenticator, quotas, originOf, metricsToken } = this.needs
@@ -236,25 +239,25 @@ export class Pipeline {
     if (security.scheme === 'metrics' && authorization !== undefined) {
       if (metricsToken?.(authorization) === true) return true
     }
-    // Guessing has a quota of its own per address, so that it costs no more verifications than
-    // honest use does and cannot use up the quota of honest callers behind the same address.
+    // Refused tokens have a quota of their own per address. It bounds the verifications that guessing costs,
+    // and guessing cannot use up the quota of other callers behind the address.
     const guesses = quotas.enabled ? `refused:${this.addressKey(context)}` : null
     const spent = guesses === null ? null : quotas.spentDefault(guesses)
     if (spent !== null) return this.admit(context, spent)
     const credentials = credentialsOf(context, originOf)
     const { host } = context.exchange
-    const judged = await authenticator.authenticate(credentials, host, scopesOf(security), context)
-    if (judged.tag === 'problem') {
+    const result = await authenticator.authenticate(credentials, host, scopesOf(security), context)
+    if (result.tag === 'problem') {
       if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
-      respond.problem(context, judged.problem)
+      respond.problem(context, result.problem)
       return false
     }
-    const refusal = refuseAuthority(security, judged.principal, this.needs.baseUrl)
+    const refusal = refuseAuthority(security, result.principal, this.needs.baseUrl)
     if (refusal !== null) {
       respond.problem(context, refusal)
       return false
     }
-    context.principal = judged.principal
+    context.principal = result.principal
     return true
   }
 
@@ -280,7 +283,7 @@ export class Pipeline {
       if (body?.kind === 'stream') (request.body as StreamedBody).stream?.cancel('not taken')
       throw error
     }
-    // The body broke off, and with it whatever was made of it.
+    // If the body failed, the outcome is of an incomplete body.
     const { bodyFailure } = context.exchange
     if (bodyFailure !== null && body?.kind === 'stream') throw new BodyUnreadable(bodyFailure)
     this.conclude(context, compiled, outcome)
@@ -294,7 +297,7 @@ export class Pipeline {
     const rule = compiled.rules[outcome.tag]
     if (rule === undefined) {
       const { method, path } = compiled.route
-      throw new Error(`${method} ${path} was given the unknown tag ${outcome.tag}`)
+      throw new Error(`${method} ${path}: unknown outcome ${outcome.tag}`)
     }
     const replayed = 'replayed' in outcome && outcome.replayed === true
     this.needs.respond.rendered(
@@ -304,7 +307,7 @@ export class Pipeline {
     )
   }
 
-  /** A path that exists with a method it does not know: preflight, OPTIONS, or 405. */
+  /** A known path with an unknown method: preflight, OPTIONS, or 405. */
   private async withoutRoute(
     context: RequestContext,
     resource: Resource<CompiledRoute>,
@@ -313,7 +316,7 @@ export class Pipeline {
     const { method, headers } = context.exchange
     try {
       if (method !== 'OPTIONS') {
-        const detail = `This resource knows ${resource.allow}.`
+        const detail = `This resource allows ${resource.allow}.`
         respond.problem(context, {
           name: 'method-not-allowed',
           detail,
@@ -339,13 +342,13 @@ export class Pipeline {
     }
   }
 
-  /** Remembers what the quota says; false when the request was refused. */
+  /** Stores the quota state for the response. @returns false if the request was refused. */
   private admit(context: RequestContext, verdict: QuotaVerdict): boolean {
     const { respond } = this.needs
     if (verdict.tag === 'unknown') {
       respond.problem(context, {
         name: 'service-unavailable',
-        detail: 'The quota of this operation cannot be counted at the moment.',
+        detail: 'The rate limit of this operation is temporarily unavailable.',
         retryAfterSecs: 1,
       })
       return false
@@ -373,7 +376,7 @@ export class Pipeline {
     return { requestId, baseUrl: this.needs.baseUrl, path, query, browser }
   }
 
-  /** No outcome: a body that never came, an actor that gave none, or a defect of ours. */
+  /** Answers a request without an outcome: unreadable body, unavailable actor, or a defect. */
   private fail(context: RequestContext, error: unknown): void {
     const { respond, log } = this.needs
     if (context.exchange.done) return
@@ -389,17 +392,17 @@ export class Pipeline {
       return
     }
     if (!(error instanceof ActorUnavailable)) {
-      log.error({ err: error, request_id: context.requestId }, 'the pipeline failed')
+      log.error({ err: error, request_id: context.requestId }, 'request failed')
     }
     try {
       respond.problem(context, { name: 'server-error' })
     } catch (second) {
-      log.error({ err: second, request_id: context.requestId }, 'no answer could be written')
+      log.error({ err: second, request_id: context.requestId }, 'cannot write an answer')
     }
   }
 }
 
-/** Whether the pipeline asks who is calling; clients and browsers are asked by what they call. */
+/** True if the pipeline authenticates. Actors authenticate OAuth clients, and pages have their own guard. */
 function isGuarded({ route }: CompiledRoute): boolean {
   const { scheme } = route.security
   return scheme !== 'anonymous' && scheme !== 'client' && scheme !== 'browser'
@@ -410,10 +413,13 @@ function isPageCall({ scheme }: Security): boolean {
   return scheme === 'person' || scheme === 'page_call'
 }
 
-const MALFORMED_HOST: Problem = { name: 'bad-request', detail: 'The Host is missing or malformed.' }
+const MALFORMED_HOST: Problem = {
+  name: 'bad-request',
+  detail: 'The Host header is missing or malformed.',
+}
 const MISDIRECTED: Problem = {
   name: 'misdirected-request',
-  detail: 'This host is not served here.',
+  detail: 'This service does not serve this host.',
 }
 const STARTING: Problem = {
   name: 'service-unavailable',
@@ -421,7 +427,7 @@ const STARTING: Problem = {
   retryAfterSecs: 1,
 }
 
-/** What the server can do in general (OPTIONS *), and what it offers in place of CONNECT. */
+/** The methods of the server, for `OPTIONS *` and for CONNECT. */
 const ALLOW_ALL = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] as const
 const MALFORMED: Problem = {
   name: 'bad-request',
@@ -435,7 +441,7 @@ const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>]: Prob
   late: { name: 'request-timeout' },
   tunnel: {
     name: 'method-not-allowed',
-    detail: 'This server opens no tunnels.',
+    detail: 'CONNECT is not supported.',
     headers: Object.fromEntries([ALLOW_ALL]),
   },
 }
@@ -443,13 +449,13 @@ const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>]: Prob
 const BODY_PROBLEMS: { readonly [R in Exclude<BodyFailure, 'aborted'>]: Problem } = {
   too_large: { name: 'payload-too-large' },
   timeout: { name: 'request-timeout' },
-  malformed: { name: 'bad-request', detail: 'The chunks of the body are malformed.' },
+  malformed: { name: 'bad-request', detail: 'The chunked encoding of the body is malformed.' },
 }
 
 const WHY_UNAVAILABLE: { readonly [R in UnavailableReason]?: string } = {
   mailbox_full: 'The service is overloaded.',
   overloaded: 'The service is overloaded.',
-  dependency: 'The service is cut off from something it needs.',
+  dependency: 'A dependency of the service is unavailable.',
 }
 
 function unavailable({ reason }: ActorUnavailable): Problem {
