@@ -23,7 +23,9 @@ export const emailSettings = section(
       .describe('log writes messages to the log; production needs smtp.'),
     smtp_host: text('mail.example.com').optional().describe('Mail server.'),
     smtp_port: z.int().min(1).max(65_535).default(587).describe('Its port.'),
-    smtp_username: text('svc').optional().describe('SMTP account, if the server requires authentication.'),
+    smtp_username: text('svc')
+      .optional()
+      .describe('SMTP account, if the server requires authentication.'),
     smtp_password: secret().optional().describe('Its password.'),
     smtp_starttls: flag(true).describe('Require STARTTLS. Mandatory in production.'),
     smtp_ca_pem_path: path('ca.pem')
@@ -36,7 +38,9 @@ export const emailSettings = section(
     smtp_timeout_secs: timerSeconds(45, 5).describe('Timeout of one attempt to send a message.'),
     retry_schedule_secs: list(z.int().min(1).max(86_400))
       .default([30, 120, 600, 1_800, 7_200, 21_600])
-      .describe('Waits between attempts to send a message. After the last one the message has failed.'),
+      .describe(
+        'Waits between attempts to send a message. After the last one the message has failed.',
+      ),
     queue_max_per_tenant: count(1_000, 1, 1_000_000).describe(
       'Queued messages per tenant. Further messages are dropped.',
     ),
@@ -47,7 +51,9 @@ export const emailSettings = section(
       'Seconds between two invitations to one address, over all tenants.',
     ),
     per_tenant_per_day_max: count(1_000).describe('Invitations per tenant and day.'),
-    per_sandbox_per_day_max: count(20).describe('Messages of every kind per sandbox tenant and day.'),
+    per_sandbox_per_day_max: count(20).describe(
+      'Messages of every kind per sandbox tenant and day.',
+    ),
     requests_per_name_max: count(5).describe(
       'Messages that users request (sign-up, sign-in, forgot password), per tenant, address as typed and window.',
     ),
