@@ -47,10 +47,11 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
   }),
 })
 
-function gatewayOptions(): GatewayOptions {
+function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): GatewayOptions {
   const issuer = 'https://id.example.com'
   const server = z.object(serverSettings.shape).parse({
     port: 0,
+    http1_parser: parser,
     // Quotas stay on, as in production; only the limit of the generator's one address is lifted.
     endpoint_throttle: { enabled: process.argv[3] !== 'unlimited' },
     egress_url: issuer,
@@ -108,6 +109,12 @@ const servers: Record<string, () => Promise<number>> = {
     gateway.started()
     return port
   },
+  async 'gateway-node'() {
+    const gateway = openGateway(gatewayOptions('node'))
+    const { port } = await gateway.listen()
+    gateway.started()
+    return port
+  },
   async 'gateway-http2'() {
     const gateway = openGateway({
       ...gatewayOptions(),
@@ -115,6 +122,7 @@ const servers: Record<string, () => Promise<number>> = {
         openHttp2({
           host: '127.0.0.1',
           port: 0,
+          http1_parser: parser,
           tls: null,
           handler,
           monotonicMs: () => systemClock.monotonicMs(),
