@@ -87,6 +87,16 @@ testCommands(
   },
 )
 
+testCommands('README.md calls an API with a secret that the agent never sees', async (t) => {
+  const { upstream, environment, end } = await reachableUpstream()
+  t.teardown(end)
+  const service = await running(t, environment)
+  const page = docsPage(t, '../README')
+  const printed = await page.runCommands({ ...settingsOf(page, service), API: upstream.origin })
+  t.true(printed.includes('Bearer [redacted]'), printed)
+  t.is(upstream.requests.at(-1)!.headers.authorization, 'Bearer sk_live_4f1c2a9b7e')
+})
+
 testCommands('docs/get-started/api-developer.md refuses what its rules refuse', async (t) => {
   const service = await running(t)
   const page = docsPage(t, 'get-started/api-developer')
