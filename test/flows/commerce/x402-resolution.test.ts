@@ -39,7 +39,7 @@ const hangsUp = (settles: boolean): Mischief => {
 async function pending(t: ExecutionContext, at: Shop, settles: boolean) {
   const api = apiOf(at.running)
   t.teardown(() => api.close())
-  const { token, tenantId } = await api.workspace('Tea ProcessResources')
+  const { token, tenantId } = await api.workspace('Tea House')
   const post = (path: string, body: Json) => api.post(`/api/v1/commerce/${path}`, token, body)
   const product = await post('products', { name: 'Tea' })
   const price = await post('prices', {

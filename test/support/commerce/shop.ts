@@ -25,7 +25,7 @@ export interface Shop {
 
 export async function openShop(running: TestService): Promise<Shop> {
   const api = apiOf(running)
-  const workspace = await api.workspace('Tea ProcessResources')
+  const workspace = await api.workspace('Tea House')
   const { token } = workspace
   const expected = async (status: number, answer: Promise<Answer>): Promise<Json> => {
     const { status: found, body } = await answer

@@ -57,14 +57,14 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
   return { lane, sent: () => sent }
 }
 
-test('a context ends after ten seconds, whatever is due', async (t) => {
+test('a turn ends after ten seconds, whatever is due', async (t) => {
   const { lane, sent } = endless(1_000)
   const release = await lane.run()
   t.is(release.heldSecs, 0)
   t.true(sent() >= 10 && sent() <= 14, String(sent()))
 })
 
-test('a context of a quick receiver ends after a thousand attempts', async (t) => {
+test('a turn of a quick receiver ends after a thousand attempts', async (t) => {
   const { lane, sent } = endless(0)
   const release = await lane.run()
   t.is(release.heldSecs, 0)
