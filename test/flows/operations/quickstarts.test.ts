@@ -52,7 +52,7 @@ testCommands('docs/get-started/application-developer.md signs a user in and out'
   const request = new URL(login.headers.get('location')!)
   const back = await authorized(browser, { email, password }, request)
   t.is(back.status, 302, back.html)
-  t.is((await get(back.location!)).status, 200, 'a callback without the cookie signs nobody in')
+  t.is((await get(back.location!)).status, 200, 'a callback without the cookie signs no one in')
   const forged = back.location!.replace(/state=[^&]+/, 'state=forged')
   const victim = cookieOf(await get(`${home}/login`))
   t.is((await get(forged, victim)).status, 400, 'another state')
