@@ -7,7 +7,7 @@ import type { KeyAlgorithm } from './agents.js'
 import type { Transaction } from '../platform/sql.js'
 
 /** What an agent is to a tenant that may see it. */
-export type AgentPlace = {
+export type VisibleAgent = {
   readonly id: string
   readonly homeTenantId: string
   readonly createdAt: Date
@@ -35,13 +35,13 @@ const SEEN = `(a.tenant_id = $1 or a.id in (
   where t.id = $1 and m.member_type = 'agent'))`
 
 /** A page of the agents that a tenant sees, newest first. */
-export async function listAgentPlaces(
+export async function listVisibleAgents(
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<AgentPlace[]> {
-  const { rows } = await tx.query<AgentPlace>({
+): Promise<VisibleAgent[]> {
+  const { rows } = await tx.query<VisibleAgent>({
     name: 'agent.places',
     text: `select ${PLACE} from agents a
            where ${SEEN} and ($3::timestamptz is null or (a.created_at, a.id) < ($3, $4::uuid))
@@ -52,12 +52,12 @@ export async function listAgentPlaces(
 }
 
 /** What an agent is to a tenant; undefined when the tenant does not see it. */
-export async function findAgentPlace(
+export async function findVisibleAgent(
   tx: Transaction,
   tenantId: string,
   agentId: string,
-): Promise<AgentPlace | undefined> {
-  const { rows } = await tx.query<AgentPlace>({
+): Promise<VisibleAgent | undefined> {
+  const { rows } = await tx.query<VisibleAgent>({
     name: 'agent.place',
     text: `select ${PLACE} from agents a where a.id = $2 and ${SEEN}`,
     values: [tenantId, agentId],

@@ -1,4 +1,4 @@
-/** Figures of registration by proof of work (decisions.md section 14, metrics). */
+/** Metrics of registration by proof of work. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 
 export type PowOutcome =
@@ -13,23 +13,23 @@ export type PowOutcome =
   | 'fingerprint_known'
   | 'anchor_known'
 
-export interface PowOutcomes {
+export interface PowMetrics {
   count(outcome: PowOutcome): void
-  /** The bits of a challenge that was issued. */
-  asked(bits: number): void
+  /** Records the difficulty of an issued challenge, in bits. */
+  observeDifficulty(bits: number): void
 }
 
 const NAME = 'svc_agent_pow_challenges_total'
 const BITS_NAME = 'svc_agent_pow_difficulty_bits'
 
-/** The counter of a registry, registered when it is asked for the first time. */
-export function powOutcomes(registry: Registry): PowOutcomes {
+/** Reuses metrics that are registered already: a restarted actor continues the counts. */
+export function powMetrics(registry: Registry): PowMetrics {
   const known = registry.getSingleMetric(NAME) as Counter<'outcome'> | undefined
   const counter =
     known ??
     new Counter({
       name: NAME,
-      help: 'Proof-of-work challenges by what became of them.',
+      help: 'Proof-of-work challenges by outcome.',
       labelNames: ['outcome'],
       registers: [registry],
     })
@@ -38,9 +38,12 @@ export function powOutcomes(registry: Registry): PowOutcomes {
     knownBits ??
     new Histogram({
       name: BITS_NAME,
-      help: 'Leading zero bits that issued challenges ask for; they rise in a flood.',
+      help: 'Difficulty of issued challenges, in leading zero bits; it rises in a flood.',
       buckets: [8, 12, 16, 18, 20, 21, 22, 23, 24, 26, 28],
       registers: [registry],
     })
-  return { count: (outcome) => counter.inc({ outcome }), asked: (asked) => bits.observe(asked) }
+  return {
+    count: (outcome) => counter.inc({ outcome }),
+    observeDifficulty: (value) => bits.observe(value),
+  }
 }

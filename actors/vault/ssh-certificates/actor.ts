@@ -34,14 +34,14 @@ import {
   type CertificateSigned,
   type RevocationList,
   type SignCertificate,
-  type SshcaProtocol,
+  type SshCertificatesProtocol,
   type SshDenied,
   type SshInvalid,
   type SshUnknown,
-  sshca,
+  sshCertificates,
 } from './protocol.js'
 import { judgeRequest, readSerial, type SshAsked, sourcesWithin } from './rules.js'
-import type { SshcaMetrics } from './metrics.js'
+import type { SshCertificatesMetrics } from './metrics.js'
 
 /** Servers whose clock is behind accept a fresh certificate (decisions.md 6, valid after). */
 const CLOCK_SKEW_SECS = 60
@@ -51,22 +51,22 @@ const SERIAL_BYTES = 8
 const BATCH_MAX = 8
 const UNKNOWN: SshUnknown = { tag: 'unknown' }
 
-export type SshcaCompute = Compute<typeof import('./compute.js')>
-export type SshcaNeeds = {
+export type SshCertificatesCompute = Compute<typeof import('./compute.js')>
+export type SshCertificatesNeeds = {
   readonly database: Database
   readonly sealer: Sealer
-  readonly compute: SshcaCompute
+  readonly compute: SshCertificatesCompute
   readonly clock: Clock
   readonly random: Random
-  readonly metrics: SshcaMetrics
+  readonly metrics: SshCertificatesMetrics
   readonly settings: {
     readonly ssh_default_validity_secs: number
     readonly ssh_max_validity_secs: number
   }
 }
 
-/** How the pool behind `SshcaNeeds.compute` is opened. */
-export function sshcaPool(threadsMax: number): PoolOptions {
+/** How the pool behind `SshCertificatesNeeds.compute` is opened. */
+export function sshCertificatesPool(threadsMax: number): PoolOptions {
   return {
     name: 'sshca',
     module: new URL('./compute.js', import.meta.url),
@@ -76,8 +76,8 @@ export function sshcaPool(threadsMax: number): PoolOptions {
   }
 }
 
-export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
-  address: sshca,
+export const sshCertificatesActor = defineActor<SshCertificatesProtocol, SshCertificatesNeeds>({
+  address: sshCertificates,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: {

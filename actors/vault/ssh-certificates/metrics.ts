@@ -1,11 +1,11 @@
 /** svc_ssh_certificates_signed_total. */
 import { Counter, type Registry } from 'prom-client'
 
-export interface SshcaMetrics {
+export interface SshCertificatesMetrics {
   signed(): void
 }
 
-export function sshcaMetrics(registry: Registry): SshcaMetrics {
+export function sshCertificatesMetrics(registry: Registry): SshCertificatesMetrics {
   const name = 'svc_ssh_certificates_signed_total'
   const known = registry.getSingleMetric(name) as Counter | undefined
   const counter =

@@ -3,7 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 
-export type SshcaProtocol = {
+export type SshCertificatesProtocol = {
   /** Reads an authority's private key, or makes a new one. For the vault, which keeps it. */
   authority: Ask<MakeAuthority, AuthorityReady | AuthorityRefused>
   sign: Ask<SignCertificate, CertificateSigned | SshInvalid | SshDenied | SshUnknown>
@@ -80,4 +80,4 @@ export type NotOwner = { readonly tag: 'not_owner' }
 export type ReadRevocationList = { readonly tenantId: TenantId; readonly credentialId: string }
 export type RevocationList = { readonly tag: 'list'; readonly krl: Uint8Array }
 
-export const sshca = address<SshcaProtocol>('sshca', ['revocationList'])
+export const sshCertificates = address<SshCertificatesProtocol>('sshca', ['revocationList'])

@@ -17,7 +17,7 @@ import { listVaultLeases } from '../../../storage/vault/vault-leases.js'
 import { granteeOf } from '../../domain/grantee.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect } from '../../domain/principal.js'
-import { sshca } from '../ssh-certificates/protocol.js'
+import { sshCertificates } from '../ssh-certificates/protocol.js'
 import { createCredential, readSecret, rotateSecret } from './credentials.js'
 import { endCredential, endGrant, endLease, updateCredential } from './changes.js'
 import { createGrant, createLease } from './grants.js'
@@ -31,7 +31,7 @@ const anyOrder = () => undefined
 
 export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
   address: vault,
-  asks: { sshca },
+  asks: { sshCertificates },
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: {
     list: anyOrder,

@@ -137,7 +137,7 @@ async function carrierFault(
 type SealedSecret = { readonly secret: Uint8Array; readonly caPublicKey: string | null }
 
 async function seal(
-  { sealer, sshca }: VaultNeeds,
+  { sealer, sshCertificates }: VaultNeeds,
   tenantId: string,
   id: string,
   type: CredentialType,
@@ -148,7 +148,7 @@ async function seal(
   let bytes: Uint8Array
   let caPublicKey: string | null = null
   if (type === 'ssh_ca') {
-    const made = await sshca.ask('authority', { privateKey: secret }, context)
+    const made = await sshCertificates.ask('authority', { privateKey: secret }, context)
     if (made.tag === 'refused') return invalid('/secret', made.detail)
     bytes = made.pkcs8
     caPublicKey = made.caPublicKey

@@ -1,12 +1,16 @@
 /** The pages of a delegation request. decisions.md 20, delegation; interface.md, Device delegation. */
-import type { Asked, Decided, NothingHeld } from '../../../actors/agents/delegation/protocol.js'
+import type {
+  ApprovalQuestion,
+  Decided,
+  NothingHeld,
+} from '../../../actors/agents/delegation/protocol.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
 import { type Frame, renderPage } from '../platform/render.js'
 
 /** Who asks, for what, and what of it the person could give; one form for each answer. */
-export function delegationPage(asked: Asked, context: ReplyContext): PageAnswer {
+export function delegationPage(asked: ApprovalQuestion, context: ReplyContext): PageAnswer {
   return question(asked, undefined, context)
 }
 
@@ -16,7 +20,7 @@ export function nothingHeldPage({ asked }: NothingHeld, context: ReplyContext): 
 }
 
 function question(
-  asked: Asked,
+  asked: ApprovalQuestion,
   error: Frame['error'],
   { browser: { languages, csrfToken } }: ReplyContext,
 ): PageAnswer {

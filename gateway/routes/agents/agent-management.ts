@@ -1,6 +1,6 @@
 /** Agents, looked after. decisions.md 17 and 21. */
 import { z } from 'zod'
-import { roster } from '../../../actors/agents/management/protocol.js'
+import { agentManagement } from '../../../actors/agents/management/protocol.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
@@ -87,8 +87,8 @@ const AgentChange = z
   })
   .meta({ id: 'AgentChange' })
 
-export const rosterRoutes: readonly Route[] = [
-  route(roster, 'list', {
+export const agentManagementRoutes: readonly Route[] = [
+  route(agentManagement, 'list', {
     method: 'GET',
     path: '/api/v1/agents',
     operationId: 'listAgents',
@@ -111,7 +111,7 @@ export const rosterRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(roster, 'read', {
+  route(agentManagement, 'read', {
     method: 'GET',
     path: PATH,
     operationId: 'readAgent',
@@ -126,7 +126,7 @@ export const rosterRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_agent: unknownAgent },
   }),
-  route(roster, 'update', {
+  route(agentManagement, 'update', {
     method: 'PATCH',
     path: PATH,
     operationId: 'updateAgent',
@@ -154,7 +154,7 @@ export const rosterRoutes: readonly Route[] = [
       beyond_caller: beyondCaller('An agent cannot be given scopes that the caller does not hold'),
     },
   }),
-  route(roster, 'remove', {
+  route(agentManagement, 'remove', {
     method: 'DELETE',
     path: PATH,
     operationId: 'deleteAgent',
@@ -173,7 +173,7 @@ export const rosterRoutes: readonly Route[] = [
       at_home_elsewhere: elsewhere,
     },
   }),
-  route(roster, 'suspend', {
+  route(agentManagement, 'suspend', {
     method: 'POST',
     path: `${PATH}/suspend`,
     operationId: 'suspendAgent',
@@ -191,7 +191,7 @@ export const rosterRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_agent: unknownAgent },
   }),
-  route(roster, 'activate', {
+  route(agentManagement, 'activate', {
     method: 'POST',
     path: `${PATH}/activate`,
     operationId: 'activateAgent',
@@ -213,7 +213,7 @@ export const rosterRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(roster, 'addKey', {
+  route(agentManagement, 'addKey', {
     method: 'POST',
     path: `${PATH}/keys`,
     operationId: 'addAgentKey',
@@ -256,7 +256,7 @@ export const rosterRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(roster, 'deprecateKey', {
+  route(agentManagement, 'deprecateKey', {
     method: 'POST',
     path: `${PATH}/keys/{key_id}/deprecate`,
     operationId: 'deprecateAgentKey',
@@ -275,7 +275,7 @@ export const rosterRoutes: readonly Route[] = [
     }),
     replies: { changed, ...keyRefusals },
   }),
-  route(roster, 'revokeKey', {
+  route(agentManagement, 'revokeKey', {
     method: 'POST',
     path: `${PATH}/keys/{key_id}/revoke`,
     operationId: 'revokeAgentKey',
@@ -300,7 +300,7 @@ export const rosterRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(roster, 'revokeAnchor', {
+  route(agentManagement, 'revokeAnchor', {
     method: 'POST',
     path: `${PATH}/anchors/{anchor}/revoke`,
     operationId: 'revokeAgentAnchor',

@@ -1,6 +1,6 @@
 /** SSH certificates. interface.md, SSH signing; decisions.md 6, 18, 22. */
 import { z } from 'zod'
-import { sshca } from '../../../actors/vault/ssh-certificates/protocol.js'
+import { sshCertificates } from '../../../actors/vault/ssh-certificates/protocol.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { idText } from '../../request/ids.js'
 import { bytes, json, problem, type Route, reply, route } from '../../route.js'
@@ -63,8 +63,8 @@ const RevokedCertificate = z
 
 const unknown = problem(404, 'not-found', { detail: 'There is no such SSH authority.' })
 
-export const sshcaRoutes: readonly Route[] = [
-  route(sshca, 'sign', {
+export const sshCertificatesRoutes: readonly Route[] = [
+  route(sshCertificates, 'sign', {
     method: 'POST',
     path: '/api/v1/agents/delegations/ssh-sign',
     operationId: 'signSshCertificate',
@@ -112,7 +112,7 @@ export const sshcaRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(sshca, 'revokeCertificate', {
+  route(sshCertificates, 'revokeCertificate', {
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/revoke-certificate`,
     operationId: 'revokeSshCertificate',
@@ -142,7 +142,7 @@ export const sshcaRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(sshca, 'revocationList', {
+  route(sshCertificates, 'revocationList', {
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/krl`,
     operationId: 'getSshRevocationList',
