@@ -3,7 +3,7 @@
  * secret and body are those that make searches by comparison quadratic.
  */
 import { randomBytes } from 'node:crypto'
-import { createRedactor, Needles } from '../../actors/vault/egress/redact/redaction.js'
+import { createRedactor, SecretEncodings } from '../../actors/vault/egress/redact/redaction.js'
 import { compare, type Contender, type Measured, publish } from '../harness.js'
 
 const CHUNK_BYTES = 64 * 1024
@@ -36,8 +36,8 @@ function through(ms: number, work: (chunk: Buffer) => void, chunk: Buffer): Meas
 }
 
 function redacting(name: string, secret: string, chunk: Buffer): Contender {
-  const needles = new Needles(Buffer.from(secret), 'header:x-k')
-  const redactor = createRedactor(needles)
+  const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k')
+  const redactor = createRedactor(encodings)
   return { name, run: (ms) => through(ms, (bytes) => void redactor.push(bytes), chunk) }
 }
 

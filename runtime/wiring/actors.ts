@@ -53,7 +53,7 @@ import { throttleActor } from '../../actors/operations/rate-limits/actor.js'
 import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
-import { settleLostCalls } from '../../actors/vault/egress/admission/lost-calls.js'
+import { closeLostCalls } from '../../actors/vault/egress/admission/lost-calls.js'
 import { upkeepActor } from '../../actors/operations/retention/actor.js'
 import { usersActor } from '../../actors/identity/users/actor.js'
 import { users } from '../../actors/identity/users/protocol.js'
@@ -381,7 +381,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       clock,
       registry,
       reseal: resealOf(resources),
-      settle: (signal) => settleLostCalls(resources, signal),
+      settle: (signal) => closeLostCalls(resources, signal),
       retention: { ...webhooks, ...settings.commerce },
       byTimer: settings.deployment.background_tasks_enabled,
     })),

@@ -25,20 +25,20 @@ export type AuthorityRow = {
 export type AuthorityRef = Pick<AuthorityRow, 'kind' | 'id'>
 
 /** Somebody who wants to use a credential. */
-export type Asker = Grantee & { readonly credentialId: string }
+export type AuthorityQuery = Grantee & { readonly credentialId: string }
 
 /** Those that ended by time pile up where each task is given one of its own: they hide none that has not. */
 const IN_FORCE = `("revokedAt" is null and ("expiresAt" is null or "expiresAt" > $5))`
 
 /**
- * What entitles each of the askers, in their order: those in force before ended ones, leases before
+ * What entitles each of the queries, in their order: those in force before ended ones, leases before
  * grants, the newest first. Grants to sign are among them, of SSH authorities: whoever holds one is told
  * that nothing else is done with the credential.
  */
 export async function findEgressAuthorities(
   tx: Transaction,
   tenantId: string,
-  askers: readonly Asker[],
+  queries: readonly AuthorityQuery[],
   now: Date,
 ): Promise<AuthorityRow[][]> {
   const { rows } = await tx.query<AuthorityRow & { place: number }>({
@@ -68,13 +68,13 @@ export async function findEgressAuthorities(
            order by q.place, ${IN_FORCE} desc, a.kind desc, a.created_at desc, a.id desc`,
     values: [
       tenantId,
-      askers.map(({ credentialId }) => credentialId),
-      askers.map(({ agentId }) => agentId),
-      askers.map(({ delegationId }) => delegationId),
+      queries.map(({ credentialId }) => credentialId),
+      queries.map(({ agentId }) => agentId),
+      queries.map(({ delegationId }) => delegationId),
       now,
     ],
   })
-  const found: AuthorityRow[][] = askers.map(() => [])
+  const found: AuthorityRow[][] = queries.map(() => [])
   for (const { place, ...row } of rows) found[place - 1]!.push(row)
   return found
 }
@@ -162,7 +162,7 @@ export async function returnToAuthority(
 }
 
 /** Writes down that credentials are being used, and the events of it, in one statement with the commit. */
-export function bookUses(
+export function recordUses(
   tx: Transaction,
   tenantId: string,
   credentialIds: readonly string[],

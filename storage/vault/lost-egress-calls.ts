@@ -17,12 +17,12 @@ const SPARE = '2 minutes'
 const SILENCE = '10 minutes'
 
 /** The id by which the beginning of a call is told, of the id that its end will have. */
-export function beginningOf(endId: string): string {
+export function startEventId(endId: string): string {
   return `${endId.slice(0, 14)}8${endId.slice(15)}`
 }
 
 /** Says that calls of this process end after so long. */
-export async function sayCallLimit(tx: Transaction, hopTimeoutSecs: number): Promise<void> {
+export async function announceCallLimit(tx: Transaction, hopTimeoutSecs: number): Promise<void> {
   await tx.query({
     name: 'egress_settlement.say_limit',
     text: `insert into egress_call_limits as l (hop_timeout_secs, said_at)

@@ -11,7 +11,7 @@ import type { Socket } from 'node:net'
 export const CONNECTION_RESET = 'SVC_CONNECTION_RESET'
 
 /** Keeps ends back while the reader waits, and gives resets a code of our own. Before anybody reads. */
-export function keepEnds(socket: Socket): void {
+export function deferEof(socket: Socket): void {
   const push = socket.push.bind(socket)
   const read = socket.read.bind(socket)
   const unshift = socket.unshift.bind(socket)

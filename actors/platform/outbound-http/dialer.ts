@@ -9,9 +9,9 @@ import { lookup as resolve, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { buildConnector } from 'undici'
 import { isPublicAddress } from './addresses.js'
-import { LENT_READS } from './shared-read-buffer.js'
+import { SHARED_READS } from './shared-read-buffer.js'
 import { isOwnAddress, isOwnName } from './self-address.js'
-import { keepEnds } from './deferred-eof.js'
+import { deferEof } from './deferred-eof.js'
 
 /** How a connection to an origin is made. The egress engine is given one. */
 export type Connector = (target: DialTarget, callback: buildConnector.Callback) => void
@@ -32,7 +32,7 @@ export type DialerOptions = {
   /** Offers HTTP/2 (ALPN `h2`). */
   readonly http2?: boolean | undefined
   /** Bodies of answers are lent: for whoever reads them through `createUpstreams`. */
-  readonly lends?: boolean | undefined
+  readonly sharedReads?: boolean | undefined
   /** Default: that of the system, for names that the operator chose. Others: `createNameLookup`. */
   readonly resolve?: Resolver | undefined
   /** Whether an address is one of this machine's. Given by tests. */
@@ -61,7 +61,7 @@ export class AddressRefused extends Error {
 
 export function createDialer(options: DialerOptions): Connector {
   const { privateNetworks, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
-  const { http2 = false, lends = false } = options
+  const { http2 = false, sharedReads = false } = options
   const { ownNames = [], isOwn = isOwnAddress } = options
   const overrides = new Map(Object.entries(options.dnsOverrides))
   const resolver = options.resolve ?? resolveAll
@@ -86,7 +86,7 @@ export function createDialer(options: DialerOptions): Connector {
     lookup,
     timeout: connectTimeoutMs,
     allowH2: http2,
-    ...(lends ? { onread: LENT_READS } : {}),
+    ...(sharedReads ? { onread: SHARED_READS } : {}),
     ...(ca === undefined ? {} : { ca: ca as string | string[] }),
   } as buildConnector.BuildOptions)
 
@@ -102,7 +102,7 @@ export function createDialer(options: DialerOptions): Connector {
     connect(target, (...[error, socket]) => {
       if (error !== null) return callback(error, null)
       if (isAllowed(peerOf(socket))) {
-        keepEnds(socket)
+        deferEof(socket)
         return callback(null, socket)
       }
       socket.destroy()

@@ -27,7 +27,7 @@ export type Outbound = {
 /** @throws when the file of `egress_ca_pem_path` cannot be read. */
 export function outbound(
   settings: EgressSettings,
-  more: Pick<DialerOptions, 'connectTimeoutMs' | 'http2' | 'lends' | 'resolve'> & {
+  more: Pick<DialerOptions, 'connectTimeoutMs' | 'http2' | 'sharedReads' | 'resolve'> & {
     /** The operator names the hosts: the resolver of the system finds them. Default: callers name them. */
     readonly isOperators?: boolean | undefined
     readonly counts?: ShareCounts | undefined

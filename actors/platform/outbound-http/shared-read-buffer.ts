@@ -13,10 +13,10 @@ import type { Socket } from 'node:net'
 /** A TLS record holds 16 KiB at most (RFC 8446 section 5.1). */
 const memory = Buffer.allocUnsafeSlow(16 * 1024)
 
-const loans = new WeakMap<Socket, Loan>()
+const sharedReads = new WeakMap<Socket, SharedRead>()
 
 /** What is known of the next bytes of a connection. One for each client, whose connections follow one another. */
-export class Loan {
+export class SharedRead {
   /** As many of the next bytes are body. */
   bodyBytes = 0
   /** What its owner may take right now. */
@@ -24,38 +24,38 @@ export class Loan {
 }
 
 /** For `tls.connect`: `onread`. Each connection is given to `lend` before anybody reads from it. */
-export const LENT_READS = {
+export const SHARED_READS = {
   buffer: memory,
   callback(this: Socket, bytes: number): boolean {
     const chunk = memory.subarray(0, bytes)
-    const loan = loans.get(this)
+    const sharedRead = sharedReads.get(this)
     // What came before goes first.
-    if (loan === undefined || this.readableLength > 0) return this.push(Buffer.from(chunk))
-    const isBody = bytes <= loan.bodyBytes
-    loan.chunk = isBody ? chunk : Buffer.from(chunk)
+    if (sharedRead === undefined || this.readableLength > 0) return this.push(Buffer.from(chunk))
+    const isBody = bytes <= sharedRead.bodyBytes
+    sharedRead.chunk = isBody ? chunk : Buffer.from(chunk)
     this.emit('readable')
-    const left = loan.chunk
-    loan.chunk = null
+    const left = sharedRead.chunk
+    sharedRead.chunk = null
     // Whoever reads is waiting for room, or there is nobody yet.
     return left === null || this.push(isBody ? Buffer.from(left) : left)
   },
 }
 
 /** Whether bytes are to be copied by whoever wants to keep them. */
-export function isLent({ buffer }: Uint8Array): boolean {
+export function isShared({ buffer }: Uint8Array): boolean {
   return buffer === memory.buffer
 }
 
-/** Lets reads of the connection be lent as the loan says. */
-export function lend(socket: Socket, loan: Loan): void {
-  loan.bodyBytes = 0
-  loan.chunk = null
-  loans.set(socket, loan)
+/** Lets reads of the connection be lent as the sharedRead says. */
+export function shareReads(socket: Socket, sharedRead: SharedRead): void {
+  sharedRead.bodyBytes = 0
+  sharedRead.chunk = null
+  sharedReads.set(socket, sharedRead)
   const read = socket.read.bind(socket)
   socket.read = (size?: number) => {
-    const { chunk } = loan
+    const { chunk } = sharedRead
     if (chunk === null) return read(size) as unknown
-    loan.chunk = null
+    sharedRead.chunk = null
     return chunk
   }
 }

@@ -83,7 +83,7 @@ const ABORTED = AbortSignal.abort()
 const WITH_BODY = 'POST'
 
 /** For a client of the pool that has just connected, before its first request. */
-export function conductHttp2(pool: Dispatcher, client: Client): void {
+export function fixHttp2(pool: Dispatcher, client: Client): void {
   const context = memberOf<Context>(client, 'http context')
   if (context.version !== 'h2') return
   const session = memberOf<Session>(memberOf(client, 'socket'), 'http2Session')

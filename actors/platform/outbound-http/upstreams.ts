@@ -5,8 +5,8 @@
 import type { TLSSocket } from 'node:tls'
 import { Client, type Dispatcher, Pool } from 'undici'
 import type { Connector } from './dialer.js'
-import { conductHttp2 } from './undici-http2-fixes.js'
-import { lend, Loan } from './shared-read-buffer.js'
+import { fixHttp2 } from './undici-http2-fixes.js'
+import { shareReads, SharedRead } from './shared-read-buffer.js'
 
 /** Pools that keep connections open; the least recently used one is closed beyond it. */
 const POOLS_MAX = 256
@@ -28,15 +28,15 @@ export interface Upstreams {
 }
 
 /** A request that wants to know what it may tell of the connection it is given. */
-export type LentDispatch = Dispatcher.DispatchOptions & {
-  readonly onLoan?: ((loan: Loan) => void) | undefined
+export type SharedReadDispatch = Dispatcher.DispatchOptions & {
+  readonly onSharedRead?: ((sharedRead: SharedRead) => void) | undefined
 }
 
-class LendingClient extends Client {
-  readonly loan = new Loan()
+class SharedReadClient extends Client {
+  readonly sharedRead = new SharedRead()
 
-  override dispatch(options: LentDispatch, handler: Dispatcher.DispatchHandler): boolean {
-    options.onLoan?.(this.loan)
+  override dispatch(options: SharedReadDispatch, handler: Dispatcher.DispatchHandler): boolean {
+    options.onSharedRead?.(this.sharedRead)
     return super.dispatch(options, handler)
   }
 }
@@ -46,14 +46,14 @@ class LendingClient extends Client {
  * many go side by side.
  */
 function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
-  const client: LendingClient = new LendingClient(url, {
+  const client: SharedReadClient = new SharedReadClient(url, {
     ...options,
     connect: (target, callback) =>
       connect(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null)
-        // How many it takes at once is for `conductHttp2` to say.
+        // How many it takes at once is for `fixHttp2` to say.
         if ((socket as TLSSocket).alpnProtocol === 'h2') return callback(null, socket)
-        lend(socket, client.loan)
+        shareReads(socket, client.sharedRead)
         callback(null, socket)
         // It may have spoken HTTP/2 before.
         setImmediate(() => {
@@ -93,7 +93,7 @@ export function createUpstreams(
       headersTimeout: 0,
       bodyTimeout: 0,
     })
-    pool.on('connect', (_, [, client]) => conductHttp2(pool, client as Client))
+    pool.on('connect', (_, [, client]) => fixHttp2(pool, client as Client))
     pools.set(key, pool)
     if (pools.size > poolsMax) {
       const [oldest, unused] = pools.entries().next().value!

@@ -1,4 +1,4 @@
-/** svc_egress_bytes_total, svc_egress_streams_closed_total, svc_egress_running, decisions.md 14. */
+/** Metrics of the egress proxy. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { RELAY_ENDS, type RelayReport } from './protocol.js'
 
@@ -11,29 +11,29 @@ export function egressMetrics(registry: Registry): EgressMetrics {
   const registers = [registry]
   const bytes = new Counter({
     name: 'svc_egress_bytes_total',
-    help: 'Body bytes relayed: request is what upstreams were sent, response what they sent.',
+    help: 'Relayed body bytes: request is sent to upstreams, response is received from them.',
     labelNames: ['direction'],
     registers,
   })
   const closed = new Counter({
     name: 'svc_egress_streams_closed_total',
-    help: 'Relayed requests that have ended, by how.',
+    help: 'Ended relays by outcome.',
     labelNames: ['outcome'],
     registers,
   })
   const redacted = new Counter({
     name: 'svc_egress_redactions_total',
-    help: 'Occurrences of a secret that were taken out of answers.',
+    help: 'Occurrences of a secret redacted from responses.',
     registers,
   })
   const running = new Gauge({
     name: 'svc_egress_running',
-    help: 'Relayed requests that have not ended.',
+    help: 'Running relays.',
     registers,
   })
-  // Known from the start: a rate over a series that appears later misses its first step.
+  // All series exist from the start, because rate() misses the first increment of a new series.
   for (const outcome of RELAY_ENDS) closed.inc({ outcome }, 0)
-  // Looked up once: a label costs more than a count does.
+  // Resolved once, because resolving a label costs more than incrementing.
   const by = Object.fromEntries(RELAY_ENDS.map((outcome) => [outcome, closed.labels({ outcome })]))
   const sent = bytes.labels({ direction: 'request' })
   const received = bytes.labels({ direction: 'response' })

@@ -40,7 +40,7 @@ import {
   type SshUnknown,
   sshCertificates,
 } from './protocol.js'
-import { judgeRequest, readSerial, type SshAsked, sourcesWithin } from './rules.js'
+import { judgeRequest, readSerial, type CertificateTerms, sourcesWithin } from './rules.js'
 import type { SshCertificatesMetrics } from './metrics.js'
 
 /** Servers whose clock is behind accept a fresh certificate (decisions.md 6, valid after). */
@@ -327,7 +327,7 @@ function owns({ subject, subjectType }: Principal, row: SecretCredentialRow): bo
 function refusal(
   row: SecretCredentialRow,
   grant: VaultGrantRow | null,
-  { targetHost }: SshAsked,
+  { targetHost }: CertificateTerms,
 ): string | undefined {
   if (row.credentialType !== 'ssh_ca') return 'The credential is not an SSH authority.'
   if (row.status !== 'active') return 'The authority was revoked.'

@@ -14,14 +14,17 @@ export type SshLimits = {
   readonly maxValiditySecs: number
 }
 
-export type SshAsked = {
+export type CertificateTerms = {
   readonly targetHost: string
   readonly principals: readonly string[]
   readonly validitySecs: number
 }
 
 /** The request in its normalized form, or what is wrong with it. */
-export function judgeRequest(request: SignCertificate, limits: SshLimits): SshAsked | SshInvalid {
+export function judgeRequest(
+  request: SignCertificate,
+  limits: SshLimits,
+): CertificateTerms | SshInvalid {
   const { principals, sourceAddresses, forceCommand } = request
   const validitySecs = request.validitySecs ?? limits.defaultValiditySecs
   const targetHost = normalizeHostname(request.targetHost)

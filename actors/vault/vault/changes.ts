@@ -76,15 +76,15 @@ export async function updateCredential(
   const named = Object.entries({ label, allowed_hosts: hosts ?? undefined, metadata })
     .filter(([, value]) => value !== undefined)
     .map(([name]) => name)
-  const telling = { caller, random, now, requestId }
+  const eventContext = { caller, random, now, requestId }
   const resource = credentialResource(row.id)
-  appendAudit(tx, [noted('vault.credential.updated', resource, telling, { changed: named })])
+  appendAudit(tx, [noted('vault.credential.updated', resource, eventContext, { changed: named })])
   if (hosts !== null && row.credentialType === 'oauth2') {
     const cut = await narrowTokensOf(tx, row.tenantId, row.id, hosts, now)
     appendAudit(
       tx,
       cut.map((id) =>
-        noted('vault.credential.updated', credentialResource(id), telling, {
+        noted('vault.credential.updated', credentialResource(id), eventContext, {
           changed: ['allowed_hosts'],
           narrowed_with: row.id,
         }),
@@ -127,18 +127,18 @@ export async function endCredential(
   }
   const grants = await revokeGrantsOf(tx, tenantId, id, now)
   const leases = await revokeLeasesOf(tx, tenantId, id, now)
-  const telling = { caller, random, now, requestId }
+  const eventContext = { caller, random, now, requestId }
   appendEvents(
     tx,
-    grants.map((grant) => grantRevoked(grant, telling)),
+    grants.map((grant) => grantRevoked(grant, eventContext)),
   )
   appendAudit(tx, [
     ...leases.map((lease) =>
-      noted('vault.lease.revoked', { type: 'vault_lease', id: lease.id }, telling, {
+      noted('vault.lease.revoked', { type: 'vault_lease', id: lease.id }, eventContext, {
         credential_id: id,
       }),
     ),
-    noted('vault.credential.revoked', credentialResource(id), telling, {
+    noted('vault.credential.revoked', credentialResource(id), eventContext, {
       grants: grants.length,
       leases: leases.length,
     }),
@@ -160,8 +160,8 @@ export async function endGrant(
       const now = clock.now()
       const ended = await revokeVaultGrant(tx, tenantId, grantId, now)
       if (ended === undefined) return { tag: 'unknown_grant' }
-      const telling = { caller, random, now, requestId }
-      if (ended.first) appendEvents(tx, [grantRevoked(ended.grant, telling)])
+      const eventContext = { caller, random, now, requestId }
+      if (ended.first) appendEvents(tx, [grantRevoked(ended.grant, eventContext)])
       return { tag: 'ended', grant: grantOf(ended.grant, now) }
     },
     { signal },
@@ -183,10 +183,10 @@ export async function endLease(
       const ended = await revokeVaultLease(tx, tenantId, leaseId, now)
       if (ended === undefined) return { tag: 'unknown_lease' }
       if (ended.first) {
-        const telling = { caller, random, now, requestId }
+        const eventContext = { caller, random, now, requestId }
         const resource = { type: 'vault_lease', id: leaseId }
         const data = { credential_id: ended.lease.credentialId }
-        appendAudit(tx, [noted('vault.lease.revoked', resource, telling, data)])
+        appendAudit(tx, [noted('vault.lease.revoked', resource, eventContext, data)])
       }
       return { tag: 'ended', lease: leaseOf(ended.lease, now) }
     },

@@ -102,8 +102,8 @@ export async function createCredential(
             most,
           )
           if (row === undefined) return { tag: 'full', most }
-          const telling = { caller, random, now, requestId: context.requestId }
-          appendEvents(tx, [credentialCreated(row, telling)])
+          const eventContext = { caller, random, now, requestId: context.requestId }
+          appendEvents(tx, [credentialCreated(row, eventContext)])
           return { tag: 'created', credential: credentialOf(row), replayed: false }
         },
         (outcome) => (outcome.tag === 'created' ? outcome : undefined),
@@ -228,9 +228,9 @@ export async function rotateSecret(
       )
       // Access tokens of the secret before are not this one's.
       await forgetManagedToken(tx, tenantId, credentialId)
-      const telling = { caller, random, now, requestId: context.requestId }
+      const eventContext = { caller, random, now, requestId: context.requestId }
       appendAudit(tx, [
-        noted('vault.credential.rotated', credentialResource(credentialId), telling),
+        noted('vault.credential.rotated', credentialResource(credentialId), eventContext),
       ])
       return { tag: 'found', credential: credentialOf(row) }
     },
@@ -261,8 +261,8 @@ export async function readSecret(
       if (refusal !== undefined) return refusal
       const now = clock.now()
       await touchVaultCredentials(tx, tenantId, [row.id], now)
-      const telling = { caller, random, now, requestId: context.requestId }
-      appendEvents(tx, [secretAccessed(row, telling)])
+      const eventContext = { caller, random, now, requestId: context.requestId }
+      appendEvents(tx, [secretAccessed(row, eventContext)])
       return { tag: 'row', type: row.credentialType, secret: row.secret } as const
     },
     { signal: context.signal },

@@ -6,15 +6,15 @@ import type { VaultGrantRow } from '../../../storage/vault/vault-grants.js'
 import { actorOf, type AuditOnlyType, audited, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 
-export type Telling = {
+export type EventContext = {
   readonly caller: Caller
   readonly random: Random
   readonly now: Date
   readonly requestId: string | undefined
 }
 
-export function credentialCreated(row: VaultCredentialRow, telling: Telling): NewEvent {
-  return told('vault.credential.created', credentialResource(row.id), telling, {
+export function credentialCreated(row: VaultCredentialRow, eventContext: EventContext): NewEvent {
+  return told('vault.credential.created', credentialResource(row.id), eventContext, {
     provider: row.provider,
     credential_type: row.credentialType,
     label: row.label,
@@ -27,14 +27,14 @@ export function credentialCreated(row: VaultCredentialRow, telling: Telling): Ne
 /** `access`: read by the owner, or handed to an agent by token exchange. */
 export function secretAccessed(
   row: VaultCredentialRow,
-  telling: Telling,
+  eventContext: EventContext,
   access: 'secret_read' | 'export' | 'managed_token' = 'secret_read',
 ): NewEvent {
-  return told('vault.credential.accessed', credentialResource(row.id), telling, { access })
+  return told('vault.credential.accessed', credentialResource(row.id), eventContext, { access })
 }
 
-export function grantRevoked(row: VaultGrantRow, telling: Telling): NewEvent {
-  const event = told('vault.grant.revoked', { type: 'vault_grant', id: row.id }, telling, {
+export function grantRevoked(row: VaultGrantRow, eventContext: EventContext): NewEvent {
+  const event = told('vault.grant.revoked', { type: 'vault_grant', id: row.id }, eventContext, {
     credential_id: row.credentialId,
     grantee_type: row.granteeType,
     grantee_id: row.granteeId,
@@ -50,7 +50,7 @@ export function credentialResource(id: string) {
 export function noted(
   type: AuditOnlyType,
   resource: { readonly type: string; readonly id: string },
-  { caller, random, now, requestId }: Telling,
+  { caller, random, now, requestId }: EventContext,
   data: Readonly<Record<string, unknown>> = {},
 ) {
   const { tenantId } = caller.principal
@@ -68,7 +68,7 @@ export function noted(
 function told(
   type: 'vault.credential.created' | 'vault.credential.accessed' | 'vault.grant.revoked',
   resource: { readonly type: string; readonly id: string },
-  { caller, random, now, requestId }: Telling,
+  { caller, random, now, requestId }: EventContext,
   fields: Readonly<Record<string, unknown>>,
 ): NewEvent {
   return {

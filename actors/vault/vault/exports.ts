@@ -6,7 +6,7 @@ import type {
   RefreshFailure,
   ExportRefusal,
   VaultExports,
-  AskedExport,
+  ExportRequest,
   Exported,
 } from './protocol.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -29,7 +29,7 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
 
   async function judge(
     tx: Transaction,
-    { caller, credentialId, kind }: AskedExport,
+    { caller, credentialId, kind }: ExportRequest,
     now: Date,
   ): Promise<ExportVerdict> {
     const { tenantId } = caller.principal
@@ -42,7 +42,7 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
 
   /** Judges, and tells that the credential is handed out: both in one transaction. */
   function admit(
-    asked: AskedExport,
+    asked: ExportRequest,
     { signal, requestId }: MessageContext,
   ): Promise<ExportVerdict> {
     const { caller, credentialId, kind } = asked
@@ -54,9 +54,9 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
         const verdict = await judge(tx, asked, now)
         if (verdict.tag !== 'allowed') return verdict
         await touchVaultCredentials(tx, tenantId, [credentialId], now)
-        const telling = { caller, random, now, requestId }
+        const eventContext = { caller, random, now, requestId }
         const access = kind === 'secret' ? 'export' : 'managed_token'
-        const event = secretAccessed(verdict.row, telling, access)
+        const event = secretAccessed(verdict.row, eventContext, access)
         appendEvents(tx, [{ ...event, audit: { ...event.audit, grantId: verdict.grantId } }])
         return verdict
       },
@@ -65,7 +65,7 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   }
 
   async function secret(
-    asked: AskedExport,
+    asked: ExportRequest,
     context: MessageContext,
   ): Promise<Exported | ExportRefusal> {
     const verdict = await admit(asked, context)
@@ -78,7 +78,7 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   }
 
   async function accessToken(
-    asked: AskedExport,
+    asked: ExportRequest,
     context: MessageContext,
   ): Promise<Exported | ExportRefusal | RefreshFailure> {
     const { tenantId } = asked.caller.principal

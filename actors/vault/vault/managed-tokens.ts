@@ -70,7 +70,7 @@ export interface ManagedTokens {
    * An API refused the token that is kept: the next one is fetched before its time, though not over
    * and over where it is the API that is wrong. Never throws.
    */
-  spoiled(tenantId: string, credentialId: string): void
+  reportRejected(tenantId: string, credentialId: string): void
   /** When everything that an upstream gave is stored. */
   settled(): Promise<void>
 }
@@ -108,7 +108,7 @@ export function createManagedTokens(needs: ManagedTokensNeeds): ManagedTokens {
       }
       return one
     },
-    spoiled(tenantId, credentialId) {
+    reportRejected(tenantId, credentialId) {
       const before = new Date(clock.now().getTime() - SPOILED_AFTER_MS)
       database
         .tenant(tenantId, (tx) => dropManagedToken(tx, tenantId, credentialId, before))

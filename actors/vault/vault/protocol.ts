@@ -272,7 +272,7 @@ export type RefreshFailure =
   /** The address is not one that may be asked. */
   | { readonly tag: 'prohibited'; readonly fault: string }
 
-export type AskedExport = {
+export type ExportRequest = {
   readonly caller: Caller
   /** A UUID, lower case. */
   readonly credentialId: string
@@ -289,7 +289,7 @@ export type Exported = {
 /** Credentials on their way out to an agent, by token exchange. Given to whatever issues tokens. */
 export interface VaultExports {
   export(
-    asked: AskedExport,
+    asked: ExportRequest,
     context: MessageContext,
   ): Promise<Exported | ExportRefusal | RefreshFailure>
   /** Waits until what upstreams gave is stored. */

@@ -347,7 +347,7 @@ test.serial('a token that is renewed in its file is used by the next call', asyn
   const own = await shimOf(resources, { delegated: lister })
   t.teardown(() => own.end())
   const script = `curl -sS -o /dev/null -w '%{http_code} ' ${at('/echo')}
-    cp ${own.tokenFile} ${own.home}/kept; echo spoiled > ${own.tokenFile}
+    cp ${own.tokenFile} ${own.home}/kept; echo reportRejected > ${own.tokenFile}
     curl -sS -o /dev/null -w '%{http_code} ' ${at('/echo')}
     cp ${own.home}/kept ${own.tokenFile}
     curl -sS -o /dev/null -w '%{http_code}' ${at('/echo')}`
