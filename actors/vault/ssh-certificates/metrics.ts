@@ -9,7 +9,6 @@ export function sshCertificatesMetrics(registry: Registry): SshCertificatesMetri
   const name = 'svc_ssh_certificates_signed_total'
   const known = registry.getSingleMetric(name) as Counter | undefined
   const counter =
-    known ??
-    new Counter({ name, help: 'SSH certificates that were signed.', registers: [registry] })
+    known ?? new Counter({ name, help: 'Signed SSH certificates.', registers: [registry] })
   return { signed: () => counter.inc() }
 }

@@ -1,6 +1,6 @@
 /**
- * The vault: what third parties gave us to use. Secrets are sealed before they are stored and opened
- * where they are used; nothing of them is kept in memory here. decisions.md 4, 17, 22.
+ * The vault: third-party credentials with their grants and leases. Secrets are sealed before they are
+ * stored and unsealed where they are used; this actor keeps none in memory.
  */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -19,7 +19,7 @@ import { isUuid } from '../../domain/ids.js'
 import { isDirect } from '../../domain/principal.js'
 import { sshCertificates } from '../ssh-certificates/protocol.js'
 import { createCredential, readSecret, rotateSecret } from './credentials.js'
-import { endCredential, endGrant, endLease, updateCredential } from './changes.js'
+import { revokeCredential, revokeGrant, revokeLease, updateCredential } from './changes.js'
 import { createGrant, createLease } from './grants.js'
 import { type UnknownCredential, type VaultProtocol, vault } from './protocol.js'
 import { credentialOf, grantOf, leaseOf, pageOf } from './records.js'
@@ -52,8 +52,8 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
   create: (needs) => {
     const { database, clock } = needs
 
-    /** Runs `work` on a credential of the tenant, if there is one. */
-    async function finding<T>(
+    /** Runs `work` on a credential of the tenant. */
+    async function withCredential<T>(
       tenantId: string,
       credentialId: string,
       signal: AbortSignal,
@@ -97,13 +97,13 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
       create: (message, context) => createCredential(needs, message, context),
 
       read: ({ tenantId, credentialId }, { signal }) =>
-        finding(tenantId, credentialId, signal, async (_tx, row) => ({
+        withCredential(tenantId, credentialId, signal, async (_tx, row) => ({
           tag: 'found',
           credential: credentialOf(row),
         })),
 
       update: (message, context) =>
-        finding(
+        withCredential(
           message.caller.principal.tenantId,
           message.credentialId,
           context.signal,
@@ -114,18 +114,18 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
       rotate: (message, context) => rotateSecret(needs, message, context),
 
       revoke: ({ caller, credentialId }, context) =>
-        finding(
+        withCredential(
           caller.principal.tenantId,
           credentialId,
           context.signal,
-          (tx, row) => endCredential(tx, row, caller, needs, context),
+          (tx, row) => revokeCredential(tx, row, caller, needs, context),
           lockVaultCredential,
         ),
 
       secret: (message, context) => readSecret(needs, message, context),
 
       listGrants: ({ tenantId, credentialId, limit, after }, { signal }) =>
-        finding(tenantId, credentialId, signal, async (tx) => {
+        withCredential(tenantId, credentialId, signal, async (tx) => {
           const rows = await listVaultGrants(tx, tenantId, credentialId, limit + 1, after)
           const { page, next } = pageOf(rows, limit)
           const now = clock.now()
@@ -133,7 +133,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         }),
 
       createGrant: (message, context) =>
-        finding(
+        withCredential(
           message.caller.principal.tenantId,
           message.credentialId,
           context.signal,
@@ -141,10 +141,10 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           lockVaultCredential,
         ),
 
-      revokeGrant: ({ caller, grantId }, context) => endGrant(needs, caller, grantId, context),
+      revokeGrant: ({ caller, grantId }, context) => revokeGrant(needs, caller, grantId, context),
 
       listLeases: ({ tenantId, credentialId, limit, after }, { signal }) =>
-        finding(tenantId, credentialId, signal, async (tx) => {
+        withCredential(tenantId, credentialId, signal, async (tx) => {
           const rows = await listVaultLeases(tx, tenantId, credentialId, limit + 1, after)
           const { page, next } = pageOf(rows, limit)
           const now = clock.now()
@@ -152,7 +152,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         }),
 
       createLease: (message, context) =>
-        finding(
+        withCredential(
           message.caller.principal.tenantId,
           message.credentialId,
           context.signal,
@@ -160,7 +160,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           lockVaultCredential,
         ),
 
-      revokeLease: ({ caller, leaseId }, context) => endLease(needs, caller, leaseId, context),
+      revokeLease: ({ caller, leaseId }, context) => revokeLease(needs, caller, leaseId, context),
     }
   },
 })

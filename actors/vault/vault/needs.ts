@@ -1,4 +1,4 @@
-/** What the vault is given. */
+/** The dependencies of the vault. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -13,7 +13,7 @@ export type VaultNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly settings: {
-    /** 0: as many as they like. */
+    /** 0 for no limit. */
     readonly max_credentials_per_tenant: number
   }
 }

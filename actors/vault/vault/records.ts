@@ -1,4 +1,4 @@
-/** Rows of the vault as messages carry them. */
+/** Maps rows to the records of the protocol. */
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
 import type { CapabilitySnapshot, VaultGrantRow } from '../../../storage/vault/vault-grants.js'
 import type { VaultLeaseRow } from '../../../storage/vault/vault-leases.js'
@@ -25,7 +25,7 @@ export function credentialOf(row: VaultCredentialRow): Credential {
   }
 }
 
-/** What a grant or a lease remembers of its credential (decisions.md 4, capability snapshot). */
+/** The capability snapshot: properties of the credential that a grant or lease is bound to. */
 export function snapshotOf(row: VaultCredentialRow): CapabilitySnapshot {
   return {
     credential_type: row.credentialType,
@@ -53,7 +53,7 @@ function statusOf(
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'active'
 }
 
-/** One page out of one row more than the page holds. */
+/** Cuts a page from `limit + 1` rows. */
 export function pageOf<Row extends { createdAt: Date; id: string }>(
   rows: readonly Row[],
   limit: number,
