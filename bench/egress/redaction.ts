@@ -1,6 +1,6 @@
 /**
- * The redactor, in 64 KiB chunks, beside `Buffer.indexOf` of one ordinary secret. An operation is a MiB. Hostile pairs of
- * secret and body are those that make searches by comparison quadratic.
+ * The redactor in 64 KiB chunks, compared with `Buffer.indexOf` of one ordinary secret. An operation is a
+ * MiB. Hostile pairs of secret and body are those that make naive search quadratic.
  */
 import { randomBytes } from 'node:crypto'
 import { createRedactor, SecretEncodings } from '../../actors/vault/egress/redact/redaction.js'

@@ -1,12 +1,11 @@
 /**
- * Reads of the bodies of answers into one piece of memory that all connections take turns in. A buffer
- * of its own for each TLS record is memory outside of the heap, for which V8 collects all of the heap
- * again and again: a third of what a large body costs.
+ * One read buffer that all connections share. A new buffer per TLS record is external memory, which makes
+ * V8 run full garbage collections: a third of the cost of a large body.
  *
- * Only what is known to be body from its first byte to its last is lent to undici, because what it
- * takes of a header it keeps until the header is complete. Everything else is copied, and handed on the
- * same way: to pass through the stream costs as much as reading the header does. What is lent is good
- * until the callback that was given it returns.
+ * undici gets the shared buffer only for reads that are entirely body, because it keeps bytes of an
+ * incomplete header. Other reads are copied, but delivered the same way, because passing them through
+ * the stream costs as much as parsing the header. A shared chunk is valid until the callback that
+ * receives it returns.
  */
 import type { Socket } from 'node:net'
 
@@ -15,38 +14,38 @@ const memory = Buffer.allocUnsafeSlow(16 * 1024)
 
 const sharedReads = new WeakMap<Socket, SharedRead>()
 
-/** What is known of the next bytes of a connection. One for each client, whose connections follow one another. */
+/** Read state of a connection. One per client, which uses one connection at a time. */
 export class SharedRead {
-  /** As many of the next bytes are body. */
+  /** Number of next bytes that are known to be body. */
   bodyBytes = 0
-  /** What its owner may take right now. */
+  /** The chunk that the current `readable` event offers. */
   chunk: Buffer | null = null
 }
 
-/** For `tls.connect`: `onread`. Each connection is given to `lend` before anybody reads from it. */
+/** `onread` option of `tls.connect`. Pass the connection to `shareReads` before its first read. */
 export const SHARED_READS = {
   buffer: memory,
   callback(this: Socket, bytes: number): boolean {
     const chunk = memory.subarray(0, bytes)
     const sharedRead = sharedReads.get(this)
-    // What came before goes first.
+    // Earlier bytes come first.
     if (sharedRead === undefined || this.readableLength > 0) return this.push(Buffer.from(chunk))
     const isBody = bytes <= sharedRead.bodyBytes
     sharedRead.chunk = isBody ? chunk : Buffer.from(chunk)
     this.emit('readable')
     const left = sharedRead.chunk
     sharedRead.chunk = null
-    // Whoever reads is waiting for room, or there is nobody yet.
+    // The reader is paused or not attached yet.
     return left === null || this.push(isBody ? Buffer.from(left) : left)
   },
 }
 
-/** Whether bytes are to be copied by whoever wants to keep them. */
+/** True if the bytes must be copied to keep them. */
 export function isShared({ buffer }: Uint8Array): boolean {
   return buffer === memory.buffer
 }
 
-/** Lets reads of the connection be lent as the sharedRead says. */
+/** Lets reads of the connection use the shared buffer. */
 export function shareReads(socket: Socket, sharedRead: SharedRead): void {
   sharedRead.bodyBytes = 0
   sharedRead.chunk = null

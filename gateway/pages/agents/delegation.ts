@@ -1,4 +1,4 @@
-/** The pages of a delegation request. decisions.md 20, delegation; interface.md, Device delegation. */
+/** The pages of a delegation request. */
 import type {
   ApprovalQuestion,
   Decided,
@@ -9,12 +9,12 @@ import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
 import { type Frame, renderPage } from '../platform/render.js'
 
-/** Who asks, for what, and what of it the person could give; one form for each answer. */
+/** The approval page: agent, requested scopes and those that the person can grant. */
 export function delegationPage(asked: ApprovalQuestion, context: ReplyContext): PageAnswer {
   return question(asked, undefined, context)
 }
 
-/** The person said yes and holds nothing of what was asked for. The request waits on. */
+/** The person holds none of the requested scopes. The request stays pending. */
 export function nothingHeldPage({ asked }: NothingHeld, context: ReplyContext): PageAnswer {
   return question(asked, { key: 'delegation.nothing', field: null }, context)
 }
@@ -46,7 +46,7 @@ function question(
   return { html }
 }
 
-/** What the person decided. */
+/** The outcome page. */
 export function decidedPage(
   { tenant, agentName, decision }: Decided,
   { browser: { languages } }: ReplyContext,
