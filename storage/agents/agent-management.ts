@@ -33,7 +33,7 @@ const SEEN = `(a.tenant_id = $1 or a.id in (
     join tenants t on t.organization_id = m.organization_id
   where t.id = $1 and m.member_type = 'agent'))`
 
-/** A page of the agents that a tenant may see, newest first. */
+/** A page of agents that a tenant may see, newest first. */
 export async function listVisibleAgents(
   tx: Transaction,
   tenantId: string,

@@ -68,7 +68,7 @@ export type Poll = {
   readonly agentId: string
   readonly deviceCodeSha256: Uint8Array
   readonly now: Date
-  /** Added to the interval of a request that is polled too fast (RFC 8628 section 3.5), seconds. */
+  /** Seconds added to the interval after a poll that is too fast (RFC 8628 section 3.5). */
   readonly penalty: number
 }
 

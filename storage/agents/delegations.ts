@@ -145,7 +145,7 @@ export async function isDelegationExpired(
 export type Redemption = {
   readonly tenantId: string
   readonly id: string
-  /** Key of the login that polls. */
+  /** Key of the polling login. */
   readonly keyFingerprint: string | null
   readonly jkt: string | null
   /** Audience of the tokens. */
@@ -226,7 +226,7 @@ export type DelegationsToEnd = {
   readonly tenantId: string | null
   readonly agentId?: string | undefined
   readonly subject?: string | undefined
-  /** Key of the login that got the token. */
+  /** Key of the login whose poll got the token. */
   readonly fingerprint?: string | undefined
   /** The account of the person, in every tenant. */
   readonly accountId?: string | undefined

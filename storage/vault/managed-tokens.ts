@@ -1,5 +1,5 @@
 /**
- * Managed access tokens of `oauth2` credentials, and the lease of the process that refreshes one. One
+ * Managed access tokens of `oauth2` credentials, and the refresh lease of a process. One
  * statement claims a lease, also an expired one of another process.
  */
 import type { Transaction } from '../platform/sql.js'

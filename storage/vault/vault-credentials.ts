@@ -341,7 +341,7 @@ export async function touchVaultCredentials(
 /** The agent of a request and the delegation under which it acts. */
 export type Grantee = { readonly agentId: string | null; readonly delegationId: string | null }
 
-/** A page of the credentials that the grantee may list, by a grant with `list` or by a lease. */
+/** A page of credentials that the grantee may list, by a grant with `list` or by a lease. */
 export async function listGrantedCredentials(
   tx: Transaction,
   tenantId: string,

@@ -24,7 +24,7 @@ export function keyAuthority(
 }
 
 /**
- * The scopes of the agent that the caller lacks. A caller who adds a key can log in as the agent, so
+ * The agent's scopes that the caller lacks. A caller who adds a key can log in as the agent, so
  * they must hold its scopes already, or be the agent. The scopes that every agent gets at registration
  * are implied by `agents:manage`.
  */

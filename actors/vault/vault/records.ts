@@ -25,7 +25,7 @@ export function credentialOf(row: VaultCredentialRow): Credential {
   }
 }
 
-/** The capability snapshot: properties of the credential that a grant or lease is bound to. */
+/** The capability snapshot: the credential's properties to which a grant or lease is bound. */
 export function snapshotOf(row: VaultCredentialRow): CapabilitySnapshot {
   return {
     credential_type: row.credentialType,

@@ -118,7 +118,7 @@ export const sshCertificatesRoutes: readonly Route[] = [
     path: `${CREDENTIALS}/{credential_id}/revoke-certificate`,
     operationId: 'revokeSshCertificate',
     summary: 'Revoke an SSH certificate',
-    description: 'Needs vault:manage, or the token of the agent that owns the authority.',
+    description: "Needs vault:manage, or the token of the authority's owner if that is an agent.",
     tags: ['Vault'],
     exposure: 'internal',
     security: { scheme: 'bearer', direct: 'required' },
@@ -135,7 +135,8 @@ export const sshCertificatesRoutes: readonly Route[] = [
         revoked_at: revokedAt.toISOString(),
       })),
       not_owner: problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => ({
-        detail: 'This needs vault:manage, or the token of the agent that owns the authority.',
+        detail:
+          "This needs vault:manage, or the token of the authority's owner if that is an agent.",
         headers: scopeChallenge(baseUrl, ['vault:manage']),
       })),
       unknown: problem(404, 'not-found', {

@@ -4,7 +4,7 @@ import type { HeldCredentialRow } from '../../../../storage/vault/vault-credenti
 import { hasParameter, injectionPoint } from '../inject/injection.js'
 import type { HeaderPair, ProxyMethod, ProxyOutcome } from '../protocol.js'
 
-/** The members of a call that grants and credentials restrict. */
+/** The parts of a call on which grants and credentials decide. */
 export type ProxiedCall = {
   readonly method: ProxyMethod
   readonly url: URL

@@ -53,7 +53,7 @@ export function keysOf(principal: Principal): readonly [tenantId: string, agentI
   return [tenantId, `${tenantId} ${granteeOf(principal).agentId ?? subject}`]
 }
 
-/** The bytes of the share that one call holds. */
+/** The share of memory held by one call. */
 export class HeldBytes {
   readonly #bytes: FairShare
   readonly #tenantId: string

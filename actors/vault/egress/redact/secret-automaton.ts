@@ -62,7 +62,7 @@ export class Automaton {
   readonly #rowLevel: Uint8Array
   readonly #rowFailure: Int32Array
   readonly #rowOutput: Int32Array
-  /** By encoding, in byte order: length of the prefix that it shares with its predecessor. */
+  /** By encoding, in byte order: length of the common prefix with its predecessor. */
   readonly #shared: number[] = []
   /** By encoding: its first node below the table and the level above that node. */
   readonly #base: number[] = []

@@ -1,5 +1,5 @@
 /**
- * The encodings of a secret that redaction searches for: the bytes as sent, and the encodings that
+ * The encodings in which redaction searches for a secret: the bytes as sent, and the encodings that
  * programs commonly apply to values (docs/reference/vault.md).
  */
 import { inject } from '../inject/injection.js'
@@ -88,7 +88,7 @@ function addEncodings(raw: Buffer, found: Collection): void {
 }
 
 /**
- * Base64 of a text that contains the value, at each of the three alignments. Characters that encode
+ * Base64 of the value within a longer text, at each of the three alignments. Characters that encode
  * neighbouring bytes too are excluded, except when the text ends with the value: then the last character
  * is known, with and without padding.
  */

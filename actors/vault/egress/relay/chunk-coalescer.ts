@@ -1,5 +1,5 @@
 /**
- * Coalesces the chunks of a body that arrive in one turn of the event loop: a TLS record has 16 KiB and
+ * Coalesces body chunks that arrive in one turn of the event loop: a TLS record has 16 KiB and
  * a turn delivers many. Each byte is copied once, into memory that is transferred to another thread.
  */
 import { handedOver, handOver } from '../../../../runtime/kernel/stream.js'

@@ -82,7 +82,7 @@ export function relay(
   return new RunningRelay(upstream, job, clock, events)
 }
 
-/** Aborts the undici request of a relay that has ended. */
+/** Aborts the undici request of an ended relay. */
 class Ended extends Error {
   override readonly name = 'Ended'
 }
