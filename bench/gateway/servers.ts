@@ -122,7 +122,6 @@ const servers: Record<string, () => Promise<number>> = {
         openHttp2({
           host: '127.0.0.1',
           port: 0,
-          http1_parser: parser,
           tls: null,
           handler,
           monotonicMs: () => systemClock.monotonicMs(),
