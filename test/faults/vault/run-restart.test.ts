@@ -1,10 +1,10 @@
-/** A service that stops in good order while a program under `svc run` is answered. docs/guides/vault/svc-run.md */
+/** Graceful shutdown of the service during a call of `svc run`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
 import { shimOf } from '../../support/vault/svc-run.js'
 
-test('an answer that is under way as the service stops comes to its end', async (t) => {
+test('a running response completes during a shutdown', async (t) => {
   const resources = await egressHouse({ transport: 'tls_h2_only' })
   t.teardown(() => resources.end())
   const setting = await settingOf(resources)

@@ -1,4 +1,4 @@
-/** How a program under `svc run` ends, who may use its proxy, and what is left of it. docs/guides/vault/svc-run.md */
+/** Exit status, proxy access and cleanup of `svc run` (docs/guides/vault/svc-run.md). */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ test.after.always(async () => {
   await resources.end()
 })
 
-test.serial('exit codes and signals are the program’s', async (t) => {
+test.serial('exit codes and signals are those of the program', async (t) => {
   t.is((await shim.run(named, ['sh', '-c', 'exit 7'])).code, 7)
   t.is((await shim.run(named, ['sh', '-c', 'kill -TERM $$'])).signal, 'SIGTERM')
   t.is((await shim.run(named, ['sh', '-c', 'kill -KILL $$'])).signal, 'SIGKILL')
@@ -41,12 +41,12 @@ test.serial('exit codes and signals are the program’s', async (t) => {
   t.deepEqual(readdirSync(runs), [])
 })
 
-test.serial('options after the program are the program’s', async (t) => {
+test.serial('options after the program belong to the program', async (t) => {
   const { out } = await shim.run(named, ['echo', '--verbose', '--url', 'x', '--', '-h'])
   t.is(out, '--verbose --url x -- -h\n')
 })
 
-test.serial('the proxy is for the program only', async (t) => {
+test.serial('only the program can use the proxy', async (t) => {
   const running = shim.begin([
     'run',
     ...access,
@@ -88,7 +88,7 @@ test.serial('the proxy is for the program only', async (t) => {
 })
 
 test.serial(
-  'a killed run leaves a certificate without its key, and the next removes it',
+  'a killed run leaves a certificate without key, which the next run removes',
   async (t) => {
     const script = 'echo $$; exec sleep 30'
     const running = shim.begin(['run', ...access, '--', 'sh', '-c', script])
@@ -97,7 +97,7 @@ test.serial(
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // It has ended.
+        // The run has ended.
       }
     })
     const [name] = readdirSync(runs)
@@ -106,7 +106,7 @@ test.serial(
     t.is(statSync(join(runs, name!)).mode & 0o777, 0o700)
     t.deepEqual(readdirSync(join(runs, name!)), ['certificates.pem'])
     t.false(readFileSync(file, 'utf8').includes('PRIVATE'))
-    // Another run leaves what belongs to a living one alone.
+    // Another run keeps the folder of a running one.
     t.is((await shim.run(named, ['true'])).code, 0)
     t.deepEqual(readdirSync(runs), [name!])
     running.child.kill('SIGKILL')

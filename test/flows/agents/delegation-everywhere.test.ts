@@ -1,4 +1,4 @@
-/** What ends in one process has ended in the next, whatever backend the processes coordinate by. */
+/** A delegation that ends in one process has ended in all, with every coordination backend. */
 import type { ExecutionContext } from 'ava'
 import test from 'ava'
 import {
@@ -26,7 +26,7 @@ async function scene(t: ExecutionContext, environment: Readonly<Record<string, s
   const own = await ownToken(first, workspace, person)
   const usable = async (token: string) => (await second.get(VAULT, token)).status === 200
 
-  // Asked here, approved here, fetched there.
+  // Requested and approved here, polled there.
   const asked = await ask(first, workspace.token, { scope: 'openid vault:list' })
   t.is((await poll(second, workspace.token, asked)).body['error'], 'authorization_pending')
   await decide(person, asked)
@@ -40,7 +40,7 @@ async function scene(t: ExecutionContext, environment: Readonly<Record<string, s
     t.true(await usable(lent.token))
     const ended = await first.post(`/api/v1/delegations/${lent.delegationId}/revoke`, own)
     t.is(ended.status, 200)
-    // The very next request, without any waiting.
+    // The next request, without delay.
     const refused = await second.get(VAULT, lent.token)
     t.is(refused.status, 401)
     t.is(refused.body['error'], 'token_revoked')

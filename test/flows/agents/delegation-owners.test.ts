@@ -1,4 +1,4 @@
-/** Two people, three agents, two tenants: who sees which delegation, and who may end it. */
+/** Visibility and revocation of delegations with two people, three agents, two tenants. */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
 import { softAuthenticator } from '../../support/identity/authenticator.js'
@@ -57,7 +57,7 @@ const isUsable = async (api: Api, { token }: Pick<Lent, 'token'>) =>
   (await api.get('/api/v1/vault/credentials', token)).status === 200
 
 test.serial(
-  'each sees their own, whoever manages sees the tenant, nobody sees another tenant',
+  'callers see their own delegations, managers those of the tenant, none of another tenant',
   async (t) => {
     const { api, here, there, ada, bob, stranger, helper } = t.context
     const fromAda = await lend(api, here.token, ada)
@@ -76,7 +76,7 @@ test.serial(
     t.deepEqual(await ids(helper.token), [fromBob.delegationId, toHelper.delegationId])
     t.deepEqual(await ids(here.token), all)
     t.deepEqual(await ids(there.token), [elsewhere.delegationId])
-    // The agent that acts for Ada sees what it was lent, not what others were.
+    // The agent that acts for Ada sees its own delegation only.
     t.deepEqual(await ids(toHelper.token), [toHelper.delegationId])
 
     const page = await api.list(`${LIST}?limit=2`, here.token)
@@ -126,7 +126,7 @@ test.serial(
   },
 )
 
-test.serial('its person ends it at once and again; nobody else does', async (t) => {
+test.serial('only the person revokes a delegation, idempotently', async (t) => {
   const { api, here, ada, bob, stranger, helper } = t.context
   const lent = await lend(api, helper.token, ada)
   const [own, other] = [await ownToken(api, here, ada), await ownToken(api, here, bob)]
@@ -158,7 +158,7 @@ test.serial('its person ends it at once and again; nobody else does', async (t) 
   t.is(audit.rows[0]?.['delegation_id'], lent.delegationId)
 })
 
-test.serial('whoever is not surely there gets the challenge of RFC 9470', async (t) => {
+test.serial('a caller without a recent strong sign-in gets a step-up challenge', async (t) => {
   const { api, here, bob, helper } = t.context
   const lent = await lend(api, helper.token, bob)
   const set = (text: string) =>
@@ -185,7 +185,7 @@ test.serial('whoever is not surely there gets the challenge of RFC 9470', async 
 })
 
 test.serial(
-  'whoever has a key that stays on its device needs it, here as on the page',
+  'a person with a device-bound passkey needs it, for the API and the page',
   async (t) => {
     const { api, here, helper } = t.context
     const person = await present(api, await newFixture(api, here))
@@ -219,7 +219,7 @@ test.serial(
   },
 )
 
-test.serial('an administrator ends what others lent', async (t) => {
+test.serial('an administrator revokes delegations of others', async (t) => {
   const { api, here, bob, helper } = t.context
   const carol = await present(api, await newFixture(api, here))
   t.teardown(() => carol.browser.close())
@@ -237,7 +237,7 @@ test.serial('an administrator ends what others lent', async (t) => {
   t.is((await revoke(api, token, lent)).status, 200)
 })
 
-test.serial('an approval that is taken back before the agent polls gives nothing', async (t) => {
+test.serial('an approval that is revoked before the poll gives no token', async (t) => {
   const { api, here, ada, helper } = t.context
   const asked = await ask(api, helper.token, { scope: 'openid vault:list' })
   await decide(ada, asked)
@@ -250,7 +250,7 @@ test.serial('an approval that is taken back before the agent polls gives nothing
   t.is(polled.body['error'], 'access_denied')
 })
 
-test.serial('revoked while 50 polls run: either no token, or one that is dead', async (t) => {
+test.serial('a revocation during 50 polls leaves no usable token', async (t) => {
   const { api, here, ada, helper } = t.context
   const own = await ownToken(api, here, ada)
   for (let round = 0; round < 3; round += 1) {
@@ -271,7 +271,7 @@ test.serial('revoked while 50 polls run: either no token, or one that is dead', 
   }
 })
 
-test.serial('who loses a delegation to another end of it hears of it once', async (t) => {
+test.serial('concurrent ends of a delegation emit one event', async (t) => {
   const { api, here, bob, helper } = t.context
   const lent = await lend(api, helper.token, bob)
   const returned = await api.form('/oauth/revoke', {

@@ -1,4 +1,4 @@
-/** An agent borrows a person's authority, and loses it. interface.md, Device delegation. */
+/** Delegation by device flow over HTTP. */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, claimsOf, type Workspace } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
@@ -30,7 +30,7 @@ test.after.always(async (t) => {
   await t.context.api?.at.end()
 })
 
-test('the page says for how long, and when this agent was last allowed', async (t) => {
+test('the page shows the lifetime and the last approval of this agent', async (t) => {
   const { api } = t.context
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
@@ -47,7 +47,7 @@ test('the page says for how long, and when this agent was last allowed', async (
   t.regex((await open()).html, /data-last-delegated>\w+ \d+, 20\d\d/)
 })
 
-test('an agent asks, a person approves, the agent polls once for a token of both', async (t) => {
+test('an agent requests, a person approves, and the agent gets a delegated token once', async (t) => {
   const { api, workspace, person } = t.context
   const { token, agentId, tenantId } = workspace
   const asked = await ask(api, token, { scope: 'vault:list openid users:manage' })
@@ -152,7 +152,7 @@ test('the delegated token lists what it was granted, a direct one needs vault:ma
   t.is(info.body['sub'], claimsOf(lent.token)['sub'])
 })
 
-test('a denied request is denied to the agent and told to the person', async (t) => {
+test('a denied request is access_denied for the agent and shown to the person', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const done = await decide(person, asked, 'deny')
@@ -165,7 +165,7 @@ test('a denied request is denied to the agent and told to the person', async (t)
   }
 })
 
-test('whoever polls too fast waits five seconds longer each time', async (t) => {
+test('each poll that is too fast adds five seconds to the interval', async (t) => {
   const { api, workspace } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const answers = []
@@ -180,7 +180,7 @@ test('whoever polls too fast waits five seconds longer each time', async (t) => 
   ])
 })
 
-test('who holds nothing of what is asked for cannot approve, and the request waits on', async (t) => {
+test('a person without the requested scopes cannot approve, and the request stays pending', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'users:manage tenant:manage' })
   const page = await person.browser.get(`/device/delegation/${asked.userCode}`)
@@ -191,7 +191,7 @@ test('who holds nothing of what is asked for cannot approve, and the request wai
   t.is((await decide(person, asked, 'deny')).status, 303)
 })
 
-test('a code is read whatever its case and hyphens; unknown is 404, and no sign-in is needed for it', async (t) => {
+test('a code is accepted in any case and with hyphens; an unknown one is 404 without sign-in', async (t) => {
   const { api, workspace, person } = t.context
   const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
   const typed = `${userCode.slice(0, 4)}-${userCode.slice(4)}`.toLowerCase()
@@ -207,7 +207,7 @@ test('a code is read whatever its case and hyphens; unknown is 404, and no sign-
   await stranger.close()
 })
 
-test('a person without a second factor is led through sign-in and enrolment to the page', async (t) => {
+test('a person without a second factor passes sign-in and enrolment to the page', async (t) => {
   const { api, workspace } = t.context
   const human = await newFixture(api, workspace)
   const browser = openBrowser(api.at)
@@ -219,7 +219,7 @@ test('a person without a second factor is led through sign-in and enrolment to t
   await browser.close()
 })
 
-test('forms of elsewhere decide nothing', async (t) => {
+test('cross-origin forms decide nothing', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const path = `/device/delegation/${asked.userCode}`
@@ -230,13 +230,13 @@ test('forms of elsewhere decide nothing', async (t) => {
   t.is((await person.browser.post(`${path}/approve`, { ...fields, csrf_token: 'x' })).status, 403)
   const foreign = { origin: 'https://evil.example' }
   t.is((await person.browser.post(`${path}/approve`, fields, foreign)).status, 403)
-  // Another session than the page was shown to: the question is put again.
+  // With another session than that of the page, the page is shown again.
   const other = await person.browser.post(`${path}/approve`, { ...fields, session: 'another' })
   t.is(other.status, 303)
   t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
 })
 
-test('the account page ends a delegation: token, refresh token and introspection with it', async (t) => {
+test('the account page revokes a delegation with its tokens', async (t) => {
   const { api, workspace, person } = t.context
   const lent = await lend(api, workspace.token, person)
   const account = await person.browser.get('/auth/account')
@@ -260,7 +260,7 @@ test('the account page ends a delegation: token, refresh token and introspection
   t.is(record.body['status'], 'revoked')
 })
 
-test('refresh tokens of a delegation give delegated tokens, and a replay ends the delegation', async (t) => {
+test('refresh tokens of a delegation return delegated tokens, and reuse ends the delegation', async (t) => {
   const { api, workspace, person } = t.context
   const lent = await lend(api, workspace.token, person)
   const refresh = (token: string) =>
@@ -281,7 +281,7 @@ test('refresh tokens of a delegation give delegated tokens, and a replay ends th
   t.is(record.body['status'], 'revoked')
 })
 
-test('suspending the agent ends what it was lent, and activating it brings nothing back', async (t) => {
+test('suspending the agent ends its delegations, and activating it restores none', async (t) => {
   const { api, workspace, person } = t.context
   const { key, agentId } = await api.register(workspace.tenantId)
   const login = async () =>
@@ -304,7 +304,7 @@ test('suspending the agent ends what it was lent, and activating it brings nothi
   t.is((await api.get('/api/v1/vault/credentials', again.token)).status, 401)
 })
 
-test('suspending the person ends what they lent', async (t) => {
+test('suspending the person ends their delegations', async (t) => {
   const { api, workspace } = t.context
   const person = await present(api, await newFixture(api, workspace))
   const lent = await lend(api, workspace.token, person)
@@ -321,7 +321,7 @@ test('suspending the person ends what they lent', async (t) => {
   await person.browser.close()
 })
 
-test('an agent of another tenant neither polls nor sees; a revoked key ends what was fetched with it', async (t) => {
+test('an agent of another tenant cannot poll or read; a revoked key ends its delegations', async (t) => {
   const { api, workspace, person } = t.context
   const foreign = await api.workspace('Elsewhere')
   const asked = await ask(api, workspace.token, { scope: 'openid' })
@@ -339,7 +339,7 @@ test('an agent of another tenant neither polls nor sees; a revoked key ends what
     const listed = await api.list('/api/v1/delegations', other)
     t.deepEqual(listed.rows, [])
   }
-  // A person signed in to the other tenant is asked to sign in to this one.
+  // A person of the other tenant has to sign in to this one.
   const stranger = openBrowser(api.at)
   await signIn(stranger, fixtureOf(foreign))
   t.is((await stranger.get(`/device/delegation/${asked.userCode}`)).status, 303)
@@ -367,7 +367,7 @@ test.serial('200 polls at once after the approval: one token', async (t) => {
   t.true(rest.every(({ status, body }) => status === 400 && body['error'] === 'invalid_grant'))
 })
 
-test('of an approval and a denial at once one counts', async (t) => {
+test('of a concurrent approval and denial one counts', async (t) => {
   const { api, workspace, person } = t.context
   for (let round = 0; round < 5; round += 1) {
     const asked = await ask(api, workspace.token, { scope: 'openid' })
@@ -396,7 +396,7 @@ for (const [title, body, error] of [
   ['a list', [], undefined],
   ['a very long scope', { scope: 'x'.repeat(5000) }, undefined],
 ] as const) {
-  test(`${title} is refused precisely`, async (t) => {
+  test(`${title} is refused with its own error`, async (t) => {
     const { api, workspace } = t.context
     const answer = await api.post(DEVICE, workspace.token, body)
     t.is(answer.status, 400)
@@ -411,7 +411,7 @@ for (const body of [
   { device_code: '' },
   { device_code: 'x'.repeat(500) },
 ]) {
-  test(`a poll with ${JSON.stringify(body)?.slice(0, 40)} is refused precisely`, async (t) => {
+  test(`a poll with ${JSON.stringify(body)?.slice(0, 40)} is refused with its own error`, async (t) => {
     const { api, workspace } = t.context
     const answer = await api.post(`${DEVICE}/token`, workspace.token, body)
     t.is(answer.status, 400)

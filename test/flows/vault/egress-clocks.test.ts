@@ -1,4 +1,4 @@
-/** The clocks of a call over HTTP, and a person's own delegation to an agent. decisions.md 5; docs/guides/vault/egress-proxy.md. */
+/** Time limits of a call over HTTP, and calls with a delegation. */
 import test from 'ava'
 import { fixtureOf, lend, ownToken, present } from '../../support/agents/delegation.js'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
@@ -21,7 +21,7 @@ const resources = await egressHouse({
 const { api, upstream, running } = resources
 test.after.always(() => resources.end())
 
-test.serial('an upstream that is silent from the start is a 504, whole or streamed', async (t) => {
+test.serial('an upstream without response is a 504, buffered or streamed', async (t) => {
   const setting = await settingOf(resources)
   for (const stream of [true, false]) {
     const answer = await api.post('/v1/proxy', setting.delegated, {
@@ -38,7 +38,7 @@ test.serial('an upstream that is silent from the start is a 504, whole or stream
 })
 
 test.serial(
-  'an upstream that is silent behind its head is a 504 where no head went out',
+  'an upstream that stalls after its headers is a 504 if no headers were sent',
   async (t) => {
     const setting = await settingOf(resources)
     const answer = await resources.send('/v1/proxy/body', {
@@ -55,7 +55,7 @@ test.serial(
   },
 )
 
-test.serial('a stream that falls silent is broken off, and one that never ends too', async (t) => {
+test.serial('an idle stream and an endless stream are aborted', async (t) => {
   const setting = await settingOf(resources)
   for (const [habit, outcome] of [
     ['silent-after-chunk', 'idle_timeout'],
@@ -73,7 +73,7 @@ test.serial('a stream that falls silent is broken off, and one that never ends t
     t.is(closed.at(-1)!['outcome'], outcome)
     t.true(Number(closed.at(-1)!['bytes']) > 0)
   }
-  // Waited for in one piece, it is a clean 504.
+  // Buffered, it is a 504.
   const whole = await resources.send('/v1/proxy/body', {
     token: setting.direct,
     headers: bodyCall(setting, `${upstream.origin}/trickle`, {
@@ -86,7 +86,7 @@ test.serial('a stream that falls silent is broken off, and one that never ends t
   await whole.body.dump()
 })
 
-test.serial('a delegation that a person approved calls until the person ends it', async (t) => {
+test.serial('a delegated token calls until the person revokes the delegation', async (t) => {
   const workspace = await api.workspace()
   const { token: operator, key, agentId, tenantId } = workspace
   const person = await present(api, fixtureOf(workspace))
@@ -106,7 +106,7 @@ test.serial('a delegation that a person approved calls until the person ends it'
       credential_id: credentialId,
       url: `${upstream.origin}/headers`,
     })
-  t.is((await call()).status, 404, 'nothing was granted yet')
+  t.is((await call()).status, 404, 'there is no grant yet')
   const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
     grantee_type: 'delegation',
     grantee_id: lent.delegationId,
@@ -126,7 +126,7 @@ test.serial('a delegation that a person approved calls until the person ends it'
   t.is((await call()).status, 401)
 })
 
-testCommands('docs/guides/vault/egress-proxy.md, its calls', async (t) => {
+testCommands('the commands of docs/guides/vault/egress-proxy.md run unchanged', async (t) => {
   const setting = await settingOf(resources)
   const page = docsPage(t, 'guides/vault/egress-proxy')
   const env = {

@@ -1,4 +1,4 @@
-/** Programs that know nothing of a vault, run with one. docs/guides/vault/svc-run.md */
+/** Unmodified programs under `svc run` (docs/guides/vault/svc-run.md). */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import test from 'ava'
@@ -30,7 +30,7 @@ test.after.always(async () => {
 
 const at = (path: string) => `${upstream.origin}${path}`
 const last = () => upstream.requests.at(-1)!
-/** What an SDK sends when it was given no key worth having. */
+/** The header of an SDK with a placeholder key. */
 const PLACEHOLDER = 'Bearer none-of-your-business'
 
 test.serial('curl uses the credential of the host, found in the list', async (t) => {
@@ -45,40 +45,31 @@ test.serial('curl uses the credential of the host, found in the list', async (t)
   t.is(err, '')
 })
 
-test.serial(
-  'bodies go up with their length and without, and large answers come down',
-  async (t) => {
-    const file = join(shim.home, 'body')
-    await writeFile(file, Buffer.alloc(8 * MIB, 'svc '))
-    const up = await shim.run([], ['curl', '-sS', '--data-binary', `@${file}`, at('/hash')])
-    t.is((JSON.parse(up.out) as { sha256: string }).sha256, digestOf(8 * MIB), up.err)
-    t.is(last().headers['content-length'], String(8 * MIB))
-    const piped = `curl -sS -X POST -T - ${at('/echo')} < ${file} | sha256sum`
-    const echoed = await shim.run([], ['sh', '-c', piped])
-    t.is(echoed.out.split(' ')[0], digestOf(8 * MIB), echoed.err)
-    t.is(last().headers['content-length'], undefined)
-    const down = await shim.run(
-      [],
-      ['sh', '-c', `curl -sS ${at(`/bytes/${32 * MIB}`)} | sha256sum`],
-    )
-    t.is(down.out.split(' ')[0], digestOf(32 * MIB), down.err)
-  },
-)
+test.serial('bodies are sent with and without length, and large responses arrive', async (t) => {
+  const file = join(shim.home, 'body')
+  await writeFile(file, Buffer.alloc(8 * MIB, 'svc '))
+  const up = await shim.run([], ['curl', '-sS', '--data-binary', `@${file}`, at('/hash')])
+  t.is((JSON.parse(up.out) as { sha256: string }).sha256, digestOf(8 * MIB), up.err)
+  t.is(last().headers['content-length'], String(8 * MIB))
+  const piped = `curl -sS -X POST -T - ${at('/echo')} < ${file} | sha256sum`
+  const echoed = await shim.run([], ['sh', '-c', piped])
+  t.is(echoed.out.split(' ')[0], digestOf(8 * MIB), echoed.err)
+  t.is(last().headers['content-length'], undefined)
+  const down = await shim.run([], ['sh', '-c', `curl -sS ${at(`/bytes/${32 * MIB}`)} | sha256sum`])
+  t.is(down.out.split(' ')[0], digestOf(32 * MIB), down.err)
+})
 
-test.serial(
-  'an answer comes as it is sent, and one that breaks off does not look whole',
-  async (t) => {
-    const access = ['--url', resources.running.baseUrl, '--token-file', shim.tokenFile]
-    const words = ['run', ...access, '--', 'curl', '-sSN', at('/pause/4000')]
-    const running = shim.begin(words)
-    t.is(await running.printed(/before/), 'before ')
-    t.is((await running.ended).out, 'before after')
-    const broken = await shim.run([], ['curl', '-sS', at('/reset-in-body')])
-    t.not(broken.code, 0)
-  },
-)
+test.serial('responses are streamed, and an aborted one does not look complete', async (t) => {
+  const access = ['--url', resources.running.baseUrl, '--token-file', shim.tokenFile]
+  const words = ['run', ...access, '--', 'curl', '-sSN', at('/pause/4000')]
+  const running = shim.begin(words)
+  t.is(await running.printed(/before/), 'before ')
+  t.is((await running.ended).out, 'before after')
+  const broken = await shim.run([], ['curl', '-sS', at('/reset-in-body')])
+  t.not(broken.code, 0)
+})
 
-test.serial('an address that is none is named, with what one looks like', async (t) => {
+test.serial('an invalid URL is reported with an example', async (t) => {
   const call = async (words: readonly string[]) => {
     const { code, out, err } = await shim.begin(words).ended
     t.is(code, 1)
@@ -124,7 +115,7 @@ else:
   else t.is(common, '200 True', err)
 })
 
-test.serial('node: fetch, https and many calls on kept connections', async (t) => {
+test.serial('node: fetch, https and many calls with keep-alive', async (t) => {
   const script = `
     import https from 'node:https'
     import http from 'node:http'
@@ -178,7 +169,7 @@ testWithProgram(
 )
 
 test.serial(
-  'a host without a credential is refused, in words, unless it is let through',
+  'a host without credential is refused with an explanation, unless it is passed through',
   async (t) => {
     const refused = await shim.run([], ['curl', '-sS', '-i', 'https://elsewhere.example/'])
     t.regex(refused.out, /^HTTP\/1\.1 403 [^]*application\/problem\+json/m)
@@ -193,7 +184,7 @@ test.serial(
   },
 )
 
-test.serial('what is let through is what the host itself says', async (t) => {
+test.serial('a passed-through response is unchanged', async (t) => {
   const { createServer } = await import('node:http')
   const server = createServer((request, response) => {
     if (request.method === 'GET') return response.end(`self ${request.url}`)
@@ -217,18 +208,18 @@ test.serial('what is let through is what the host itself says', async (t) => {
   const asking = await letThrough(send('100-continue', address))
   t.is(asking.out, `${MIB} undefined200`, asking.err)
   t.regex(asking.err, /100 Continue/)
-  // Who still sends is told of a host that is away, and that the proxy wants its password.
+  // A program that still sends gets the error of an unavailable host, and 407 without password.
   t.regex((await letThrough(send('', 'http://127.0.0.2:1/'))).out, /502$/)
   const stranger = `-x "http://\${http_proxy##*@}" ${address}`
   for (const expect of ['', '100-continue']) {
     t.is((await letThrough(send(expect, stranger))).out, '407', expect)
   }
-  // What has a credential is never let through around the vault.
+  // A host with a credential is never passed through.
   const asked = ['curl', '-sS', at('/headers')]
   t.regex((await shim.run(['--passthrough', '*'], asked)).out, /\[redacted\]/)
 })
 
-test.serial('of two credentials for a host one has to be named', async (t) => {
+test.serial('with two credentials for a host one must be named', async (t) => {
   const both = await settingOf(resources)
   const second = await api.post(CREDENTIALS, both.operator, {
     provider: 'upstream',
@@ -249,7 +240,7 @@ test.serial('of two credentials for a host one has to be named', async (t) => {
   const refused = await own.run([], ['curl', '-sS', at('/echo')])
   t.regex(refused.out, /There are 2 credentials/)
   t.true(refused.out.includes(id))
-  // Its scheme is in the list; the program's own parameter makes way.
+  // The list has its scheme; the program's own parameter is removed.
   const chosen = await own.run(
     ['--credential', `${UPSTREAM_NAME}=${id}`],
     ['curl', '-sS', at('/echo?a=1&KEY=mine&b=%2F')],
@@ -258,7 +249,7 @@ test.serial('of two credentials for a host one has to be named', async (t) => {
   t.is(last().url, '/echo?a=1&b=%2F&key=second-canary')
 })
 
-test.serial('svc egress uses the scheme that goes with the credential it is given', async (t) => {
+test.serial('svc egress uses the scheme of the named credential', async (t) => {
   const other = await settingOf(resources)
   const own = await shimOf(resources, { delegated: other.direct })
   t.teardown(() => own.end())
@@ -275,7 +266,7 @@ test.serial('svc egress uses the scheme that goes with the credential it is give
   t.regex(wrong.out, /auth_scheme differs from that of the credential/)
 })
 
-test.serial('what the service refuses is told to the program and to who runs it', async (t) => {
+test.serial('errors of the service reach the program and stderr', async (t) => {
   const fallen = await settingOf(resources)
   const own = await shimOf(resources, { delegated: fallen.direct })
   t.teardown(() => own.end())
@@ -300,7 +291,7 @@ test.serial('what the service refuses is told to the program and to who runs it'
   t.regex((await own.run(named, ['true'])).err, /answered 401/)
 })
 
-test.serial('a program that leaves in the middle of an upload is told nothing', async (t) => {
+test.serial('a program that disconnects during an upload gets no error', async (t) => {
   const path = join(shim.home, 'slow')
   await writeFile(path, Buffer.alloc(16 * MIB))
   const slow = ['curl', '-sS', '--max-time', '1', '--limit-rate', '1M', '-T', path, at('/hash')]
@@ -309,7 +300,7 @@ test.serial('a program that leaves in the middle of an upload is told nothing', 
   t.notRegex(err, /svc run/)
 })
 
-test.serial('header names of any kind arrive, and too large a body is told so', async (t) => {
+test.serial('all valid header names arrive, and a too large body is 413', async (t) => {
   const odd = ['api_version: 2', 'x.y: z', 'x-plain: p', 'x-n: café'].flatMap((line) => [
     '-H',
     line,
@@ -324,7 +315,7 @@ test.serial('header names of any kind arrive, and too large a body is told so', 
   const path = join(shim.home, 'large')
   await writeFile(path, Buffer.alloc(32 * MIB + 1))
   const large = ['curl', '-sS', '-w', '%{http_code}', '--data-binary', `@${path}`, at('/hash')]
-  // It asks first, it sends at once, it does not know the length.
+  // With 100-continue, sent at once, and without length.
   for (const how of [
     [],
     ['-H', 'Expect:'],
@@ -354,7 +345,7 @@ test.serial('a token that is renewed in its file is used by the next call', asyn
   t.is((await own.run([], ['sh', '-c', script])).out, '200 401 200')
 })
 
-testCommands('docs/guides/vault/svc-run.md, word for word', async (t) => {
+testCommands('the commands of docs/guides/vault/svc-run.md run unchanged', async (t) => {
   const page = docsPage(t, 'guides/vault/svc-run')
   const bin = join(shim.home, 'bin')
   await mkdir(bin)

@@ -1,4 +1,4 @@
-/** Access tokens of upstreams by token exchange. decisions.md 4 and 22, oauth2 credentials. */
+/** Export of managed access tokens by token exchange. */
 import test from 'ava'
 import { CREDENTIALS, egressHouse } from '../../support/vault/egress.js'
 import { sql } from '../../support/identity/identity.js'
@@ -22,7 +22,7 @@ test.after.always(async () => {
   await resources.end()
 })
 
-test('an oauth2 credential gives the access token of its upstream, refreshed in good time', async (t) => {
+test('an oauth2 credential exports the access token of its upstream, refreshed before its expiry', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   upstream.adorn({ scope: 'repo read' })
@@ -43,7 +43,7 @@ test('an oauth2 credential gives the access token of its upstream, refreshed in 
   t.is((await managed(second, setting)).body['access_token'], 'at-1')
   t.is(upstream.asked.length, 1)
 
-  // Sixty seconds before it expires the next one is fetched, with the refresh token of the first.
+  // Sixty seconds before the expiry it is refreshed, with the rotated refresh token.
   await expireIn(resources, setting, 59)
   t.is((await managed(second, setting)).body['access_token'], 'at-2')
   t.is(upstream.asked[1]!.form['refresh_token'], 'rt-1')
@@ -55,7 +55,7 @@ test('an oauth2 credential gives the access token of its upstream, refreshed in 
   t.is(told[0]!.grantId, setting.grantId)
   t.false(/at-\d|rt-\d|canary/.test(JSON.stringify(told)))
 
-  // The owner puts in another secret: nothing of the first one is left.
+  // After a rotation nothing of the first secret is left.
   const secret = { token_url: upstream.url, client_id: 'c', client_secret: 's' }
   await resources.api.post(`${CREDENTIALS}/${setting.credentialId}/rotate`, setting.operator, {
     secret: JSON.stringify(secret),
@@ -64,7 +64,7 @@ test('an oauth2 credential gives the access token of its upstream, refreshed in 
   t.deepEqual(upstream.asked[2]!.form, { grant_type: 'client_credentials' })
 
   t.deepEqual(refusedAs(await exchange(resources, setting)), [400, 'invalid_request'])
-  // Not through egress (decisions.md 5), and not where it was said to stay.
+  // Not through the egress proxy, and not if it is not exportable.
   const proxied = await resources.api.post('/v1/proxy', setting.delegated, {
     credential_id: setting.credentialId,
     method: 'GET',
@@ -81,7 +81,7 @@ test('an oauth2 credential gives the access token of its upstream, refreshed in 
   t.is(rows.length, 0)
 })
 
-test('thirty who ask in two processes cost one refresh, again and again', async (t) => {
+test('thirty concurrent callers in two processes cause one refresh, repeatedly', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)
@@ -96,7 +96,7 @@ test('thirty who ask in two processes cost one refresh, again and again', async 
   t.true(upstream.asked.every(({ form }, index) => form['refresh_token'] === `rt-${index}`))
 })
 
-test('an upstream that wants the secret in the form gets it there, and is remembered', async (t) => {
+test('client_secret_post is used and remembered for an upstream that needs it', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   upstream.answer(({ headers, form }) =>
@@ -112,7 +112,7 @@ test('an upstream that wants the secret in the form gets it there, and is rememb
   t.is(upstream.asked.length, 3)
 })
 
-test('what an upstream can answer instead of a token', async (t) => {
+test('errors of a token endpoint', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const cases: [Parameters<TokenUpstream['answer']>[0], number, string, RegExp][] = [
@@ -175,7 +175,7 @@ test('what an upstream can answer instead of a token', async (t) => {
     t.regex(String(answer.body['error_description']), words)
     t.false(JSON.stringify(answer).includes('canary'))
     if (status === 503) t.is(answer.headers['retry-after'], /429/.test(words.source) ? '7' : '5')
-    // Nobody hammers an upstream with what it has refused a moment ago.
+    // A refusal is cached.
     const before = upstream.asked.length
     t.deepEqual(refusedAs(await managed(second, setting)), [status, error])
     t.is(upstream.asked.length, before)
@@ -187,7 +187,7 @@ test('what an upstream can answer instead of a token', async (t) => {
   t.deepEqual(refusedAs(await managed(resources, away)), [503, 'temporarily_unavailable'])
 })
 
-test('while the upstream is away, a token that is nearly used up still serves', async (t) => {
+test('while the upstream is unavailable, a token near its expiry is used', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)
@@ -201,7 +201,7 @@ test('while the upstream is away, a token that is nearly used up still serves', 
   t.is((await managed(resources, setting)).status, 503)
 })
 
-test('a grant that ends while the upstream thinks ends the exchange', async (t) => {
+test('a grant that ends during the refresh ends the exchange', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)
@@ -213,7 +213,7 @@ test('a grant that ends while the upstream thinks ends the exchange', async (t) 
   t.deepEqual(await accessedOf(resources, setting.tenantId), [])
 })
 
-test('a secret that its owner replaces while the upstream thinks is the one that counts', async (t) => {
+test('a secret that is rotated during the refresh counts', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)
@@ -240,7 +240,7 @@ test('a secret that its owner replaces while the upstream thinks is the one that
   )
 })
 
-test('whoever dies while it asks is followed by another once its lease has run out', async (t) => {
+test('the refresh of a dead process is repeated when its lease expires', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)

@@ -1,4 +1,4 @@
-/** The token endpoint of an upstream on loopback: it rotates refresh tokens and takes each once. */
+/** The token endpoint of a loopback upstream; it rotates refresh tokens and accepts each once. */
 import { createServer } from 'node:https'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -22,14 +22,14 @@ export type TokenReply = {
 export interface TokenUpstream {
   readonly url: string
   readonly asked: readonly TokenAsked[]
-  /** What it answers from now on; null: the tokens that it issues by itself. */
+  /** The next responses; null to issue tokens. */
   answer(reply: ((asked: TokenAsked) => TokenReply | Promise<TokenReply>) | null): void
-  /** Members over those of its own answers. */
+  /** Members that override those of issued tokens. */
   adorn(members: Readonly<Record<string, unknown>>): void
   close(): Promise<void>
 }
 
-/** Takes `first` as the first refresh token, and what it gave last after that. */
+/** Accepts `first` as the first refresh token, then the last issued one. */
 export async function tokenUpstream(first = 'rt-0'): Promise<TokenUpstream> {
   const asked: TokenAsked[] = []
   let scripted: ((asked: TokenAsked) => TokenReply | Promise<TokenReply>) | null = null
