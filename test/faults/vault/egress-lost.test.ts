@@ -29,7 +29,7 @@ type Told = {
 }
 
 /** The call events of a tenant. */
-function toldOf({ running }: EgressHouse, { tenantId }: Setting): Promise<Told[]> {
+function eventsOf({ running }: EgressHouse, { tenantId }: Setting): Promise<Told[]> {
   return sql<Told>(
     running.db.database,
     `select e.id, e.type, e.data, to_jsonb(a) as audit from events e
@@ -119,7 +119,7 @@ test('calls of a killed process get their end events, once', async (t) => {
     found.join(),
   )
   t.is(await settle(resources), 0)
-  const [begun, ended, ...more] = await toldOf(resources, other)
+  const [begun, ended, ...more] = await eventsOf(resources, other)
   t.deepEqual(more, [])
   t.deepEqual(ended!.data, {
     actor: begun!.data['actor'],
@@ -154,9 +154,9 @@ test('calls of a killed process get their end events, once', async (t) => {
     closed.map(({ outcome }) => outcome),
     ['client_closed', 'upstream_error'],
   )
-  const told = await toldOf(resources, one)
-  t.is(told.length, 4)
-  t.is(new Set(told.map(({ id }) => id)).size, 4)
+  const events = await eventsOf(resources, one)
+  t.is(events.length, 4)
+  t.is(new Set(events.map(({ id }) => id)).size, 4)
 })
 
 test('a call that was closed as lost gets one end event, and others continue', async (t) => {

@@ -2,16 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
-import { shimOf } from '../../support/vault/svc-run.js'
+import { svcRunOf } from '../../support/vault/svc-run.js'
 
 test('a running response completes during a shutdown', async (t) => {
   const resources = await egressHouse({ transport: 'tls_h2_only' })
   t.teardown(() => resources.end())
   const setting = await settingOf(resources)
-  const shim = await shimOf(resources, { delegated: setting.direct })
-  t.teardown(() => shim.end())
+  const svcRun = await svcRunOf(resources, { delegated: setting.direct })
+  t.teardown(() => svcRun.end())
   const before = resources.upstream.requests.length
-  const ran = shim.run(
+  const ran = svcRun.run(
     ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`],
     ['curl', '-sS', '--no-buffer', `${resources.upstream.origin}/pause/4000`],
   )

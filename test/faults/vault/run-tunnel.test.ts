@@ -6,16 +6,16 @@ import { connect as connectTls } from 'node:tls'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
-import { shimOf } from '../../support/vault/svc-run.js'
+import { svcRunOf } from '../../support/vault/svc-run.js'
 
 const BYTES = 12 * 2 ** 20
 
 const resources = await egressHouse()
 const setting = await settingOf(resources)
-const shim = await shimOf(resources, { delegated: setting.direct })
-const access = ['--url', resources.running.baseUrl, '--token-file', shim.tokenFile]
+const svcRun = await svcRunOf(resources, { delegated: setting.direct })
+const access = ['--url', resources.running.baseUrl, '--token-file', svcRun.tokenFile]
 const named = ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`]
-const running = shim.begin(
+const running = svcRun.begin(
   ['run', ...access, ...named, '--passthrough', 'localhost', '--', 'sh', '-c'].concat(
     'echo $HTTPS_PROXY; exec sleep 600',
   ),
@@ -25,7 +25,7 @@ const login = `Basic ${btoa(`${proxy.username}:${proxy.password}`)}`
 test.after.always(async () => {
   running.child.kill('SIGTERM')
   await running.ended
-  await shim.end()
+  await svcRun.end()
   await resources.end()
 })
 

@@ -106,25 +106,25 @@ test('an agent creates a workspace, gets a delegation, and renews its tokens', a
   const asking = cli('delegate', '--scope', 'openid vault:list', '--json')
   const userCode = await printed(() => cli.begun.at(-1), /"user_code":"([A-Z-]+)"/)
   await decide(person, { userCode: userCode.replace('-', '') })
-  const asked = await asking
-  t.is(asked.code, 0, asked.err)
-  const [pending, approved] = asked.out
+  const result = await asking
+  t.is(result.code, 0, result.err)
+  const [pending, approved] = result.out
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Json)
   t.like(pending, { status: 'pending' })
   t.like(approved, { status: 'approved', scope: 'openid vault:list' })
 
-  const lent = json(await cli('token', '--delegation', '--json'))
-  t.is(lent['delegation_id'], approved?.['delegation_id'])
+  const delegated = json(await cli('token', '--delegation', '--json'))
+  t.is(delegated['delegation_id'], approved?.['delegation_id'])
   const list = '/api/v1/vault/credentials'
-  t.is((await api.get(list, String(lent['access_token']))).status, 200)
+  t.is((await api.get(list, String(delegated['access_token']))).status, 200)
   // Of concurrent scripts one renews the refresh token, the others get its result.
   aheadSecs += 280
   const renewed = await Promise.all(Array.from({ length: 4 }, () => cli('token', '--delegation')))
   t.deepEqual(new Set(renewed.map(({ code }) => code)), new Set([0]))
   t.is(new Set(renewed.map(({ out }) => out)).size, 1)
-  t.not(renewed[0]?.out.trim(), lent['access_token'])
+  t.not(renewed[0]?.out.trim(), delegated['access_token'])
   t.is((await api.get(list, renewed[0]!.out.trim())).status, 200)
   const byId = await cli('token', '--delegation', String(approved?.['delegation_id']))
   t.is(byId.out, String(renewed[0]?.out))
@@ -146,10 +146,10 @@ test('an agent creates a workspace, gets a delegation, and renews its tokens', a
 test('delegate in the control plane fails, because no person can approve there', async (t) => {
   const cli = cliOf(t)
   t.is((await cli('register')).code, 0)
-  const asked = await cli('delegate', '--scope', 'openid', '--json')
-  t.is(asked.code, 1)
-  t.is(asked.out, '')
-  t.regex(String((JSON.parse(asked.err) as Json)['detail']), /--tenant-id/)
+  const result = await cli('delegate', '--scope', 'openid', '--json')
+  t.is(result.code, 1)
+  t.is(result.out, '')
+  t.regex(String((JSON.parse(result.err) as Json)['detail']), /--tenant-id/)
 })
 
 test('a revoked token is not printed', async (t) => {
@@ -177,10 +177,10 @@ test('a denial ends the wait with access_denied', async (t) => {
   const asking = cli('delegate', '--scope', 'openid')
   const userCode = await printed(() => cli.begun.at(-1), /code ([A-Z]{4}-[A-Z]{4})/)
   await decide(person, { userCode: userCode.replace('-', '') }, 'deny')
-  const asked = await asking
-  t.is(asked.code, 1)
-  t.regex(asked.err, /access_denied/)
-  t.regex(asked.err, /The person said no/)
+  const result = await asking
+  t.is(result.code, 1)
+  t.regex(result.err, /access_denied/)
+  t.regex(result.err, /The person said no/)
 })
 
 test('an agent with an es256 key registers in a tenant; a second time is refused', async (t) => {

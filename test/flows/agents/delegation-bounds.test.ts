@@ -9,7 +9,7 @@ import {
   DEVICE,
   decide,
   fixtureOf,
-  lend,
+  delegate,
   ownToken,
   type Person,
   poll,
@@ -95,13 +95,13 @@ test.serial('an approval that is not polled in time gives no token', async (t) =
 
 test.serial('no token outlives the delegation; a short one gives short tokens', async (t) => {
   const { api, workspace, person } = t.context
-  const lent = await lend(api, workspace.token, person)
-  t.true(Number(lent.answer.body['expires_in']) <= 120)
-  t.is(lent.answer.body['refresh_token'], undefined)
-  await expire(api, 'delegations', 'id::text', lent.delegationId)
-  const { body } = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  const delegated = await delegate(api, workspace.token, person)
+  t.true(Number(delegated.answer.body['expires_in']) <= 120)
+  t.is(delegated.answer.body['refresh_token'], undefined)
+  await expire(api, 'delegations', 'id::text', delegated.delegationId)
+  const { body } = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.is(body['status'], 'expired')
-  const grant = { grantee_type: 'delegation', grantee_id: lent.delegationId }
+  const grant = { grantee_type: 'delegation', grantee_id: delegated.delegationId }
   const credential = await api.post(VAULT, workspace.token, {
     provider: 'x',
     credential_type: 'api_key',
@@ -248,12 +248,15 @@ test.serial('offline_access is granted if held, and no audience is added', async
   t.truthy(own)
   const applications = await api.list('/api/v1/applications', workspace.token)
   const target = audience === '' ? String(applications.rows[0]!['audience']) : audience
-  const lent = await lend(api, workspace.token, person, {
+  const delegated = await delegate(api, workspace.token, person, {
     scope: 'openid offline_access vault:list',
     audience: target,
   })
-  t.deepEqual(claimsOf(lent.token)['aud'], [target, api.at.baseUrl])
-  const identity = await lend(api, workspace.token, person, { scope: 'openid', audience: target })
+  t.deepEqual(claimsOf(delegated.token)['aud'], [target, api.at.baseUrl])
+  const identity = await delegate(api, workspace.token, person, {
+    scope: 'openid',
+    audience: target,
+  })
   t.is(claimsOf(identity.token)['aud'], target)
   t.is((await api.get('/api/v1/agents/me', identity.token)).status, 401)
 })

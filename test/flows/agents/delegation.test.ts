@@ -7,7 +7,7 @@ import {
   DEVICE,
   decide,
   fixtureOf,
-  lend,
+  delegate,
   newFixture,
   type Person,
   poll,
@@ -109,9 +109,9 @@ test('an agent requests, a person approves, and the agent gets a delegated token
 
 test('the delegated token lists what it was granted, a direct one needs vault:manage; both the other way round elsewhere', async (t) => {
   const { api, workspace, person } = t.context
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const list = '/api/v1/vault/credentials'
-  t.is((await api.get(list, lent.token)).status, 200)
+  t.is((await api.get(list, delegated.token)).status, 200)
   const { key, agentId } = await api.register(workspace.tenantId)
   const selector = { tenant_id: workspace.tenantId, agent_id: agentId }
   const direct = String((await api.login(key, selector)).body['access_token'])
@@ -127,29 +127,29 @@ test('the delegated token lists what it was granted, a direct one needs vault:ma
   })
   t.is(credential.status, 201, JSON.stringify(credential.body))
   const grants = `${list}/${String(credential.body['id'])}/grants`
-  const grant = { grantee_type: 'delegation', grantee_id: lent.delegationId }
+  const grant = { grantee_type: 'delegation', grantee_id: delegated.delegationId }
   const granted = await api.post(grants, workspace.token, grant)
   t.is(granted.status, 201, JSON.stringify(granted.body))
-  const rows = await api.list(list, lent.token)
+  const rows = await api.list(list, delegated.token)
   t.deepEqual(
     rows.rows.map(({ id }) => id),
     [credential.body['id']],
   )
-  const other = await lend(api, workspace.token, person)
+  const other = await delegate(api, workspace.token, person)
   t.deepEqual((await api.list(list, other.token)).rows, [])
 
   for (const [path, body] of [
     [DEVICE, { scope: 'openid' }],
     [`${DEVICE}/token`, { device_code: 'x' }],
     ['/api/v1/agents/delegations/ssh-sign', {}],
-    [`/api/v1/delegations/${lent.delegationId}/revoke`, {}],
+    [`/api/v1/delegations/${delegated.delegationId}/revoke`, {}],
   ] as const) {
-    const { status } = await api.post(path, lent.token, body)
+    const { status } = await api.post(path, delegated.token, body)
     t.is(status, 403, path)
   }
-  const info = await api.get('/userinfo', lent.token)
+  const info = await api.get('/userinfo', delegated.token)
   t.is(info.status, 200)
-  t.is(info.body['sub'], claimsOf(lent.token)['sub'])
+  t.is(info.body['sub'], claimsOf(delegated.token)['sub'])
 })
 
 test('a denied request is access_denied for the agent and shown to the person', async (t) => {
@@ -238,46 +238,46 @@ test('cross-origin forms decide nothing', async (t) => {
 
 test('the account page revokes a delegation with its tokens', async (t) => {
   const { api, workspace, person } = t.context
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const account = await person.browser.get('/auth/account')
-  const action = `/auth/account/delegations/${lent.delegationId}/revoke`
+  const action = `/auth/account/delegations/${delegated.delegationId}/revoke`
   const ended = await person.browser.submit(account, {}, action)
   t.is(ended.status, 303)
   t.is(ended.location, '/auth/account')
-  t.false((await person.browser.follow(ended)).html.includes(lent.delegationId))
-  const refused = await api.get('/api/v1/vault/credentials', lent.token)
+  t.false((await person.browser.follow(ended)).html.includes(delegated.delegationId))
+  const refused = await api.get('/api/v1/vault/credentials', delegated.token)
   t.is(refused.status, 401)
   t.is(refused.body['error'], 'token_revoked')
   const refreshed = await api.form('/oauth/token', {
     grant_type: 'refresh_token',
     client_id: workspace.agentId,
-    refresh_token: lent.refreshToken,
+    refresh_token: delegated.refreshToken,
   })
   t.is(refreshed.status, 400)
   t.is(refreshed.body['error'], 'invalid_grant')
-  const record = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  const record = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.is(record.status, 200)
   t.is(record.body['status'], 'revoked')
 })
 
 test('refresh tokens of a delegation return delegated tokens, and reuse ends the delegation', async (t) => {
   const { api, workspace, person } = t.context
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const refresh = (token: string) =>
     api.form('/oauth/token', {
       grant_type: 'refresh_token',
       client_id: workspace.agentId,
       refresh_token: token,
     })
-  const second = await refresh(lent.refreshToken)
+  const second = await refresh(delegated.refreshToken)
   t.is(second.status, 200, JSON.stringify(second.body))
   const { iat: _i, nbf: _n, exp: _e, jti: _j, ...claims } = claimsOf(second.body['access_token'])
-  const { iat: _i1, nbf: _n1, exp: _e1, jti: _j1, ...before } = claimsOf(lent.token)
+  const { iat: _i1, nbf: _n1, exp: _e1, jti: _j1, ...before } = claimsOf(delegated.token)
   t.deepEqual(claims, before)
   t.is((await refresh(String(second.body['refresh_token']))).status, 200)
-  t.is((await refresh(lent.refreshToken)).body['error'], 'invalid_grant')
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
-  const record = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  t.is((await refresh(delegated.refreshToken)).body['error'], 'invalid_grant')
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
+  const record = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.is(record.body['status'], 'revoked')
 })
 
@@ -290,16 +290,16 @@ test('suspending the agent ends its delegations, and activating it restores none
         'access_token'
       ],
     )
-  const lent = await lend(api, await login(), person)
+  const delegated = await delegate(api, await login(), person)
   const agent = `/api/v1/agents/${agentId}`
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 200)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 200)
   t.is((await api.post(`${agent}/suspend`, workspace.token)).status, 200)
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
   t.is((await api.post(`${agent}/activate`, workspace.token)).status, 200)
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
-  const record = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
+  const record = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.is(record.body['status'], 'revoked')
-  const again = await lend(api, await login(), person)
+  const again = await delegate(api, await login(), person)
   t.is((await api.call('DELETE', agent, { token: workspace.token })).status, 204)
   t.is((await api.get('/api/v1/vault/credentials', again.token)).status, 401)
 })
@@ -307,7 +307,7 @@ test('suspending the agent ends its delegations, and activating it restores none
 test('suspending the person ends their delegations', async (t) => {
   const { api, workspace } = t.context
   const person = await present(api, await newFixture(api, workspace))
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const users = await api.list(
     `/api/v1/tenant-users?email=${encodeURIComponent(person.human.email)}`,
     workspace.token,
@@ -315,9 +315,9 @@ test('suspending the person ends their delegations', async (t) => {
   const path = `/api/v1/tenant-users/${String(users.rows[0]!['id'])}`
   const suspended = await api.post(`${path}/suspend`, workspace.token)
   t.is(suspended.status, 200, JSON.stringify(suspended.body))
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
   await api.post(`${path}/reactivate`, workspace.token)
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
   await person.browser.close()
 })
 
@@ -333,9 +333,9 @@ test('an agent of another tenant cannot poll or read; a revoked key ends its del
   })
   const token = String(login.body['access_token'])
   t.is((await poll(api, token, asked)).body['error'], 'invalid_grant')
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   for (const other of [foreign.token, token]) {
-    t.is((await api.get(`/api/v1/delegations/${lent.delegationId}`, other)).status, 404)
+    t.is((await api.get(`/api/v1/delegations/${delegated.delegationId}`, other)).status, 404)
     const listed = await api.list('/api/v1/delegations', other)
     t.deepEqual(listed.rows, [])
   }
@@ -345,7 +345,7 @@ test('an agent of another tenant cannot poll or read; a revoked key ends its del
   t.is((await stranger.get(`/device/delegation/${asked.userCode}`)).status, 303)
   await stranger.close()
 
-  const own = await lend(api, token, person)
+  const own = await delegate(api, token, person)
   const keyed = `/api/v1/agents/${colleague.agentId}/keys`
   const { status, body } = await api.get(`/api/v1/agents/${colleague.agentId}`, workspace.token)
   t.is(status, 200)

@@ -6,7 +6,7 @@
 import test from 'ava'
 import { apiOf, claimsOf, type Json } from '../../support/api.js'
 import { verifyOffline } from '../../support/operations/audit.js'
-import { fixtureOf, lend, ownToken, present } from '../../support/agents/delegation.js'
+import { fixtureOf, delegate, ownToken, present } from '../../support/agents/delegation.js'
 import {
   bodyCall,
   CREDENTIALS,
@@ -81,35 +81,38 @@ test('the whole journey of agents and people, with its audit trail', async (t) =
       headers: bodyCall({ credentialId: String(credential['id']) }, `${upstream.origin}/headers`),
     })
 
-  const borrowed = []
+  const delegations = []
   for (const [at, agentToken, agentId] of [
     [harbour, direct, third.agentId],
     [meadow, meadow.token, meadow.workspace.agentId],
   ] as const) {
-    const lent = await lend(api, agentToken, at.person)
-    t.like(claimsOf(lent.token), {
+    const delegated = await delegate(api, agentToken, at.person)
+    t.like(claimsOf(delegated.token), {
       act: { sub: agentId },
-      delegation_id: lent.delegationId,
+      delegation_id: delegated.delegationId,
       acr: 'aal2',
     })
-    t.is((await call(lent.token, at.credential)).status, 404, 'there is no grant yet')
+    t.is((await call(delegated.token, at.credential)).status, 404, 'there is no grant yet')
     await made(`${CREDENTIALS}/${String(at.credential['id'])}/grants`, at.token, {
       grantee_type: 'delegation',
-      grantee_id: lent.delegationId,
+      grantee_id: delegated.delegationId,
     })
-    const answer = await call(lent.token, at.credential)
+    const answer = await call(delegated.token, at.credential)
     t.is(answer.status, 200, JSON.stringify(answer.body))
     t.false(JSON.stringify(answer.body).includes(SECRET))
     t.is(upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}-${at.path.slice(1)}`)
-    borrowed.push({ at, lent })
+    delegations.push({ at, delegated })
   }
   // A delegation is not valid in the other tenant.
   for (const [own, other] of [
-    [borrowed[0]!, meadow],
-    [borrowed[1]!, harbour],
+    [delegations[0]!, meadow],
+    [delegations[1]!, harbour],
   ] as const) {
-    t.is((await call(own.lent.token, other.credential)).status, 404)
-    const foreign = await api.post(`/api/v1/delegations/${own.lent.delegationId}/revoke`, other.own)
+    t.is((await call(own.delegated.token, other.credential)).status, 404)
+    const foreign = await api.post(
+      `/api/v1/delegations/${own.delegated.delegationId}/revoke`,
+      other.own,
+    )
     t.is(foreign.status, 404)
   }
 
@@ -127,19 +130,19 @@ test('the whole journey of agents and people, with its audit trail', async (t) =
   const sign = '/api/v1/agents/delegations/ssh-sign'
   const signed = await made(sign, harbour.token, signing, 200)
   t.regex(String(signed['certificate']), /^ssh-\S+-cert-v01@openssh\.com /)
-  t.is((await api.post(sign, borrowed[0]!.lent.token, signing)).status, 403)
+  t.is((await api.post(sign, delegations[0]!.delegated.token, signing)).status, 403)
 
   // The person revokes the delegation, which ends everything.
-  for (const { at, lent } of borrowed) {
-    const path = `/api/v1/delegations/${lent.delegationId}/revoke`
+  for (const { at, delegated } of delegations) {
+    const path = `/api/v1/delegations/${delegated.delegationId}/revoke`
     t.is((await api.post(path, at.own)).status, 200)
-    t.is((await call(lent.token, at.credential)).status, 401)
-    t.is((await api.get(CREDENTIALS, lent.token)).status, 401)
+    t.is((await call(delegated.token, at.credential)).status, 401)
+    t.is((await api.get(CREDENTIALS, delegated.token)).status, 401)
   }
   t.is((await api.post(`/api/v1/agents/${third.agentId}/suspend`, harbour.token)).status, 200)
   t.is((await api.get('/api/v1/agents/me', direct)).status, 401)
 
-  for (const { at, lent } of borrowed) {
+  for (const { at, delegated } of delegations) {
     // One stream closed, one delegation revoked; each signed with the secret of its own tenant.
     const received = await receiver.until(at.path, 2)
     const events = received.map((one) => {
@@ -158,7 +161,7 @@ test('the whole journey of agents and people, with its audit trail', async (t) =
     t.false(lines.join('\n').includes(SECRET))
     const seen = lines.map((line) => JSON.parse(line) as Json)
     t.true(seen.every((event) => event['tenant_id'] === at.workspace.tenantId))
-    const ofDelegation = seen.filter((event) => event['delegation_id'] === lent.delegationId)
+    const ofDelegation = seen.filter((event) => event['delegation_id'] === delegated.delegationId)
     t.true(ofDelegation.length > 0, 'delegated actions name their delegation')
 
     // The chain with one changed word or one missing line is invalid.

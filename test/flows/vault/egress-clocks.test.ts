@@ -1,6 +1,6 @@
 /** Time limits of a call over HTTP, and calls with a delegation. */
 import test from 'ava'
-import { fixtureOf, lend, ownToken, present } from '../../support/agents/delegation.js'
+import { fixtureOf, delegate, ownToken, present } from '../../support/agents/delegation.js'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
 import {
   bodyCall,
@@ -91,7 +91,7 @@ test.serial('a delegated token calls until the person revokes the delegation', a
   const { token: operator, key, agentId, tenantId } = workspace
   const person = await present(api, fixtureOf(workspace))
   const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
-  const lent = await lend(api, String(body['access_token']), person)
+  const delegated = await delegate(api, String(body['access_token']), person)
   const created = await api.post(CREDENTIALS, operator, {
     provider: 'upstream',
     credential_type: 'api_key',
@@ -102,26 +102,26 @@ test.serial('a delegated token calls until the person revokes the delegation', a
   })
   const credentialId = String(created.body['id'])
   const call = () =>
-    api.post('/v1/proxy', lent.token, {
+    api.post('/v1/proxy', delegated.token, {
       credential_id: credentialId,
       url: `${upstream.origin}/headers`,
     })
   t.is((await call()).status, 404, 'there is no grant yet')
   const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
     grantee_type: 'delegation',
-    grantee_id: lent.delegationId,
+    grantee_id: delegated.delegationId,
   })
   t.is(granted.status, 201, JSON.stringify(granted.body))
   const answer = await call()
   t.is(answer.status, 200, JSON.stringify(answer.body))
   t.is(upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}`)
-  const { rows } = await api.list(CREDENTIALS, lent.token)
+  const { rows } = await api.list(CREDENTIALS, delegated.token)
   t.deepEqual(
     rows.map(({ id }) => id),
     [credentialId],
   )
   const own = await ownToken(api, workspace, person)
-  const ended = await api.post(`/api/v1/delegations/${lent.delegationId}/revoke`, own)
+  const ended = await api.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)
   t.is(ended.status, 200, JSON.stringify(ended.body))
   t.is((await call()).status, 401)
 })

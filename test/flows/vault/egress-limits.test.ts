@@ -220,18 +220,18 @@ test.serial('concurrent calls never exceed a lease, and unused bytes are returne
   ).length
   t.true(whole >= 1 && whole <= 5, String(whole))
   // Aborted calls are recorded too, which returns their unused bytes.
-  const books = async () => {
+  const recordedUsage = async () => {
     const closed = await closedCalls(resources, tenantId, whole)
     const list = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
     const used = closed.reduce((sum, { bytes }) => sum + Number(bytes), 0)
-    return { used, booked: Number(list.rows[0]!['bytes_used']) }
+    return { used, recorded: Number(list.rows[0]!['bytes_used']) }
   }
-  let found = await books()
-  for (let attempt = 0; found.used !== found.booked && attempt < 100; attempt += 1) {
+  let found = await recordedUsage()
+  for (let attempt = 0; found.used !== found.recorded && attempt < 100; attempt += 1) {
     await sleep(50)
-    found = await books()
+    found = await recordedUsage()
   }
-  t.is(found.booked, found.used)
+  t.is(found.recorded, found.used)
   t.true(found.used <= budget)
   const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
   t.is(refused.status, 429)
@@ -340,7 +340,7 @@ test.serial('events contain only host and method of a call', async (t) => {
      union all select data::text from audit_events where tenant_id = $1`,
     [setting.tenantId],
   )
-  const told = JSON.stringify(rows)
-  for (const word of ['a-path', 'query', 'a-body', SECRET]) t.false(told.includes(word), word)
-  t.true(told.includes(UPSTREAM_NAME))
+  const events = JSON.stringify(rows)
+  for (const word of ['a-path', 'query', 'a-body', SECRET]) t.false(events.includes(word), word)
+  t.true(events.includes(UPSTREAM_NAME))
 })

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { delegatedToken, egressHouse, SECRET, settingOf } from '../../support/vault/egress.js'
-import { shimOf } from '../../support/vault/svc-run.js'
+import { svcRunOf } from '../../support/vault/svc-run.js'
 
 /** One tool that calls an API without having its key. JSON-RPC, one message per line. */
 const SERVER = `
@@ -34,14 +34,14 @@ test('a tool of an MCP server calls with the credential', async (t) => {
   const setting = await settingOf(resources)
   const scope = { scope: 'vault:list vault:read' }
   const token = await delegatedToken(resources.running, setting.direct, setting.agentId, scope)
-  const shim = await shimOf(resources, { delegated: token })
+  const svcRun = await svcRunOf(resources, { delegated: token })
   t.teardown(async () => {
-    await shim.end()
+    await svcRun.end()
     await resources.end()
   })
-  const file = join(shim.home, 'server.mjs')
+  const file = join(svcRun.home, 'server.mjs')
   await writeFile(file, SERVER)
-  const child = shim.host(['node', file, resources.upstream.origin])
+  const child = svcRun.host(['node', file, resources.upstream.origin])
   t.teardown(() => child.kill('SIGKILL'))
   const closed = new Promise<number | null>((resolve) => child.once('close', resolve))
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()

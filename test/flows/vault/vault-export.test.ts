@@ -1,7 +1,7 @@
 /** Export of secrets by token exchange (RFC 8693). */
 import test from 'ava'
 import type { Answer, Json } from '../../support/api.js'
-import { fixtureOf, lend, ownToken, present } from '../../support/agents/delegation.js'
+import { fixtureOf, delegate, ownToken, present } from '../../support/agents/delegation.js'
 import {
   CREDENTIALS,
   delegatedToken,
@@ -135,7 +135,10 @@ test('a grant to a delegation applies to that delegation only', async (t) => {
   const direct = String(body['access_token'])
   const person = await present(api, fixtureOf(here))
   t.teardown(() => person.browser.close())
-  const [lent, other] = [await lend(api, direct, person), await lend(api, direct, person)]
+  const [delegated, other] = [
+    await delegate(api, direct, person),
+    await delegate(api, direct, person),
+  ]
   const created = await api.post(CREDENTIALS, operator, {
     provider: 'upstream',
     credential_type: 'api_key',
@@ -148,17 +151,17 @@ test('a grant to a delegation applies to that delegation only', async (t) => {
   const credentialId = String(created.body['id'])
   const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
     grantee_type: 'delegation',
-    grantee_id: lent.delegationId,
+    grantee_id: delegated.delegationId,
   })
   t.is(granted.status, 201)
   const under = ({ token }: { token: string }) =>
     exchange(second, { delegated: token, direct, credentialId })
-  t.is((await under(lent)).body['access_token'], SECRET)
+  t.is((await under(delegated)).body['access_token'], SECRET)
   t.deepEqual(refusedAs(await under(other)), [400, 'invalid_target'])
   const [told] = await accessedOf(resources, tenantId)
   t.like(told!.data, { access: 'export', actor: { type: 'agent', id: agentId } })
   // After the revocation neither the token nor the grant is valid.
   const own = await ownToken(api, here, person)
-  await api.post(`/api/v1/delegations/${lent.delegationId}/revoke`, own)
-  t.deepEqual(refusedAs(await under(lent)), [400, 'invalid_grant'])
+  await api.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)
+  t.deepEqual(refusedAs(await under(delegated)), [400, 'invalid_grant'])
 })

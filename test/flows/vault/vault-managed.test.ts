@@ -36,24 +36,24 @@ test('an oauth2 credential exports the access token of its upstream, refreshed b
     scope: 'repo read',
   })
   t.true(Number(first.body['expires_in']) > 3500)
-  const [asked] = upstream.asked
-  t.deepEqual(asked!.form, { grant_type: 'refresh_token', refresh_token: 'rt-0', scope: 'repo' })
-  const pair = Buffer.from(asked!.headers.authorization!.slice(6), 'base64').toString()
+  const [refresh] = upstream.tokenRequests
+  t.deepEqual(refresh!.form, { grant_type: 'refresh_token', refresh_token: 'rt-0', scope: 'repo' })
+  const pair = Buffer.from(refresh!.headers.authorization!.slice(6), 'base64').toString()
   t.is(pair, 'client+one:canary-client%3A%2B+secret')
   t.is((await managed(second, setting)).body['access_token'], 'at-1')
-  t.is(upstream.asked.length, 1)
+  t.is(upstream.tokenRequests.length, 1)
 
   // Sixty seconds before the expiry it is refreshed, with the rotated refresh token.
   await expireIn(resources, setting, 59)
   t.is((await managed(second, setting)).body['access_token'], 'at-2')
-  t.is(upstream.asked[1]!.form['refresh_token'], 'rt-1')
+  t.is(upstream.tokenRequests[1]!.form['refresh_token'], 'rt-1')
   await expireIn(resources, setting, 90)
   t.is((await managed(resources, setting)).body['access_token'], 'at-2')
-  const told = await accessedOf(resources, setting.tenantId)
-  t.is(told.length, 4)
-  t.like(told[0]!.data, { access: 'managed_token' })
-  t.is(told[0]!.grantId, setting.grantId)
-  t.false(/at-\d|rt-\d|canary/.test(JSON.stringify(told)))
+  const events = await accessedOf(resources, setting.tenantId)
+  t.is(events.length, 4)
+  t.like(events[0]!.data, { access: 'managed_token' })
+  t.is(events[0]!.grantId, setting.grantId)
+  t.false(/at-\d|rt-\d|canary/.test(JSON.stringify(events)))
 
   // After a rotation nothing of the first secret is left.
   const secret = { token_url: upstream.url, client_id: 'c', client_secret: 's' }
@@ -61,7 +61,7 @@ test('an oauth2 credential exports the access token of its upstream, refreshed b
     secret: JSON.stringify(secret),
   })
   t.is((await managed(resources, setting)).body['access_token'], 'at-3')
-  t.deepEqual(upstream.asked[2]!.form, { grant_type: 'client_credentials' })
+  t.deepEqual(upstream.tokenRequests[2]!.form, { grant_type: 'client_credentials' })
 
   t.deepEqual(refusedAs(await exchange(resources, setting)), [400, 'invalid_request'])
   // Not through the egress proxy, and not if it is not exportable.
@@ -90,10 +90,10 @@ test('thirty concurrent callers in two processes cause one refresh, repeatedly',
       Array.from({ length: 30 }, (_, index) => managed(index % 2 ? resources : second, setting)),
     )
     t.deepEqual([...new Set(answers.map(({ body }) => body['access_token']))], [`at-${round}`])
-    t.is(upstream.asked.length, round)
+    t.is(upstream.tokenRequests.length, round)
     await expireIn(resources, setting, 10)
   }
-  t.true(upstream.asked.every(({ form }, index) => form['refresh_token'] === `rt-${index}`))
+  t.true(upstream.tokenRequests.every(({ form }, index) => form['refresh_token'] === `rt-${index}`))
 })
 
 test('client_secret_post is used and remembered for an upstream that needs it', async (t) => {
@@ -106,10 +106,10 @@ test('client_secret_post is used and remembered for an upstream that needs it', 
   )
   const setting = await oauthSetting(resources, upstream)
   t.is((await managed(resources, setting)).body['access_token'], 'posted')
-  t.is(upstream.asked.length, 2)
+  t.is(upstream.tokenRequests.length, 2)
   await expireIn(resources, setting, 5)
   t.is((await managed(second, setting)).body['access_token'], 'posted')
-  t.is(upstream.asked.length, 3)
+  t.is(upstream.tokenRequests.length, 3)
 })
 
 test('errors of a token endpoint', async (t) => {
@@ -176,9 +176,9 @@ test('errors of a token endpoint', async (t) => {
     t.false(JSON.stringify(answer).includes('canary'))
     if (status === 503) t.is(answer.headers['retry-after'], /429/.test(words.source) ? '7' : '5')
     // A refusal is cached.
-    const before = upstream.asked.length
+    const before = upstream.tokenRequests.length
     t.deepEqual(refusedAs(await managed(second, setting)), [status, error])
-    t.is(upstream.asked.length, before)
+    t.is(upstream.tokenRequests.length, before)
     t.deepEqual(await accessedOf(resources, setting.tenantId), [])
   }
   const away = await oauthSetting(resources, upstream, {
@@ -196,7 +196,7 @@ test('while the upstream is unavailable, a token near its expiry is used', async
   upstream.answer(() => ({ status: 503 }))
   t.is((await managed(resources, setting)).body['access_token'], 'at-1')
   t.is((await managed(second, setting)).body['access_token'], 'at-1')
-  t.is(upstream.asked.length, 2)
+  t.is(upstream.tokenRequests.length, 2)
   await expireIn(resources, setting, -1)
   t.is((await managed(resources, setting)).status, 503)
 })
@@ -235,7 +235,7 @@ test('a secret that is rotated during the refresh counts', async (t) => {
   await expireIn(resources, setting, -1)
   t.is((await managed(second, setting)).body['access_token'], 'owned')
   t.deepEqual(
-    upstream.asked.map(({ form }) => form['refresh_token']),
+    upstream.tokenRequests.map(({ form }) => form['refresh_token']),
     ['rt-0', 'owner', 'owner'],
   )
 })
@@ -257,5 +257,5 @@ test('the refresh of a dead process is repeated when its lease expires', async (
     ['at-1', 'at-1'],
   )
   t.true(performance.now() - beganMs > 1_000)
-  t.is(upstream.asked.length, 1)
+  t.is(upstream.tokenRequests.length, 1)
 })

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import test from 'ava'
 import type { Answer, Json } from '../../support/api.js'
-import { lend } from '../../support/agents/delegation.js'
+import { delegate } from '../../support/agents/delegation.js'
 import { CREDENTIALS, egressHouse, SECRET, UPSTREAM_NAME } from '../../support/vault/egress.js'
 import { sql } from '../../support/identity/identity.js'
 import { owned } from '../../support/identity/owner.js'
@@ -111,7 +111,7 @@ test('an agent with vault:manage cannot refer to the token of another owner', as
   for (const hosts of [[OTHER_NAME], [UPSTREAM_NAME], []]) {
     t.deepEqual(refusedAs(await api.post(CREDENTIALS, token, carrying(hosts))), REFUSED)
   }
-  t.is(endpoint.asked.length, 0)
+  t.is(endpoint.tokenRequests.length, 0)
 
   // The owner can, within the hosts of the account.
   const beyond = await api.post(CREDENTIALS, owner.token, carrying([UPSTREAM_NAME, OTHER_NAME]))
@@ -256,17 +256,17 @@ test('a person needs a direct token of a recent two-factor sign-in', async (t) =
 
   const id = await own(strong.token)
   const { agentId, token: agentToken } = await manager(strong.made.tenantId, strong.token)
-  const { token: lent } = await lend(api, agentToken, strong.person, { scope })
-  for (const answer of await Promise.all(sensitive(lent, id))) {
+  const { token: delegated } = await delegate(api, agentToken, strong.person, { scope })
+  for (const answer of await Promise.all(sensitive(delegated, id))) {
     t.deepEqual(refusedAs(answer), [403, 'forbidden'])
   }
   // A grant of an exportable credential equals an export.
   const grant = { grantee_type: 'agent', grantee_id: agentId }
-  const self = await api.post(`${CREDENTIALS}/${id}/grants`, lent, grant)
+  const self = await api.post(`${CREDENTIALS}/${id}/grants`, delegated, grant)
   t.deepEqual(refusedAs(self), [403, 'forbidden'])
   const kept = await made(strong.token, apiKey())
-  t.is((await api.post(`${CREDENTIALS}/${kept}/grants`, lent, grant)).status, 201)
-  t.is((await patch(lent, id, { allowed_hosts: [] })).status, 200)
+  t.is((await api.post(`${CREDENTIALS}/${kept}/grants`, delegated, grant)).status, 201)
+  t.is((await patch(delegated, id, { allowed_hosts: [] })).status, 200)
   for (const answer of await Promise.all(sensitive(strong.token, id))) t.is(answer.status, 200)
 })
 

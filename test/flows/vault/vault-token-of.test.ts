@@ -78,8 +78,8 @@ test.serial(
     await expireIn(resources, source, 59)
     const many = Array.from({ length: 30 }, (_, nth) => call(nth % 2 === 0 ? resources : second))
     for (const answer of await Promise.all(many)) t.is(answer.status, 200)
-    t.is(endpoint.asked.length, 2)
-    t.is(endpoint.asked[1]!.form['refresh_token'], 'rt-1')
+    t.is(endpoint.tokenRequests.length, 2)
+    t.is(endpoint.tokenRequests[1]!.form['refresh_token'], 'rt-1')
     t.is(lastAuthorization(), 'Bearer canary-access-token-2')
     const raw = await resources.send('/v1/proxy/body', {
       token: source.direct,
@@ -135,13 +135,13 @@ test.serial('a token that the API rejects is refreshed early, at a limited rate'
   const { source, call } = await carried(endpoint)
   t.is((await call(resources, '/denied')).status, 401)
   t.is((await call(resources, '/denied')).status, 401)
-  t.is(endpoint.asked.length, 1, 'a token of this minute is not refreshed')
+  t.is(endpoint.tokenRequests.length, 1, 'a token of this minute is not refreshed')
   await expireIn(resources, source, 3_000)
   t.is((await call(resources, '/denied')).status, 401)
-  for (let tries = 0; endpoint.asked.length === 1 && tries < 100; tries += 1) {
+  for (let tries = 0; endpoint.tokenRequests.length === 1 && tries < 100; tries += 1) {
     t.is((await call()).status, 200)
   }
-  t.is(endpoint.asked.length, 2)
+  t.is(endpoint.tokenRequests.length, 2)
   t.is(lastAuthorization(), 'Bearer at-2')
 })
 

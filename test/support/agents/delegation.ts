@@ -91,7 +91,7 @@ export type Lent = {
 }
 
 /** Requests, approves and polls. */
-export async function lend(
+export async function delegate(
   api: Api,
   agentToken: string,
   person: Person,

@@ -65,8 +65,8 @@ export async function proxied(
       })
       const type = { 'content-type': 'application/json' }
       const asked = { credential_id: id, method: 'POST', url, body, stream }
-      const told = await send(`proxy of ${habit}`, '/v1/proxy', delegated, type, asked)
-      for (const { status, text } of habit === '/headers' ? [raw, told] : []) {
+      const viaDocument = await send(`proxy of ${habit}`, '/v1/proxy', delegated, type, asked)
+      for (const { status, text } of habit === '/headers' ? [raw, viaDocument] : []) {
         if (status !== 200) throw new Error(text)
       }
     }

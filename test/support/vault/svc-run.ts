@@ -22,7 +22,7 @@ export interface Running {
   printed(pattern: RegExp): Promise<string>
 }
 
-export interface Shim {
+export interface SvcRun {
   /** The home folder of the user. */
   readonly home: string
   readonly tokenFile: string
@@ -35,11 +35,11 @@ export interface Shim {
   end(): Promise<void>
 }
 
-export async function shimOf(
+export async function svcRunOf(
   { running }: EgressHouse,
   { delegated }: Pick<Setting, 'delegated'>,
-): Promise<Shim> {
-  const home = await mkdtemp(join(tmpdir(), 'svc-shim-'))
+): Promise<SvcRun> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-svcRun-'))
   const tokenFile = join(home, 'token')
   await writeFile(tokenFile, `${delegated}\n`, { mode: 0o600 })
   const caPath = join(home, 'service-ca.pem')

@@ -54,7 +54,7 @@ test('a secret in any encoding is redacted for every split into chunks', (t) => 
   )
 })
 
-for (const [name, secret, told, scheme] of [
+for (const [name, secret, encoded, scheme] of [
   ['encodeURIComponent', "a!b/'c'", "a!b%2F'c'"],
   ['encodeURIComponent, lower case', "a!b/'c'", "a!b%2f'c'"],
   ['a form', 'a b+c/d~', 'a+b%2Bc%2Fd%7E', 'query:key'],
@@ -79,7 +79,7 @@ for (const [name, secret, told, scheme] of [
   ['a field value without the space around it', ' a-secret\t', 'a-secret'],
 ] as const) {
   test(`a secret is redacted in the encoding of other programs: ${name}`, (t) => {
-    const { text, count } = redacted(secret, [Buffer.from(`<${told}>`)], scheme)
+    const { text, count } = redacted(secret, [Buffer.from(`<${encoded}>`)], scheme)
     t.is(text, `<${REDACTED}>`)
     t.is(count, 1)
   })
@@ -108,12 +108,14 @@ test('base64 is found at each alignment, except characters shared with neighbour
   const secret = 'a-secret-of-some-length'
   for (const before of ['', 'x', 'xy']) {
     for (const after of ['', 'z', 'zz']) {
-      const told = Buffer.from(`{"key":"${before}${secret}${after}"}`).toString('base64')
-      const { text, count } = redacted(secret, [Buffer.from(told)])
+      const encoded = Buffer.from(`{"key":"${before}${secret}${after}"}`).toString('base64')
+      const { text, count } = redacted(secret, [Buffer.from(encoded)])
       t.is(count, 1)
       const left = Buffer.from(text.replace(REDACTED, ''), 'base64').toString('latin1')
       t.false(/secret|some|length/.test(left), left)
-      t.true(text.length <= told.length - Math.floor((secret.length * 4) / 3) + REDACTED.length + 2)
+      t.true(
+        text.length <= encoded.length - Math.floor((secret.length * 4) / 3) + REDACTED.length + 2,
+      )
     }
   }
 })
@@ -262,19 +264,19 @@ test('headers are searched in linear work too', (t) => {
 })
 
 test('memory for a long secret is reserved once, when its prefix occurs, and is bounded', (t) => {
-  const asked: number[] = []
+  const reserved: number[] = []
   const secret = '"<&/'.repeat(16 * 1024)
   const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k', (bytes) => {
-    asked.push(bytes)
-    return asked.length < 2
+    reserved.push(bytes)
+    return reserved.length < 2
   })
   const redactor = createRedactor(encodings)
   redactor.push(Buffer.from('something else altogether'.repeat(100)))
-  t.deepEqual(asked, [])
+  t.deepEqual(reserved, [])
   redactor.push(Buffer.from(secret))
   redactor.push(Buffer.from(secret))
-  t.is(asked.length, 1)
-  t.true(asked[0]! <= 16 * 1024 * 1024)
+  t.is(reserved.length, 1)
+  t.true(reserved[0]! <= 16 * 1024 * 1024)
   const none = createRedactor(new SecretEncodings(Buffer.from(secret), 'header:x-k', () => false))
   t.throws(() => none.push(Buffer.from(secret)), { instanceOf: MemoryShareExhausted })
 })

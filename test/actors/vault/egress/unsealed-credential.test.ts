@@ -72,7 +72,7 @@ test('a failed unsealing is not cached', async (t) => {
   const tries = [credentialCache.unseal(TENANT, row('')), credentialCache.unseal(TENANT, row(''))]
   for (const each of tries) await t.throwsAsync(each, { message: 'does not open' })
   t.is(credentialCache.size, 0)
-  const opened = await credentialCache.unseal(TENANT, row('opens'))
-  opened.release()
+  const credential = await credentialCache.unseal(TENANT, row('opens'))
+  credential.release()
   t.is(credentialCache.size, 0)
 })
