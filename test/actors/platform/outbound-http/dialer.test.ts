@@ -109,7 +109,7 @@ for (const [title, hostname, options] of [
     const { error } = await dial(hostname, port, options)
     t.is(error?.code, 'SVC_ADDRESS_REFUSED')
     // The error contains the name, but not the resolved address.
-    t.true(error?.message.startsWith(`${hostname.replace(/^\[|\]$/g, '')} is not`))
+    t.true(error?.message.startsWith(`${hostname.replace(/^\[|\]$/g, '')} has no`))
     t.is(accepted(), 0)
   })
 }
