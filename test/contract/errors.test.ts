@@ -15,7 +15,7 @@ import {
   decide,
   DEVICE,
   fixtureOf,
-  lend,
+  delegate,
   type Lent,
   type Person,
   present,
@@ -38,7 +38,7 @@ type Scene = {
   readonly here: Workspace
   readonly there: Workspace
   readonly ada: Person
-  readonly lent: Lent
+  readonly delegated: Lent
 }
 const test = anyTest as TestFn<Scene>
 
@@ -66,8 +66,8 @@ test.before(async (t) => {
   const api = apiOf(running)
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
   const ada = await present(api, fixtureOf(here))
-  const lent = await lend(api, here.token, ada)
-  t.context = { running, strict, api, here, there, ada, lent }
+  const delegated = await delegate(api, here.token, ada)
+  t.context = { running, strict, api, here, there, ada, delegated }
 })
 test.after.always(async ({ context: { ada, api, strict, running } }) => {
   await ada?.browser.close()
@@ -161,8 +161,8 @@ const ROWS: readonly Row[] = [
   }, INVALID_TOKEN],
   ['401 invalid_dpop_proof', 'unauthorized', 'a bound token as bearer', async (s) => get(s, APPLICATIONS, bearer(await bound(s))), { 'www-authenticate': /^DPoP error="invalid_dpop_proof", error_description="[^"]+", algs="/ }],
   ['401 invalid_dpop_proof', 'unauthorized', 'a proof by another key', async (s) => get(s, APPLICATIONS, { authorization: `DPoP ${await bound(s)}`, dpop: await proofFor('GET', s.running.baseUrl + APPLICATIONS) }), { 'www-authenticate': /^DPoP error="invalid_dpop_proof"/ }],
-  ['403 forbidden', 'forbidden', 'a delegated token where a direct one is needed', (s) => get(s, '/api/v1/agents/me', bearer(s.lent.token)), NO_CHALLENGE],
-  ['403 insufficient_scope', 'insufficient-scope', 'a token without the scope', (s) => get(s, APPLICATIONS, bearer(s.lent.token)), { 'www-authenticate': new RegExp(`^Bearer error="insufficient_scope", ${SCOPES}, ${METADATA}$`) }],
+  ['403 forbidden', 'forbidden', 'a delegated token where a direct one is needed', (s) => get(s, '/api/v1/agents/me', bearer(s.delegated.token)), NO_CHALLENGE],
+  ['403 insufficient_scope', 'insufficient-scope', 'a token without the scope', (s) => get(s, APPLICATIONS, bearer(s.delegated.token)), { 'www-authenticate': new RegExp(`^Bearer error="insufficient_scope", ${SCOPES}, ${METADATA}$`) }],
   ['403 policy_denied', 'policy-denied', 'a registration that the tenant does not admit', async (s) => {
     await sql(s.running.db.database, `update tenants set admit_agents = false where id = $1`, [s.there.tenantId])
     const registration = createAgentKey().registration({ issuer: s.running.issuer, tenantId: s.there.tenantId })

@@ -8,7 +8,7 @@ import { CIBA_GRANT } from '../support/oauth/ciba.js'
 import {
   fixtureOf,
   type Human,
-  lend,
+  delegate,
   ownToken,
   type Person,
   present,
@@ -192,7 +192,7 @@ const BAD_REQUESTS: readonly Row[] = [
   ['invalid_grant', 'the CIBA request is unknown', (s) => asWeb(s, { grant_type: CIBA_GRANT, auth_req_id: 'x' })],
   ['invalid_grant', 'the CIBA request is that of another application', async (s) => asWeb(s, await asked(s, s.other))],
   ['invalid_grant', 'the delegation of the subject token was revoked', async (s) => {
-    const { token: subject_token, delegationId } = await lend(s.api, s.here.token, s.ada)
+    const { token: subject_token, delegationId } = await delegate(s.api, s.here.token, s.ada)
     await sql(s.running.db.database, `update delegations set revoked_at = now(), revoked_reason = 'test' where id = $1`, [delegationId])
     return token(s, { grant_type: EXCHANGE_GRANT, subject_token, subject_token_type: ACCESS, actor_token: s.here.token, actor_token_type: ACCESS })
   }],

@@ -55,8 +55,8 @@ export function approvalHandlers(needs: DelegationNeeds) {
     return database.system((tx) => findDelegationRequest(tx, code), { signal })
   }
 
-  const isOpen = ({ status, expiresAt, standing }: ShownRequest) =>
-    status === 'pending' && expiresAt > clock.now() && standing
+  const isOpen = ({ status, expiresAt, standing: isActive }: ShownRequest) =>
+    status === 'pending' && expiresAt > clock.now() && isActive
 
   /** Only the person who decided sees the outcome; for other sessions the request is over. */
   async function outcomeFor(

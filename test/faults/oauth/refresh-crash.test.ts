@@ -107,7 +107,7 @@ test('a process killed while it refreshes loses nothing that the upstream would 
   )
   const answer = await resources.api.form('/oauth/token', form)
   t.is(answer.body['access_token'], 'at-1', JSON.stringify(answer.body))
-  t.is(upstream.asked.at(-1)!.form['refresh_token'], 'rt-0')
+  t.is(upstream.tokenRequests.at(-1)!.form['refresh_token'], 'rt-0')
   upstream.answer(({ form: asked }) => ({
     body: { access_token: asked['refresh_token'], token_type: 'bearer', expires_in: 3600 },
   }))

@@ -10,7 +10,7 @@ import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { apiOf, type Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { canaries, type Found } from '../../support/service/canaries.js'
-import { fixtureOf, lend, present } from '../../support/agents/delegation.js'
+import { fixtureOf, delegate, present } from '../../support/agents/delegation.js'
 import { CREDENTIALS, reachableUpstream, UPSTREAM_NAME } from '../../support/vault/egress.js'
 import { callThatGoesOn, proxied, type RunningCall } from '../../support/vault/leaky-calls.js'
 import { signIn } from '../../support/identity/person.js'
@@ -210,10 +210,10 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   const person = await present(api, fixtureOf(workspace))
   flock.plant('authenticator', person.secret)
   const plain = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
-  const lent = await lend(api, String(plain.body['access_token']), person)
-  flock.plant('delegated token', lent.token.split('.')[2]!)
-  flock.plant('delegated refresh token', lent.refreshToken)
-  const callers = { direct, delegated: lent.token, upstream, body: wordOf('body') }
+  const delegated = await delegate(api, String(plain.body['access_token']), person)
+  flock.plant('delegated token', delegated.token.split('.')[2]!)
+  flock.plant('delegated refresh token', delegated.refreshToken)
+  const callers = { direct, delegated: delegated.token, upstream, body: wordOf('body') }
   for (const [nth, id] of usable.entries()) {
     found.push(...(await proxied(service, flock, { ...callers, id, heavy: nth === 0 })))
   }

@@ -1,4 +1,4 @@
-/** Calls whose process is killed: their ends are told later, once, and of no call that may still run. */
+/** Lost calls: their end events are appended later, once, and not while a call may run. */
 import { once } from 'node:events'
 import test from 'ava'
 import { request } from 'undici'
@@ -28,8 +28,8 @@ type Told = {
   audit: Record<string, unknown>
 }
 
-/** What is told of calls of a tenant. */
-function toldOf({ running }: EgressHouse, { tenantId }: Setting): Promise<Told[]> {
+/** The call events of a tenant. */
+function eventsOf({ running }: EgressHouse, { tenantId }: Setting): Promise<Told[]> {
   return sql<Told>(
     running.db.database,
     `select e.id, e.type, e.data, to_jsonb(a) as audit from events e
@@ -61,7 +61,7 @@ const call = (resources: EgressHouse, { direct, ...setting }: Setting, path: str
     body: 'hello',
   })
 
-test('a process is killed in the middle of calls: their ends are told, once', async (t) => {
+test('calls of a killed process get their end events, once', async (t) => {
   const resources = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
   t.teardown(() => resources.end())
   const port = await freePort()
@@ -92,14 +92,14 @@ test('a process is killed in the middle of calls: their ends are told, once', as
     await once(answer.body, 'readable')
     readings.push(t.throwsAsync(answer.body.text()))
   }
-  // It runs on in another process.
+  // This call runs in another process.
   const running = await call(resources, one, '/silent-after-chunk')
   running.body.on('error', () => {})
   process.child.kill('SIGKILL')
   t.is(await process.ended(), 'SIGKILL')
   await Promise.all(readings)
 
-  t.is(await settle(resources), 0, 'they may still run, for all that is known')
+  t.is(await settle(resources), 0, 'they may still run')
   const before = await used(resources, other)
   t.is(before.requests, 1)
   t.true(before.bytes > 0 && before.bytes < MAX_BYTES, String(before.bytes))
@@ -107,7 +107,7 @@ test('a process is killed in the middle of calls: their ends are told, once', as
   await longAgo(resources, other)
   const hour = 'insert into egress_call_limits values (7200, now())'
   await sql(resources.running.db.database, hour)
-  t.is(await settle(resources), 0, 'another process lets calls run for longer')
+  t.is(await settle(resources), 0, 'another process has a longer time limit')
   await sql(
     resources.running.db.database,
     'delete from egress_call_limits where hop_timeout_secs > 7000',
@@ -119,7 +119,7 @@ test('a process is killed in the middle of calls: their ends are told, once', as
     found.join(),
   )
   t.is(await settle(resources), 0)
-  const [begun, ended, ...more] = await toldOf(resources, other)
+  const [begun, ended, ...more] = await eventsOf(resources, other)
   t.deepEqual(more, [])
   t.deepEqual(ended!.data, {
     actor: begun!.data['actor'],
@@ -137,16 +137,16 @@ test('a process is killed in the middle of calls: their ends are told, once', as
   t.is(ended!.audit['outcome'], 'failure')
   const verified = await resources.api.get('/api/v1/audit-events/verify', other.operator)
   t.is(verified.body['valid'], true, JSON.stringify(verified.body))
-  t.deepEqual(await used(resources, other), before, 'what was taken counts as used')
+  t.deepEqual(await used(resources, other), before, 'the taken bytes count as used')
   const next = await call(resources, other, '/echo')
   t.is(await next.body.text(), 'hello')
 
-  // The call that runs is told of by its own process, with all that is known of it.
+  // The running call gets its end event from its own process, with all figures.
   running.body.destroy()
   const [left] = await closedCalls(resources, one.tenantId, 1)
   t.like(left, { outcome: 'client_closed', bytes: 14 })
   await longAgo(resources, one)
-  // The next start finds what is left.
+  // The next start closes the remaining ones.
   const started = await testService({ beside: resources.running, transport: 'plain_http' })
   t.teardown(() => started.end())
   const closed = await closedCalls(resources, one.tenantId, 2)
@@ -154,18 +154,18 @@ test('a process is killed in the middle of calls: their ends are told, once', as
     closed.map(({ outcome }) => outcome),
     ['client_closed', 'upstream_error'],
   )
-  const told = await toldOf(resources, one)
-  t.is(told.length, 4)
-  t.is(new Set(told.map(({ id }) => id)).size, 4)
+  const events = await eventsOf(resources, one)
+  t.is(events.length, 4)
+  t.is(new Set(events.map(({ id }) => id)).size, 4)
 })
 
-test('a call that was given up as lost is told of once, and others go on', async (t) => {
+test('a call that was closed as lost gets one end event, and others continue', async (t) => {
   const resources = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
   t.teardown(() => resources.end())
   const setting = await settingOf(resources, {}, { max_bytes: MAX_BYTES })
   const stands = await call(resources, setting, '/silent-after-chunk')
   stands.body.on('error', () => {})
-  // As of a process that stood still for an hour.
+  // Simulates a process that was suspended for an hour.
   await longAgo(resources, setting)
   t.is(await settle(resources), 1)
   stands.body.destroy()

@@ -1,4 +1,4 @@
-/** What goes wrong around a relayed call: clients that leave, readers that stand still, threads that die. */
+/** Failures around a relayed call: disconnects, paused readers, dead threads. */
 import { once } from 'node:events'
 import { createSecureServer, type Http2SecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -22,7 +22,7 @@ import {
 import { TRANSPORTS } from '../../support/service.js'
 
 const MIB = 2 ** 20
-/** Threads of the service by name, the newest last: to end one as a crash would. */
+/** Threads of the service by name, newest last, to terminate one like a crash. */
 const threads: { name: string; worker: Worker }[] = []
 class WatchedWorker extends Worker {
   constructor(entry: string | URL, options: WorkerOptions = {}) {
@@ -41,7 +41,7 @@ test.after.always(async () => {
 })
 
 for (const [transport, at] of houses) {
-  test.serial(`a client that leaves ends the call upstream (${transport})`, async (t) => {
+  test.serial(`a disconnect of the client ends the upstream call (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const answer = await at.send('/v1/proxy/body', {
       token: setting.direct,
@@ -53,7 +53,7 @@ for (const [transport, at] of houses) {
     t.is(closed!['outcome'], 'client_closed')
   })
 
-  test.serial(`a client that leaves before the answer ends it too (${transport})`, async (t) => {
+  test.serial(`a disconnect before the response ends it too (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const controller = new AbortController()
     const asked = at.send('/v1/proxy/body', {
@@ -77,7 +77,7 @@ for (const [transport, at] of houses) {
     t.is(closed!['outcome'], 'client_closed')
   })
 
-  test.serial(`a reader that stands still stops the upstream (${transport})`, async (t) => {
+  test.serial(`a paused reader pauses the upstream (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const before = at.upstream.pushed
     const answer = await at.send('/v1/proxy/body', {
@@ -96,7 +96,7 @@ for (const [transport, at] of houses) {
     await closedCalls(at, setting.tenantId, 1)
   })
 
-  test.serial(`an upstream that breaks off breaks the answer (${transport})`, async (t) => {
+  test.serial(`an upstream that breaks off aborts the response (${transport})`, async (t) => {
     const setting = await settingOf(at)
     for (const habit of ['reset-in-body', 'short-body']) {
       const answer = await at.send('/v1/proxy/body', {
@@ -127,7 +127,7 @@ for (const [transport, at] of houses) {
           body: produce() as never,
         })
         .catch((error: Error) => error)
-      // Answered while the body is still being sent, the connection may be cut under the client.
+      // After an early response the connection may be closed while the client sends.
       if (answer instanceof Error) t.pass(answer.message)
       else {
         t.is(answer.statusCode, 413)
@@ -137,7 +137,7 @@ for (const [transport, at] of houses) {
     }
   })
 
-  test.serial(`a stream may be silent for longer than a request may (${transport})`, async (t) => {
+  test.serial(`a stream may be idle for longer than a request (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const answer = await at.send('/v1/proxy/body', {
       token: setting.direct,
@@ -148,7 +148,7 @@ for (const [transport, at] of houses) {
 }
 
 test.serial(
-  'the thread is killed: calls fail cleanly, others go on, the budget is booked',
+  'when the thread is killed, its calls fail, others continue, and the budget counts',
   async (t) => {
     const setting = await settingOf(resources)
     const { operator, credentialId, agentId, direct } = setting
@@ -176,7 +176,7 @@ test.serial(
     t.is(failed.headers['proxy-status'], 'svc-egress; error=proxy_internal_error')
     await failed.body.dump()
     t.is((await resources.api.get('/health/live')).status, 200)
-    // The next thread takes over.
+    // A new thread starts.
     let status = 0
     for (let tries = 0; status !== 200 && tries < 100; tries += 1) {
       const again = await resources.send('/v1/proxy/body', {
@@ -191,7 +191,7 @@ test.serial(
     const { rows } = await resources.api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
     const used = Number(rows[0]!['bytes_used'])
     t.true(used > 0 && used <= 10 * MIB, String(used))
-    // Nobody is left to tell of the two that ran, but time.
+    // The two running calls are closed as lost later.
     await longAgo(resources, setting)
     await closeLostCalls({ database: resources.running.db.database, clock: systemClock })
     const [whole, ...lost] = await closedCalls(resources, setting.tenantId, 3)
@@ -204,51 +204,48 @@ test.serial(
   },
 )
 
-test.serial(
-  'an upstream that speaks HTTP/2 is spoken to in it, many calls on one connection',
-  async (t) => {
-    let sessions = 0
-    const server: Http2SecureServer = createSecureServer({
-      key: UPSTREAM_KEY,
-      cert: UPSTREAM_CERT,
-      // It has all of its large answers in memory at once.
-      maxSessionMemory: 1000,
-    })
-    server.on('session', () => {
-      sessions += 1
-    })
-    server.on('stream', (stream, headers) => {
-      stream.on('error', () => {})
-      stream.respond({ ':status': 200, 'content-type': 'text/plain', 'x-request-id': 'theirs' })
-      if (headers[':method'] === 'POST') stream.pipe(stream)
-      else stream.end(Buffer.alloc(Number(headers[':path']!.slice(1)), 'x'))
-    })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.teardown(() => void server.close())
-    const origin = `https://${UPSTREAM_NAME}:${(server.address() as AddressInfo).port}`
-    const setting = await settingOf(resources)
-    const get = async (bytes: number) => {
-      const answer = await resources.send('/v1/proxy/body', {
-        token: setting.direct,
-        headers: bodyCall(setting, `${origin}/${bytes}`, { 'x-svc-method': 'GET' }),
-      })
-      t.is(answer.statusCode, 200)
-      return (await answer.body.arrayBuffer()).byteLength
-    }
-    t.is(await get(10), 10)
-    const sizes = [0, 1, 1000, 100_000, 5 * MIB, 5 * MIB, 5 * MIB, 20 * MIB]
-    t.deepEqual(await Promise.all(sizes.map(get)), sizes)
-    t.is(sessions, 1)
-    const chunk = Buffer.alloc(64 * 1024, 'y')
-    async function* produce() {
-      for (let sent = 0; sent < 8 * MIB; sent += chunk.length) yield chunk
-    }
-    const echoed = await resources.send('/v1/proxy/body', {
+test.serial('HTTP/2 is used with concurrent calls on one connection', async (t) => {
+  let sessions = 0
+  const server: Http2SecureServer = createSecureServer({
+    key: UPSTREAM_KEY,
+    cert: UPSTREAM_CERT,
+    // The upstream holds all large responses in memory.
+    maxSessionMemory: 1000,
+  })
+  server.on('session', () => {
+    sessions += 1
+  })
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {})
+    stream.respond({ ':status': 200, 'content-type': 'text/plain', 'x-request-id': 'theirs' })
+    if (headers[':method'] === 'POST') stream.pipe(stream)
+    else stream.end(Buffer.alloc(Number(headers[':path']!.slice(1)), 'x'))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => void server.close())
+  const origin = `https://${UPSTREAM_NAME}:${(server.address() as AddressInfo).port}`
+  const setting = await settingOf(resources)
+  const get = async (bytes: number) => {
+    const answer = await resources.send('/v1/proxy/body', {
       token: setting.direct,
-      headers: bodyCall(setting, `${origin}/echo`),
-      body: produce() as never,
+      headers: bodyCall(setting, `${origin}/${bytes}`, { 'x-svc-method': 'GET' }),
     })
-    t.is((await echoed.body.arrayBuffer()).byteLength, 8 * MIB)
-  },
-)
+    t.is(answer.statusCode, 200)
+    return (await answer.body.arrayBuffer()).byteLength
+  }
+  t.is(await get(10), 10)
+  const sizes = [0, 1, 1000, 100_000, 5 * MIB, 5 * MIB, 5 * MIB, 20 * MIB]
+  t.deepEqual(await Promise.all(sizes.map(get)), sizes)
+  t.is(sessions, 1)
+  const chunk = Buffer.alloc(64 * 1024, 'y')
+  async function* produce() {
+    for (let sent = 0; sent < 8 * MIB; sent += chunk.length) yield chunk
+  }
+  const echoed = await resources.send('/v1/proxy/body', {
+    token: setting.direct,
+    headers: bodyCall(setting, `${origin}/echo`),
+    body: produce() as never,
+  })
+  t.is((await echoed.body.arrayBuffer()).byteLength, 8 * MIB)
+})

@@ -1,17 +1,17 @@
-/** A service that stops in good order while a program under `svc run` is answered. docs/guides/vault/svc-run.md */
+/** Graceful shutdown of the service during a call of `svc run`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
-import { shimOf } from '../../support/vault/svc-run.js'
+import { svcRunOf } from '../../support/vault/svc-run.js'
 
-test('an answer that is under way as the service stops comes to its end', async (t) => {
+test('a running response completes during a shutdown', async (t) => {
   const resources = await egressHouse({ transport: 'tls_h2_only' })
   t.teardown(() => resources.end())
   const setting = await settingOf(resources)
-  const shim = await shimOf(resources, { delegated: setting.direct })
-  t.teardown(() => shim.end())
+  const svcRun = await svcRunOf(resources, { delegated: setting.direct })
+  t.teardown(() => svcRun.end())
   const before = resources.upstream.requests.length
-  const ran = shim.run(
+  const ran = svcRun.run(
     ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`],
     ['curl', '-sS', '--no-buffer', `${resources.upstream.origin}/pause/4000`],
   )

@@ -1,4 +1,4 @@
-/** Connections that `svc run` lets through as they are, and how they end. docs/guides/vault/svc-run.md */
+/** Passed-through connections of `svc run`, and how they end. */
 import { once } from 'node:events'
 import { createServer as createHttpServer, request } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -6,16 +6,16 @@ import { connect as connectTls } from 'node:tls'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
-import { shimOf } from '../../support/vault/svc-run.js'
+import { svcRunOf } from '../../support/vault/svc-run.js'
 
 const BYTES = 12 * 2 ** 20
 
 const resources = await egressHouse()
 const setting = await settingOf(resources)
-const shim = await shimOf(resources, { delegated: setting.direct })
-const access = ['--url', resources.running.baseUrl, '--token-file', shim.tokenFile]
+const svcRun = await svcRunOf(resources, { delegated: setting.direct })
+const access = ['--url', resources.running.baseUrl, '--token-file', svcRun.tokenFile]
 const named = ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`]
-const running = shim.begin(
+const running = svcRun.begin(
   ['run', ...access, ...named, '--passthrough', 'localhost', '--', 'sh', '-c'].concat(
     'echo $HTTPS_PROXY; exec sleep 600',
   ),
@@ -25,11 +25,11 @@ const login = `Basic ${btoa(`${proxy.username}:${proxy.password}`)}`
 test.after.always(async () => {
   running.child.kill('SIGTERM')
   await running.ended
-  await shim.end()
+  await svcRun.end()
   await resources.end()
 })
 
-/** A connection through the proxy to a server that does this with its own. */
+/** A connection through the proxy to a server with this behaviour. */
 async function tunnelTo(
   t: { teardown(end: () => void): void },
   serve: (socket: Socket) => void,
@@ -62,7 +62,7 @@ async function tunnelTo(
   return socket
 }
 
-test('all that a server sends before it closes reaches a program that reads slowly', async (t) => {
+test('a slow program gets everything a server sends before it closes', async (t) => {
   const socket = await tunnelTo(t, (upstream) => void upstream.end(Buffer.alloc(BYTES, 'svc ')))
   let bytes = 0
   for await (const chunk of socket) {
@@ -72,7 +72,7 @@ test('all that a server sends before it closes reaches a program that reads slow
   t.is(bytes, BYTES)
 })
 
-test('a server that resets the connection has said nothing more', async (t) => {
+test('a reset of the server reaches the program', async (t) => {
   const socket = await tunnelTo(t, (upstream) => {
     upstream.write('hello')
     setTimeout(() => upstream.resetAndDestroy(), 200)
@@ -84,7 +84,7 @@ test('a server that resets the connection has said nothing more', async (t) => {
   t.is(error, 'ECONNRESET')
 })
 
-test('what asks for another protocol over plain http is answered in this one', async (t) => {
+test('an upgrade over plain http is answered in HTTP/1.1', async (t) => {
   const server = createHttpServer((asked, response) => {
     response.end(JSON.stringify([asked.headers.upgrade ?? null, asked.headers.connection]))
   })
@@ -105,7 +105,7 @@ test('what asks for another protocol over plain http is answered in this one', a
   t.regex(first.toString('latin1'), /^HTTP\/1.1 200 /)
 })
 
-test('a connection goes on after an answer that did not wait for the upload', async (t) => {
+test('a connection is reused after an early response', async (t) => {
   const { host } = new URL(resources.upstream.origin)
   const asked = request({
     host: proxy.hostname,

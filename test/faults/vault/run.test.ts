@@ -1,31 +1,31 @@
-/** How a program under `svc run` ends, who may use its proxy, and what is left of it. docs/guides/vault/svc-run.md */
+/** Exit status, proxy access and cleanup of `svc run` (docs/guides/vault/svc-run.md). */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
-import { shimOf } from '../../support/vault/svc-run.js'
+import { svcRunOf } from '../../support/vault/svc-run.js'
 
 const resources = await egressHouse()
 const setting = await settingOf(resources)
-const shim = await shimOf(resources, { delegated: setting.direct })
+const svcRun = await svcRunOf(resources, { delegated: setting.direct })
 const named = ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`]
-const access = ['--url', resources.running.baseUrl, '--token-file', shim.tokenFile, ...named]
-const runs = join(shim.home, '.svc', 'run')
+const access = ['--url', resources.running.baseUrl, '--token-file', svcRun.tokenFile, ...named]
+const runs = join(svcRun.home, '.svc', 'run')
 test.after.always(async () => {
-  await shim.end()
+  await svcRun.end()
   await resources.end()
 })
 
-test.serial('exit codes and signals are the program’s', async (t) => {
-  t.is((await shim.run(named, ['sh', '-c', 'exit 7'])).code, 7)
-  t.is((await shim.run(named, ['sh', '-c', 'kill -TERM $$'])).signal, 'SIGTERM')
-  t.is((await shim.run(named, ['sh', '-c', 'kill -KILL $$'])).signal, 'SIGKILL')
-  const absent = await shim.run(named, ['no-such-program'])
+test.serial('exit codes and signals are those of the program', async (t) => {
+  t.is((await svcRun.run(named, ['sh', '-c', 'exit 7'])).code, 7)
+  t.is((await svcRun.run(named, ['sh', '-c', 'kill -TERM $$'])).signal, 'SIGTERM')
+  t.is((await svcRun.run(named, ['sh', '-c', 'kill -KILL $$'])).signal, 'SIGKILL')
+  const absent = await svcRun.run(named, ['no-such-program'])
   t.is(absent.code, 127)
   t.regex(absent.err, /no-such-program: ENOENT/)
-  t.is((await shim.run(named, ['/'])).code, 126)
+  t.is((await svcRun.run(named, ['/'])).code, 126)
   for (const [signal, code] of [
     ['SIGTERM', 3],
     ['SIGINT', 4],
@@ -33,7 +33,7 @@ test.serial('exit codes and signals are the program’s', async (t) => {
   ] as const) {
     const script = `trap 'exit 3' TERM; trap 'exit 4' INT; trap 'exit 5' HUP; echo up
       while :; do sleep 0.1; done`
-    const running = shim.begin(['run', ...access, '--', 'sh', '-c', script])
+    const running = svcRun.begin(['run', ...access, '--', 'sh', '-c', script])
     await running.printed(/up/)
     running.child.kill(signal)
     t.is((await running.ended).code, code, signal)
@@ -41,13 +41,13 @@ test.serial('exit codes and signals are the program’s', async (t) => {
   t.deepEqual(readdirSync(runs), [])
 })
 
-test.serial('options after the program are the program’s', async (t) => {
-  const { out } = await shim.run(named, ['echo', '--verbose', '--url', 'x', '--', '-h'])
+test.serial('options after the program belong to the program', async (t) => {
+  const { out } = await svcRun.run(named, ['echo', '--verbose', '--url', 'x', '--', '-h'])
   t.is(out, '--verbose --url x -- -h\n')
 })
 
-test.serial('the proxy is for the program only', async (t) => {
-  const running = shim.begin([
+test.serial('only the program can use the proxy', async (t) => {
+  const running = svcRun.begin([
     'run',
     ...access,
     '--',
@@ -88,16 +88,16 @@ test.serial('the proxy is for the program only', async (t) => {
 })
 
 test.serial(
-  'a killed run leaves a certificate without its key, and the next removes it',
+  'a killed run leaves a certificate without key, which the next run removes',
   async (t) => {
     const script = 'echo $$; exec sleep 30'
-    const running = shim.begin(['run', ...access, '--', 'sh', '-c', script])
+    const running = svcRun.begin(['run', ...access, '--', 'sh', '-c', script])
     const pid = Number(await running.printed(/\n/))
     t.teardown(() => {
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // It has ended.
+        // The run has ended.
       }
     })
     const [name] = readdirSync(runs)
@@ -106,14 +106,14 @@ test.serial(
     t.is(statSync(join(runs, name!)).mode & 0o777, 0o700)
     t.deepEqual(readdirSync(join(runs, name!)), ['certificates.pem'])
     t.false(readFileSync(file, 'utf8').includes('PRIVATE'))
-    // Another run leaves what belongs to a living one alone.
-    t.is((await shim.run(named, ['true'])).code, 0)
+    // Another run keeps the folder of a running one.
+    t.is((await svcRun.run(named, ['true'])).code, 0)
     t.deepEqual(readdirSync(runs), [name!])
     running.child.kill('SIGKILL')
     await new Promise((resolve) => running.child.once('exit', resolve))
     await sleep(50)
     t.deepEqual(readdirSync(runs), [name!])
-    t.is((await shim.run(named, ['true'])).code, 0)
+    t.is((await svcRun.run(named, ['true'])).code, 0)
     t.deepEqual(readdirSync(runs), [])
   },
 )

@@ -1,4 +1,4 @@
-/** The agent client: on the command line and as docs/guides/agents/agent-client.md shows it. */
+/** The agent client: command line, and the examples of docs/guides/agents/agent-client.md. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -40,7 +40,7 @@ function folderOf(t: ExecutionContext): string {
 type Outcome = { out: string; err: string; code: number }
 type Cli = ((...words: string[]) => Promise<Outcome>) & { file: string; begun: Outcome[] }
 
-/** `svc agent` with a file of its own. */
+/** `svc agent` with its own identity file. */
 function cliOf(t: ExecutionContext, clock = systemClock): Cli {
   const file = join(folderOf(t), 'kept', 'agent.json')
   const begun: Outcome[] = []
@@ -66,14 +66,14 @@ function cliOf(t: ExecutionContext, clock = systemClock): Cli {
 
 const json = ({ out }: Outcome) => JSON.parse(out) as Json
 
-/** A person of the workspace that a command has made. */
+/** A person of the new workspace. */
 async function personOf(body: Json): Promise<Person> {
   const person = await present(api, fixtureOf({ body } as Workspace))
   people.push(person)
   return person
 }
 
-/** Waits until a command has printed a line that fits. */
+/** Waits until a command prints a matching line. */
 async function printed(outcome: () => Outcome | undefined, pattern: RegExp): Promise<string> {
   for (;;) {
     const found = pattern.exec(outcome()?.out ?? '')
@@ -82,7 +82,7 @@ async function printed(outcome: () => Outcome | undefined, pattern: RegExp): Pro
   }
 }
 
-test('an agent makes a workspace, borrows authority, and its tokens are renewed', async (t) => {
+test('an agent creates a workspace, gets a delegation, and renews its tokens', async (t) => {
   let aheadSecs = 0
   const clock = { ...systemClock, nowSecs: () => systemClock.nowSecs() + aheadSecs }
   const cli = cliOf(t, clock)
@@ -95,42 +95,42 @@ test('an agent makes a workspace, borrows authority, and its tokens are renewed'
   const me = json(await cli('whoami', '--json'))
   t.is(me['id'], (workspace['agent'] as Json)['id'])
   const token = await cli('token')
-  t.is((await cli('token')).out, token.out, 'a token that lasts is kept')
+  t.is((await cli('token')).out, token.out, 'a valid token is kept')
   t.is(claimsOf(token.out.trim())['tenant_id'], workspace['tenant_id'])
   const narrow = json(await cli('token', '--scope', 'vault:list', '--json'))
   t.is(narrow['scope'], 'vault:list')
   aheadSecs += 280
-  t.not((await cli('token')).out, token.out, 'one that is about to end is not')
+  t.not((await cli('token')).out, token.out, 'an expiring token is renewed')
 
   const person = await personOf(workspace)
   const asking = cli('delegate', '--scope', 'openid vault:list', '--json')
   const userCode = await printed(() => cli.begun.at(-1), /"user_code":"([A-Z-]+)"/)
   await decide(person, { userCode: userCode.replace('-', '') })
-  const asked = await asking
-  t.is(asked.code, 0, asked.err)
-  const [pending, approved] = asked.out
+  const result = await asking
+  t.is(result.code, 0, result.err)
+  const [pending, approved] = result.out
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Json)
   t.like(pending, { status: 'pending' })
   t.like(approved, { status: 'approved', scope: 'openid vault:list' })
 
-  const lent = json(await cli('token', '--delegation', '--json'))
-  t.is(lent['delegation_id'], approved?.['delegation_id'])
+  const delegated = json(await cli('token', '--delegation', '--json'))
+  t.is(delegated['delegation_id'], approved?.['delegation_id'])
   const list = '/api/v1/vault/credentials'
-  t.is((await api.get(list, String(lent['access_token']))).status, 200)
-  // Several scripts at once renew one refresh token: one does, the others get what it got.
+  t.is((await api.get(list, String(delegated['access_token']))).status, 200)
+  // Of concurrent scripts one renews the refresh token, the others get its result.
   aheadSecs += 280
   const renewed = await Promise.all(Array.from({ length: 4 }, () => cli('token', '--delegation')))
   t.deepEqual(new Set(renewed.map(({ code }) => code)), new Set([0]))
   t.is(new Set(renewed.map(({ out }) => out)).size, 1)
-  t.not(renewed[0]?.out.trim(), lent['access_token'])
+  t.not(renewed[0]?.out.trim(), delegated['access_token'])
   t.is((await api.get(list, renewed[0]!.out.trim())).status, 200)
   const byId = await cli('token', '--delegation', String(approved?.['delegation_id']))
   t.is(byId.out, String(renewed[0]?.out))
   t.regex((await cli('token', '--delegation', 'another')).err, /no such delegation/)
 
-  // Once it has ended, the next renewal says so and nothing is kept of it.
+  // After a revocation the next renewal fails and the file forgets the delegation.
   const refresh_token = String((await readIdentity(cli.file))?.delegations[0]?.refresh_token)
   t.is(
     (await api.form('/oauth/revoke', { token: refresh_token, client_id: String(me['id']) })).status,
@@ -143,16 +143,16 @@ test('an agent makes a workspace, borrows authority, and its tokens are renewed'
   t.deepEqual((await readIdentity(cli.file))?.delegations, [])
 })
 
-test('an agent of the control plane is told that nobody there could say yes', async (t) => {
+test('delegate in the control plane fails, because no person can approve there', async (t) => {
   const cli = cliOf(t)
   t.is((await cli('register')).code, 0)
-  const asked = await cli('delegate', '--scope', 'openid', '--json')
-  t.is(asked.code, 1)
-  t.is(asked.out, '')
-  t.regex(String((JSON.parse(asked.err) as Json)['detail']), /--tenant-id/)
+  const result = await cli('delegate', '--scope', 'openid', '--json')
+  t.is(result.code, 1)
+  t.is(result.out, '')
+  t.regex(String((JSON.parse(result.err) as Json)['detail']), /--tenant-id/)
 })
 
-test('a token that was ended meanwhile is not printed', async (t) => {
+test('a revoked token is not printed', async (t) => {
   const { tenantId, token: owner } = await api.workspace()
   const cli = cliOf(t)
   const { code, err } = await cli('register', '--tenant-id', tenantId)
@@ -170,17 +170,17 @@ test('a token that was ended meanwhile is not printed', async (t) => {
   t.is((await api.get('/api/v1/agents/me', after)).status, 200)
 })
 
-test('a person who says no ends the wait with what happened', async (t) => {
+test('a denial ends the wait with access_denied', async (t) => {
   const cli = cliOf(t)
   const workspace = json(await cli('workspace', 'create', '--organization', 'No', '--json'))
   const person = await personOf(workspace)
   const asking = cli('delegate', '--scope', 'openid')
   const userCode = await printed(() => cli.begun.at(-1), /code ([A-Z]{4}-[A-Z]{4})/)
   await decide(person, { userCode: userCode.replace('-', '') }, 'deny')
-  const asked = await asking
-  t.is(asked.code, 1)
-  t.regex(asked.err, /access_denied/)
-  t.regex(asked.err, /The person said no/)
+  const result = await asking
+  t.is(result.code, 1)
+  t.regex(result.err, /access_denied/)
+  t.regex(result.err, /The person said no/)
 })
 
 test('an agent with an es256 key registers in a tenant; a second time is refused', async (t) => {
@@ -194,7 +194,7 @@ test('an agent with an es256 key registers in a tenant; a second time is refused
   t.regex((await cli('register')).err, /another --file/)
 })
 
-test('a registration whose answer was lost is taken up again with the same key', async (t) => {
+test('a registration with a lost response continues with the same key', async (t) => {
   const cli = cliOf(t)
   await cli('register', '--json')
   const known = (await readIdentity(cli.file))!
@@ -206,7 +206,7 @@ test('a registration whose answer was lost is taken up again with the same key',
   t.is(json(await cli('login', '--json'))['agent_id'], known.agent_id)
 })
 
-test('refusals say what to do', async (t) => {
+test('errors have a hint', async (t) => {
   const { tenantId, token } = await api.workspace()
   const closed = { admit_agents: false }
   await api.call('PATCH', '/api/v1/tenant/settings', { token, json: closed })
@@ -236,7 +236,7 @@ test('a file that others may read, or that is a link, is not used', async (t) =>
   t.regex((await cli('whoami', '--file', link)).err, /is a link/)
   writeFileSync(join(cli.file, '..', 'other.json'), '{}', { mode: 0o600 })
   t.regex((await cli('whoami', '--file', join(cli.file, '..', 'other.json'))).err, /not a file of/)
-  // The lock of a process that died.
+  // The lock of a dead process.
   writeFileSync(`${cli.file}.lock`, '999999999')
   t.is((await cli('whoami')).code, 0)
 })
@@ -259,7 +259,7 @@ test('a session renews a token that the service refuses, and signs nothing for a
   await t.throwsAsync(misled.token(), { message: /is not signed: it names the issuer/ })
 })
 
-testCommands('the commands of docs/guides/agents/agent-client.md run as they stand', async (t) => {
+testCommands('the commands of docs/guides/agents/agent-client.md run unchanged', async (t) => {
   const page = docsPage(t, 'guides/agents/agent-client')
   const HOME = folderOf(t)
   const env = { BASE: running.baseUrl, SVC: `${process.execPath} ${MAIN}`, HOME }
@@ -284,7 +284,7 @@ testCommands('the commands of docs/guides/agents/agent-client.md run as they sta
   t.true(said.endsWith('[]'))
 })
 
-test('the program of docs/guides/agents/agent-client.md compiles and runs as it stands', async (t) => {
+test('the program of docs/guides/agents/agent-client.md compiles and runs unchanged', async (t) => {
   const page = docsPage(t, 'guides/agents/agent-client')
   const program = page.begin('ts', 0, { BASE: running.baseUrl })
   t.is(await program.line(), '200 Build agent')
@@ -300,7 +300,7 @@ test('help names every command', (t) => {
   }
 })
 
-test('a line that is not in order is answered in JSON where JSON was asked for', (t) => {
+test('invalid arguments are reported in JSON with --json', (t) => {
   const lines: readonly (readonly [words: string[], said: RegExp])[] = [
     [['agent', 'workspace', 'create', '--json'], /--organization/],
     [['agent', 'delegate', '--json'], /--scope/],

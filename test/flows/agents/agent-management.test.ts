@@ -1,4 +1,4 @@
-/** Agents looked after: decisions.md 1.6, 17 and 21. Two services on one database, as two processes. */
+/** Agent management, with two services on one database. */
 import test from 'ava'
 import { createAgentKey, type AgentKey } from '../../../runtime/client/agent.js'
 import type { Answer, Api, Json } from '../../support/api.js'
@@ -13,7 +13,7 @@ const { database } = api.at.db
 const AGENTS = '/api/v1/agents'
 const of = (agentId: string) => `${AGENTS}/${agentId}`
 
-/** A workspace and an agent at home in its tenant, logged in. */
+/** A workspace and a logged-in agent of its tenant. */
 async function staffed() {
   const owner = await api.workspace()
   const { key, agentId } = await api.register(owner.tenantId)
@@ -40,7 +40,7 @@ function newKey(key: AgentKey, tenantId: string): Json {
 
 const me = (at: Api, token: string) => at.get(`${AGENTS}/me`, token)
 
-/** Within 1 s everywhere (decisions.md 18); in the process that did it, at once. */
+/** Within 1 s in every process; at once in the process of the change. */
 async function refusedEverywhere(
   token: string,
   expect: (status: number, error: unknown) => void,
@@ -53,7 +53,7 @@ async function refusedEverywhere(
   expect(there.status, there.body['error'])
 }
 
-test('a suspended agent is refused everywhere at once, and what it had stays ended', async (t) => {
+test('a suspended agent is refused everywhere at once, and its sessions stay ended', async (t) => {
   const { owner, agentId, token, refreshToken, login } = await staffed()
   t.is((await me(second, token)).status, 200)
   const suspended = await api.post(`${of(agentId)}/suspend`, owner.token)
@@ -76,7 +76,7 @@ test('a suspended agent is refused everywhere at once, and what it had stays end
   t.is((await login()).status, 200)
 })
 
-test('a tenant suspends a member from elsewhere in itself alone', async (t) => {
+test('a tenant suspends a member agent only in itself', async (t) => {
   const owner = await api.workspace()
   const other = await api.workspace()
   await sql(
@@ -111,9 +111,9 @@ test('a tenant suspends a member from elsewhere in itself alone', async (t) => {
   t.is((await api.post(`${of(other.agentId)}/activate`, owner.token)).status, 409)
 })
 
-test('what a tenant may not decide about a member from elsewhere', async (t) => {
+test('operations on a member agent that only its home tenant may do', async (t) => {
   const owner = await api.workspace()
-  // The owner itself is at home in the control plane.
+  // The owner's home tenant is the control plane.
   const path = of(owner.agentId)
   t.is((await api.call('DELETE', path, { token: owner.token })).body['error'], 'policy_denied')
   const change = await api.call('PATCH', path, { token: owner.token, json: { scopes: [] } })
@@ -136,7 +136,7 @@ test('what a tenant may not decide about a member from elsewhere', async (t) => 
   t.is(added.body['error'], 'policy_denied')
 })
 
-test('a deleted agent is gone, with everything it had', async (t) => {
+test('deleting an agent deletes everything of it', async (t) => {
   const { owner, agentId, token, refreshToken, login, key } = await staffed()
   t.is((await api.call('DELETE', of(agentId), { token: owner.token })).status, 204)
   await refusedEverywhere(token, (status) => t.is(status, 401))
@@ -151,7 +151,7 @@ test('a deleted agent is gone, with everything it had', async (t) => {
   t.is(rows.length, 0)
 })
 
-test('an agent rotates its keys: add, log in with the new one, retire and revoke the old', async (t) => {
+test('an agent rotates its keys: add, log in with the new one, deprecate and revoke the old', async (t) => {
   for (const algorithm of ['ed25519', 'es256'] as const) {
     const { owner, key, agentId, token, login } = await staffed()
     const fresh = createAgentKey(algorithm)
@@ -194,7 +194,7 @@ test('an agent rotates its keys: add, log in with the new one, retire and revoke
     t.is(typeof revoked.body['revoked_at'], 'string')
     t.deepEqual((await api.post(`${old}/revoke`, kept.token)).body, revoked.body)
     t.is((await api.post(`${old}/deprecate`, kept.token)).status, 409)
-    // What logins with the old key led to is over; what the new one led to is not.
+    // Sessions of the old key have ended, those of the new one have not.
     for (const ended of [token, tokens(finished.body).token]) {
       await refusedEverywhere(ended, (status) => t.is(status, 401))
     }
@@ -206,7 +206,7 @@ test('an agent rotates its keys: add, log in with the new one, retire and revoke
   }
 })
 
-test('the last active key stays: of two revoked at once by the agent, one is refused', async (t) => {
+test('of two concurrent revocations of the last two keys by the agent, one is refused', async (t) => {
   for (let round = 0; round < 5; round += 1) {
     const { owner, key, agentId, token } = await staffed()
     const last = `${of(agentId)}/keys/${key.fingerprint}/revoke`
@@ -217,7 +217,7 @@ test('the last active key stays: of two revoked at once by the agent, one is ref
       at.post(`${of(agentId)}/keys/${fingerprint}/revoke`, token)
     const statuses = await Promise.all([revoke(api, key), revoke(second, fresh)])
     const kinds = statuses.map(({ status }) => status).toSorted()
-    // Revoking the key of its own login ends the token: the other request may come too late.
+    // Revoking the key of its login ends the token, so the other request may fail with 401.
     t.true(kinds[0] === 200 && [401, 409].includes(Number(kinds[1])), JSON.stringify(kinds))
     const [row] = await sql<{ count: number }>(
       database,
@@ -228,7 +228,7 @@ test('the last active key stays: of two revoked at once by the agent, one is ref
   }
 })
 
-test('those who look after an agent may revoke its last key; others may not touch its keys', async (t) => {
+test('a manager can revoke the last key of an agent; others cannot change its keys', async (t) => {
   const { owner, key, agentId, token } = await staffed()
   const colleague = await api.register(owner.tenantId)
   const theirs = await api.login(colleague.key, {
@@ -246,7 +246,7 @@ test('those who look after an agent may revoke its last key; others may not touc
   await refusedEverywhere(token, (status) => t.is(status, 401))
 })
 
-test('a key comes with a proof made for the home of the agent, once per idempotency key', async (t) => {
+test('a new key needs an ownership proof for the home tenant; an idempotency key adds it once', async (t) => {
   const { owner, agentId, token } = await staffed()
   const path = `${of(agentId)}/keys`
   const fresh = createAgentKey()
@@ -266,7 +266,7 @@ test('a key comes with a proof made for the home of the agent, once per idempote
   t.deepEqual(answers[0]?.body, answers[1]?.body)
 })
 
-test('scopes are given by those who hold them, and taken away at once', async (t) => {
+test('a caller grants scopes it holds, and removed scopes end at once', async (t) => {
   const { owner, agentId, token, login } = await staffed()
   const patch = (json: Json, by = owner.token) =>
     api.call('PATCH', of(agentId), { token: by, json })
@@ -294,7 +294,7 @@ test('scopes are given by those who hold them, and taken away at once', async (t
   t.is(beyond.body['error'], 'insufficient_scope')
 })
 
-test('agents are listed page by page, and read, by those who may', async (t) => {
+test('agents are listed in pages and read with the right scopes', async (t) => {
   const owner = await api.workspace()
   const made = []
   for (let n = 0; n < 4; n += 1) made.unshift((await api.register(owner.tenantId)).agentId)
@@ -315,7 +315,7 @@ test('agents are listed page by page, and read, by those who may', async (t) => 
   }
 })
 
-test('what is done to agents is on the record, with who did it', async (t) => {
+test('changes of agents are audited with their caller', async (t) => {
   const { owner, agentId } = await staffed()
   await api.post(`${of(agentId)}/suspend`, owner.token, undefined, { 'x-request-id': 'susp-1' })
   await api.post(`${of(agentId)}/suspend`, owner.token)
@@ -336,7 +336,7 @@ test('what is done to agents is on the record, with who did it', async (t) => {
   ])
 })
 
-test('a login that fails is on the record of the tenant it was for', async (t) => {
+test('a failed login is audited in its tenant', async (t) => {
   const { owner, key, agentId } = await staffed()
   const selector = { agent_id: agentId, tenant_id: owner.tenantId }
   t.is((await api.login(createAgentKey(), selector)).status, 400)

@@ -1,4 +1,4 @@
-/** docs/guides/agents/agents.md promises that its commands run as they stand. */
+/** Runs the commands of docs/guides/agents/agents.md. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
@@ -18,7 +18,7 @@ testCommands(
   },
 )
 
-testCommands('one challenge in 64 begins with a hyphen, which is no option', async (t) => {
+testCommands('a challenge that starts with a hyphen is not an option', async (t) => {
   const page = docsPage(t, 'guides/agents/agents')
   const work = page.blocks('sh').findIndex((block) => block.startsWith('NONCE='))
   const challenge = { challenge_token: '-e1', difficulty_bits: 4, min_duration_seconds: 0 }

@@ -1,4 +1,4 @@
-/** The whole journey over HTTP against the running service: interface.md, Agent authentication. */
+/** Agent registration and login over HTTP. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -50,7 +50,7 @@ const post = (path: string, body: unknown, at = baseUrl) =>
 const form = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
   call(path, { method: 'POST', headers, body: new URLSearchParams(fields) })
 
-/** Metadata, a key, a start and a nonce. */
+/** Metadata, key, start and nonce. */
 async function started(path: string, at = baseUrl) {
   const { body: metadata } = await call('/api/v1/agents/workspace/bootstrap', {}, at)
   const key = createAgentKey()
@@ -123,7 +123,7 @@ test('both tokens of a bootstrap verify against the published keys', async (t) =
   }
 })
 
-test('the agent reads itself with either token, and nobody does without', async (t) => {
+test('the agent reads itself with either token, and not without one', async (t) => {
   const { body } = await workspace()
   for (const name of ['control_plane_access_token', 'tenant_access_token']) {
     const authorization = `Bearer ${String(body[name])}`
@@ -134,7 +134,7 @@ test('the agent reads itself with either token, and nobody does without', async 
   t.is((await call('/api/v1/agents/me')).status, 401)
 })
 
-test('the agent logs in to its tenant, refreshes, and a reused refresh token ends it', async (t) => {
+test('the agent logs in and refreshes, and reuse of a refresh token ends the session', async (t) => {
   const { key, body, agentId } = await workspace()
   const verified = await login(
     key,
@@ -167,7 +167,7 @@ test('the agent logs in to its tenant, refreshes, and a reused refresh token end
   t.is((await refresh(third.body['refresh_token'])).body['error'], 'invalid_grant')
 })
 
-test('the created application gets a token of its own, which introspection knows', async (t) => {
+test('the created application gets a token, which introspection accepts', async (t) => {
   const { body } = await workspace()
   const basic = Buffer.from(`${String(body['client_id'])}:${String(body['client_secret'])}`)
   const authorization = `Basic ${basic.toString('base64')}`
@@ -209,7 +209,7 @@ onHttp1('the generic start sample runs on the environment block as it is', async
   t.like(JSON.parse(stdout), { iss: baseUrl, sub: body['client_id'], tenant_id: body['tenant_id'] })
 })
 
-test('the fixture user is stored with a real argon2 hash of the password that was shown', async (t) => {
+test('the fixture user is stored with an argon2 hash of the shown password', async (t) => {
   const { body } = await workspace()
   const { email, password } = body['fixture_end_user'] as { email: string; password: string }
   const [row] = await sql<{ hash: string }>(
@@ -222,7 +222,7 @@ test('the fixture user is stored with a real argon2 hash of the password that wa
   t.false(await verify(row!.hash, `${password}x`))
 })
 
-test('of 50 parallel completes of a registration one wins, the others are told 400', async (t) => {
+test('of 50 concurrent completions of a registration one succeeds, the others get 400', async (t) => {
   const { challenge_id, nonce } = await started('/api/v1/agents/auth/register/pow')
   const answers = await Promise.all(
     Array.from({ length: 50 }, () =>
@@ -233,7 +233,7 @@ test('of 50 parallel completes of a registration one wins, the others are told 4
   t.is(answers.filter(({ status }) => status === 400).length, 49)
 })
 
-test('a tenant that closes its doors behind the back of the service is heard of', async (t) => {
+test('a change of tenant settings in the database takes effect', async (t) => {
   const { body } = await workspace()
   const tenantId = String(body['tenant_id'])
   const register = async () => {
@@ -245,13 +245,13 @@ test('a tenant that closes its doors behind the back of the service is heard of'
   await sql(running.db.database, 'update tenants set admit_agents = false where id = $1', [
     tenantId,
   ])
-  // Told by a notification: well within the age at which a tenant is read again anyway.
+  // By a notification, well before the cached tenant expires.
   const endMs = Date.now() + 5_000
   while ((await register()) === 200 && Date.now() < endMs) continue
   t.is(await register(), 403)
 })
 
-test('of 50 parallel completes of a workspace one wins', async (t) => {
+test('of 50 concurrent completions of a workspace one succeeds', async (t) => {
   const { challenge_id, nonce } = await started('/api/v1/agents/workspace/bootstrap/pow')
   const answers = await Promise.all(
     Array.from({ length: 50 }, () =>
@@ -267,7 +267,7 @@ test('of 50 parallel completes of a workspace one wins', async (t) => {
   t.is(answers.filter(({ status }) => status === 400).length, 49)
 })
 
-test('of 50 parallel verifies of one login one wins', async (t) => {
+test('of 50 concurrent verifies of one challenge one succeeds', async (t) => {
   const { key, agentId } = await workspace()
   const { body } = await post('/api/v1/agents/auth/challenge', { agent_id: agentId })
   const signature = key.signChallenge(String(body['payload']))
@@ -282,7 +282,7 @@ test('of 50 parallel verifies of one login one wins', async (t) => {
   t.true(lost.every(({ body }) => body['error'] === 'invalid_grant'))
 })
 
-test('a proof before its time waits as it is told, and the same one then completes', async (t) => {
+test('a proof before the minimum duration completes after Retry-After', async (t) => {
   const at = early.baseUrl
   const { challenge_id, nonce } = await started('/api/v1/agents/auth/register/pow', at)
   const complete = () =>

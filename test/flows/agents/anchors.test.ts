@@ -1,4 +1,4 @@
-/** Anchors revoked on their own: decisions.md 1.1, 1.6 and 17. Two services on one database. */
+/** Revocation of anchors, with two services on one database. */
 import test from 'ava'
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import type { Json } from '../../support/api.js'
@@ -12,7 +12,7 @@ const AGENTS = '/api/v1/agents'
 const revokePath = (agentId: string, did: string) =>
   `${AGENTS}/${agentId}/anchors/${encodeURIComponent(did)}/revoke`
 
-/** An agent at home in a sandbox, logged in, with two keys and so with two anchors. */
+/** A logged-in agent of a sandbox with two keys and so two anchors. */
 async function anchored() {
   const owner = await api.workspace()
   const { key, agentId } = await api.register(owner.tenantId)
@@ -33,7 +33,7 @@ async function anchored() {
 const anchorsOf = (agent: Json) =>
   (agent['anchors'] as Json[]).map(({ value, status }) => `${String(value)} ${String(status)}`)
 
-test('an anchor is revoked, its key is not', async (t) => {
+test('revoking an anchor does not revoke its key', async (t) => {
   const { owner, key, other, agentId, selector, token } = await anchored()
   const byDid = { did: key.did, tenant_id: owner.tenantId }
   t.is((await api.login(key, byDid)).status, 200)
@@ -46,7 +46,7 @@ test('an anchor is revoked, its key is not', async (t) => {
   t.deepEqual((await second.post(path, token)).body, revoked.body)
 
   for (const at of [api, second]) {
-    // No longer known by it; known as before by everything else.
+    // The DID no longer identifies it; other identifiers do.
     const unknown = await at.login(key, byDid)
     t.is(unknown.status, 400)
     t.is(unknown.body['error'], 'bad_request')
@@ -55,7 +55,7 @@ test('an anchor is revoked, its key is not', async (t) => {
     t.is((await at.login(key, byKey)).status, 200)
     t.is((await at.login(other, { ...byDid, did: other.did })).status, 200)
     const { status, body } = await at.get(`${AGENTS}/me`, token)
-    t.is(status, 200, 'what it had goes on')
+    t.is(status, 200, 'its session continues')
     t.deepEqual(anchorsOf(body), [`${key.did} revoked`, `${other.did} active`])
     t.is(body['did'], other.did)
     t.deepEqual(
@@ -74,7 +74,7 @@ test('an anchor is revoked, its key is not', async (t) => {
   t.is((await api.get('/api/v1/audit-events/verify', owner.token)).body['valid'], true)
 })
 
-test('a did:web is found by its name, the percent signs in it encoded', async (t) => {
+test('a did:web in the path has encoded percent signs', async (t) => {
   const { owner, agentId } = await anchored()
   const did = 'did:web:agents.example.com%3A8443:buyer'
   await sql(
@@ -88,7 +88,7 @@ test('a did:web is found by its name, the percent signs in it encoded', async (t
   t.like(revoked.body, { type: 'did_web', value: did, status: 'revoked' })
 })
 
-test('the agent keeps one anchor, those who look after it may take the last', async (t) => {
+test('an agent cannot revoke its last anchor, a manager can', async (t) => {
   const { owner, key, other, agentId, selector, token } = await anchored()
   const both = [key, other].map(({ did }) => revokePath(agentId, did))
   const outcomes = await Promise.all([api.post(both[0]!, token), second.post(both[1]!, token)])
@@ -105,7 +105,7 @@ test('the agent keeps one anchor, those who look after it may take the last', as
   t.is((await api.login(other, selector)).status, 200)
 })
 
-test('a key takes its anchors along, and what is revoked stays so', async (t) => {
+test('revoking a key revokes its anchors, finally', async (t) => {
   const { key, other, agentId, token } = await anchored()
   const gone = await api.post(`${AGENTS}/${agentId}/keys/${other.fingerprint}/revoke`, token)
   t.is(gone.status, 200)
@@ -115,12 +115,12 @@ test('a key takes its anchors along, and what is revoked stays so', async (t) =>
   t.is((await api.post(revokePath(agentId, key.did), token)).status, 409)
 })
 
-test('whose anchor it is not, and who may not', async (t) => {
+test('unknown anchors and unauthorized callers are refused', async (t) => {
   const { owner, key, agentId, token } = await anchored()
   const stranger = await anchored()
   const path = revokePath(agentId, key.did)
   t.is((await api.post(path)).status, 401)
-  // Another agent of the same tenant; one of another tenant, and who looks after it.
+  // Another agent of the tenant; an agent and a manager of another tenant.
   const colleague = await api.register(owner.tenantId)
   const { body } = await api.login(colleague.key, {
     agent_id: colleague.agentId,
@@ -131,13 +131,13 @@ test('whose anchor it is not, and who may not', async (t) => {
   t.is(refused.body['error'], 'insufficient_scope')
   for (const foreign of [stranger.token, stranger.owner.token])
     t.is((await api.post(path, foreign)).status, 404)
-  // An anchor of somebody else, none, and what is no DID.
+  // An anchor of another agent, an unknown one, and an invalid DID.
   for (const did of [stranger.key.did, createAgentKey().did, 'nonsense', '%', 'did:web:x%2Fy']) {
     const unknown = await api.post(revokePath(agentId, did), token)
     t.is(unknown.status, 404, did)
     t.is(unknown.body['error'], 'not_found')
   }
-  // The owner is at home in the control plane: its own tenant does not decide about it.
+  // The owner's home tenant is the control plane, so its own tenant may not.
   const { key: ownKey, agentId: ownerId } = owner
   const manager = await api.call('PATCH', `${AGENTS}/${colleague.agentId}`, {
     token: owner.token,

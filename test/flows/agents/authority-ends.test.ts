@@ -1,7 +1,7 @@
 /**
- * Authority does not outlive what it came from: a role that was taken away comes back by no other
- * membership, what was approved and not fetched ends with the session behind it, and nobody becomes
- * mightier by way of somebody they look after.
+ * Authority ends with its source: a removed role does not come back by another membership, an
+ * approval that was not polled ends with its session, and a manager gains no scopes by way of a
+ * managed user or agent.
  */
 import test from 'ava'
 import { createAgentKey } from '../../../runtime/client/agent.js'
@@ -44,7 +44,7 @@ test.after.always(async () => {
 
 const agentOf = (id: string) => `/api/v1/agents/${id}`
 
-/** An agent at home in the workspace with the scopes given, and a token of its own. */
+/** An agent of the workspace with these scopes and its token. */
 async function agentWith(scopes: readonly string[]) {
   const { key, agentId } = await api.register(workspace.tenantId)
   await api.call('PATCH', agentOf(agentId), { token: workspace.token, json: { scopes } })
@@ -68,7 +68,7 @@ async function userOf({ email }: Pick<Human, 'email'>): Promise<string> {
 const giving = (path: string, roles: readonly string[], token = workspace.token) =>
   api.call('PATCH', path, { token, json: { roles } })
 
-test('nobody adds a key to an agent that was given more than they have', async (t) => {
+test('a caller cannot add a key to an agent with more scopes', async (t) => {
   const mighty = await agentWith(['tenant:manage', 'agents:read'])
   const keeper = await agentWith(['agents:manage', 'agents:read'])
   const { key, json } = newKey(workspace.tenantId)
@@ -76,11 +76,11 @@ test('nobody adds a key to an agent that was given more than they have', async (
   t.is(denied.status, 403)
   t.is(denied.body['error'], 'insufficient_scope')
   t.regex(denied.headers['www-authenticate'] ?? '', /scope="tenant:manage"/)
-  t.is((await api.login(key, mighty.selector)).status, 400, 'it is no key of the agent')
+  t.is((await api.login(key, mighty.selector)).status, 400, 'the key was not added')
 
   const equal = await agentWith(['agents:read'])
   t.is((await api.post(`${agentOf(equal.agentId)}/keys`, keeper.token, json)).status, 201)
-  // What every agent has comes with agents:manage.
+  // agents:manage includes the default scopes.
   const plain = await api.register(workspace.tenantId)
   const more = newKey(workspace.tenantId).json
   t.is((await api.post(`${agentOf(plain.agentId)}/keys`, keeper.token, more)).status, 201)
@@ -88,7 +88,7 @@ test('nobody adds a key to an agent that was given more than they have', async (
   t.is((await api.post(`${agentOf(mighty.agentId)}/keys`, mighty.token, own)).status, 201)
 })
 
-test('a token for one organization does not become one for all by a new key', async (t) => {
+test('a token restricted to one organization cannot add a key', async (t) => {
   const { agentId, organizationId, controlPlane, operator, key } = await api.workspace()
   const at = `/api/v1/control-plane/organizations/${organizationId}/token`
   const bound = String((await api.post(at, operator)).body['access_token'])
@@ -101,7 +101,7 @@ test('a token for one organization does not become one for all by a new key', as
   t.is((await api.post(`${agentOf(agentId)}/keys`, operator, json)).status, 201)
 })
 
-test('a password of a fixture user is for those who hold what the user holds', async (t) => {
+test('rotating a fixture password needs the scopes of the user', async (t) => {
   const human = await newFixture(api, workspace)
   const path = await userOf(human)
   const id = path.slice(path.lastIndexOf('/') + 1)
@@ -116,7 +116,7 @@ test('a password of a fixture user is for those who hold what the user holds', a
   t.is((await rotate(workspace.token)).status, 200)
 })
 
-test('whoever is no owner of the environment any more is none by owning the organization', async (t) => {
+test('a removed environment owner does not stay one as organization owner', async (t) => {
   const { made, person, token } = await owned(api)
   const { rows } = await api.list('/api/v1/tenant-users', token)
   const self = rows.find(({ fixture }) => fixture === false)!
@@ -153,7 +153,7 @@ test('a scope that an agent loses ends its sessions in every tenant', async (t) 
     t.is((await api.get('/api/v1/tenant-users', one)).status, 401)
 })
 
-/** A device that an admin allowed to look after people, and that has not polled since. */
+/** A device with users:manage, approved by an admin, that has not polled yet. */
 async function approved(human: Human) {
   const party = await relyingParty(running, workspace, {
     clientType: 'public',
@@ -191,7 +191,7 @@ const ENDINGS: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
   },
 }
 for (const [why, ending] of Object.entries(ENDINGS)) {
-  test.serial(`a device gets nothing of an approval once ${why}`, async (t) => {
+  test.serial(`a device gets no token of an approval once ${why}`, async (t) => {
     const human = fixtureOf(workspace)
     const rotated = await api.post(
       `/api/v1/sandbox/fixture-users/${(await userOf(human)).split('/').at(-1)!}/rotate-password`,
@@ -216,37 +216,34 @@ for (const [why, ending] of Object.entries(ENDINGS)) {
   })
 }
 
-test.serial(
-  'an application gets nothing of a consent that was taken back before it came',
-  async (t) => {
-    const human = await newFixture(api, workspace)
-    const waiting = await approved(human)
-    await waiting.withdraw()
-    t.is((await waiting.poll()).body['error'], 'access_denied')
-    await waiting.close()
+test.serial('an application gets no token after the consent was revoked', async (t) => {
+  const human = await newFixture(api, workspace)
+  const waiting = await approved(human)
+  await waiting.withdraw()
+  t.is((await waiting.poll()).body['error'], 'access_denied')
+  await waiting.close()
 
-    const party = await relyingParty(running, workspace)
-    const browser = openBrowser(running)
-    const { url, verifier } = await journey(party, { scope: 'openid' })
-    const code = callbackOf(await authorized(browser, human, url)).searchParams.get('code')!
-    const account = await browser.get('/auth/account')
-    await browser.submit(account, {}, `/auth/account/consents/${party.clientId}/withdraw`)
-    const answer = await api.form('/oauth/token', {
-      grant_type: 'authorization_code',
-      code,
-      code_verifier: verifier,
-      redirect_uri: CALLBACK,
-      client_id: party.clientId,
-      client_secret: party.secret,
-    })
-    t.is(answer.status, 400)
-    t.is(answer.body['error'], 'invalid_grant')
-    await browser.close()
-  },
-)
+  const party = await relyingParty(running, workspace)
+  const browser = openBrowser(running)
+  const { url, verifier } = await journey(party, { scope: 'openid' })
+  const code = callbackOf(await authorized(browser, human, url)).searchParams.get('code')!
+  const account = await browser.get('/auth/account')
+  await browser.submit(account, {}, `/auth/account/consents/${party.clientId}/withdraw`)
+  const answer = await api.form('/oauth/token', {
+    grant_type: 'authorization_code',
+    code,
+    code_verifier: verifier,
+    redirect_uri: CALLBACK,
+    client_id: party.clientId,
+    client_secret: party.secret,
+  })
+  t.is(answer.status, 400)
+  t.is(answer.body['error'], 'invalid_grant')
+  await browser.close()
+})
 
 test.serial(
-  'an agent gets nothing of an approval that a person gave while their role was taken',
+  'an agent gets no token if the approval raced with the removal of the role',
   async (t) => {
     const human = await newFixture(api, workspace)
     const path = await userOf(human)
@@ -259,7 +256,7 @@ test.serial(
       await person.browser.get(`/device/delegation/${String(asked.body['user_code'])}`),
     )
     const approve = `/device/delegation/${String(asked.body['user_code'])}/approve`
-    // Both wait for one row: first whoever takes the role, then the approval, both under way.
+    // Both wait for one row: the removal of the role first, then the approval.
     const answers = await running.db.database.system(async (tx) => {
       await tx.query({
         name: '',

@@ -1,4 +1,4 @@
-/** What bounds a delegation: time, and the key of the agent. */
+/** Limits of a delegation: time, and the key of the agent. */
 import { createHash, randomUUID } from 'node:crypto'
 import anyTest, { type TestFn } from 'ava'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
@@ -9,7 +9,7 @@ import {
   DEVICE,
   decide,
   fixtureOf,
-  lend,
+  delegate,
   ownToken,
   type Person,
   poll,
@@ -46,7 +46,7 @@ const expire = (
     [is],
   )
 
-test.serial('a request that nobody decided in time is over for everybody', async (t) => {
+test.serial('an undecided request expires', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const path = `/device/delegation/${asked.userCode}`
@@ -61,7 +61,7 @@ test.serial('a request that nobody decided in time is over for everybody', async
   t.is(body['error'], 'expired_token')
 })
 
-test.serial('who decides in the last moment has decided, yes or no', async (t) => {
+test.serial('a decision in the last moment counts', async (t) => {
   const { api, workspace, person } = t.context
   const later = (userCode: string, seconds: number) =>
     sql(
@@ -77,7 +77,7 @@ test.serial('who decides in the last moment has decided, yes or no', async (t) =
     const asked = await ask(api, workspace.token, { scope: 'openid' })
     await later(asked.userCode, 20 - Number(asked.body['expires_in']))
     await decide(person, asked, answer)
-    // As if 25 seconds had gone by.
+    // Simulates 25 seconds.
     await later(asked.userCode, -25)
     const polled = await poll(api, workspace.token, asked)
     t.is(polled.status, status)
@@ -85,7 +85,7 @@ test.serial('who decides in the last moment has decided, yes or no', async (t) =
   }
 })
 
-test.serial('an approval that is not fetched in time gives nothing', async (t) => {
+test.serial('an approval that is not polled in time gives no token', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   await decide(person, asked)
@@ -95,13 +95,13 @@ test.serial('an approval that is not fetched in time gives nothing', async (t) =
 
 test.serial('no token outlives the delegation; a short one gives short tokens', async (t) => {
   const { api, workspace, person } = t.context
-  const lent = await lend(api, workspace.token, person)
-  t.true(Number(lent.answer.body['expires_in']) <= 120)
-  t.is(lent.answer.body['refresh_token'], undefined)
-  await expire(api, 'delegations', 'id::text', lent.delegationId)
-  const { body } = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  const delegated = await delegate(api, workspace.token, person)
+  t.true(Number(delegated.answer.body['expires_in']) <= 120)
+  t.is(delegated.answer.body['refresh_token'], undefined)
+  await expire(api, 'delegations', 'id::text', delegated.delegationId)
+  const { body } = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.is(body['status'], 'expired')
-  const grant = { grantee_type: 'delegation', grantee_id: lent.delegationId }
+  const grant = { grantee_type: 'delegation', grantee_id: delegated.delegationId }
   const credential = await api.post(VAULT, workspace.token, {
     provider: 'x',
     credential_type: 'api_key',
@@ -173,7 +173,7 @@ async function dpopKey() {
 }
 
 test.serial(
-  'what an agent with a bound token is lent is bound to the same key, exchanged tokens too',
+  'delegated and exchanged tokens of a DPoP-bound agent are bound to the same key',
   async (t) => {
     const { api, workspace, person } = t.context
     const { baseUrl } = api.at
@@ -241,22 +241,22 @@ test.serial(
   },
 )
 
-test.serial(
-  'who asks for offline_access gets what was held of it, and no audience is invented',
-  async (t) => {
-    const { api, workspace, person } = t.context
-    const audience = String(workspace.body['audience'] ?? '')
-    const own = await ownToken(api, workspace, person)
-    t.truthy(own)
-    const applications = await api.list('/api/v1/applications', workspace.token)
-    const target = audience === '' ? String(applications.rows[0]!['audience']) : audience
-    const lent = await lend(api, workspace.token, person, {
-      scope: 'openid offline_access vault:list',
-      audience: target,
-    })
-    t.deepEqual(claimsOf(lent.token)['aud'], [target, api.at.baseUrl])
-    const identity = await lend(api, workspace.token, person, { scope: 'openid', audience: target })
-    t.is(claimsOf(identity.token)['aud'], target)
-    t.is((await api.get('/api/v1/agents/me', identity.token)).status, 401)
-  },
-)
+test.serial('offline_access is granted if held, and no audience is added', async (t) => {
+  const { api, workspace, person } = t.context
+  const audience = String(workspace.body['audience'] ?? '')
+  const own = await ownToken(api, workspace, person)
+  t.truthy(own)
+  const applications = await api.list('/api/v1/applications', workspace.token)
+  const target = audience === '' ? String(applications.rows[0]!['audience']) : audience
+  const delegated = await delegate(api, workspace.token, person, {
+    scope: 'openid offline_access vault:list',
+    audience: target,
+  })
+  t.deepEqual(claimsOf(delegated.token)['aud'], [target, api.at.baseUrl])
+  const identity = await delegate(api, workspace.token, person, {
+    scope: 'openid',
+    audience: target,
+  })
+  t.is(claimsOf(identity.token)['aud'], target)
+  t.is((await api.get('/api/v1/agents/me', identity.token)).status, 401)
+})

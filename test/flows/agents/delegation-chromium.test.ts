@@ -1,4 +1,4 @@
-/** A person decides about an agent in a real browser: in both schemes, without barriers. */
+/** A person decides on a delegation in a real browser: both colour schemes, accessible. */
 import type { ExecutionContext } from 'ava'
 import { apiOf } from '../../support/api.js'
 import { openChromium } from '../../support/pages/chromium.js'
@@ -43,7 +43,7 @@ async function deciding(
   const shown = await page.getAttribute('[data-user-code]', 'data-user-code')
   t.is(shown, String(asked.body['user_code_display']))
   await picture('delegation')
-  // By keyboard alone: the first thing to press allows, the second does not.
+  // By keyboard: the first button approves, the second denies.
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   await page.waitForSelector('[data-decision="approved"]')
@@ -66,9 +66,9 @@ async function deciding(
   t.deepEqual(complaints, [], 'nothing was refused by the content security policy')
 }
 
-testWithProgram('chromium', 'a person decides about an agent: light, plain HTTP', (t, path) =>
+testWithProgram('chromium', 'a person decides on a delegation: light, plain HTTP', (t, path) =>
   deciding(t, path, 'plain_http', 'light'),
 )
-testWithProgram('chromium', 'a person decides about an agent: dark, HTTP/2 and TLS', (t, path) =>
+testWithProgram('chromium', 'a person decides on a delegation: dark, HTTP/2 and TLS', (t, path) =>
   deciding(t, path, 'tls_h2_only', 'dark'),
 )

@@ -1,11 +1,11 @@
-/** What ends in one process has ended in the next, whatever backend the processes coordinate by. */
+/** A delegation that ends in one process has ended in all, with every coordination backend. */
 import type { ExecutionContext } from 'ava'
 import test from 'ava'
 import {
   ask,
   decide,
   fixtureOf,
-  lend,
+  delegate,
   ownToken,
   poll,
   present,
@@ -26,7 +26,7 @@ async function scene(t: ExecutionContext, environment: Readonly<Record<string, s
   const own = await ownToken(first, workspace, person)
   const usable = async (token: string) => (await second.get(VAULT, token)).status === 200
 
-  // Asked here, approved here, fetched there.
+  // Requested and approved here, polled there.
   const asked = await ask(first, workspace.token, { scope: 'openid vault:list' })
   t.is((await poll(second, workspace.token, asked)).body['error'], 'authorization_pending')
   await decide(person, asked)
@@ -36,30 +36,30 @@ async function scene(t: ExecutionContext, environment: Readonly<Record<string, s
   t.is(both.filter(({ status }) => status === 200).length, 1)
 
   for (let round = 0; round < 5; round += 1) {
-    const lent = await lend(first, workspace.token, person)
-    t.true(await usable(lent.token))
-    const ended = await first.post(`/api/v1/delegations/${lent.delegationId}/revoke`, own)
+    const delegated = await delegate(first, workspace.token, person)
+    t.true(await usable(delegated.token))
+    const ended = await first.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)
     t.is(ended.status, 200)
-    // The very next request, without any waiting.
-    const refused = await second.get(VAULT, lent.token)
+    // The next request, without delay.
+    const refused = await second.get(VAULT, delegated.token)
     t.is(refused.status, 401)
     t.is(refused.body['error'], 'token_revoked')
     const refreshed = await second.form('/oauth/token', {
       grant_type: 'refresh_token',
       client_id: workspace.agentId,
-      refresh_token: lent.refreshToken,
+      refresh_token: delegated.refreshToken,
     })
     t.is(refreshed.body['error'], 'invalid_grant')
   }
 
   const { key, agentId } = await first.register(workspace.tenantId)
   const login = await first.login(key, { agent_id: agentId, tenant_id: workspace.tenantId })
-  const borrowed = await lend(first, String(login.body['access_token']), person)
+  const borrowed = await delegate(first, String(login.body['access_token']), person)
   t.true(await usable(borrowed.token))
   t.is((await first.post(`/api/v1/agents/${agentId}/suspend`, workspace.token)).status, 200)
   t.false(await usable(borrowed.token))
 
-  const last = await lend(first, workspace.token, person)
+  const last = await delegate(first, workspace.token, person)
   const users = await first.list(
     `/api/v1/tenant-users?email=${encodeURIComponent(person.human.email)}`,
     workspace.token,

@@ -1,6 +1,6 @@
 /**
- * The state machine of a delegation against the running service: whatever agents, people and owners
- * do, in whatever order, each answer is the one that the states of interface.md call for.
+ * The state machine of a delegation against the running service: for any sequence of actions of
+ * agents, people and owners, each response matches the states of docs/reference/agents.md.
  */
 import test from 'ava'
 import * as fc from 'fast-check'
@@ -30,7 +30,7 @@ test.after.always(async () => {
   await api.at.end()
 })
 
-/** One request and what became of it. */
+/** A request and its outcome. */
 type Request = {
   readonly asked: Asked
   state: 'pending' | 'approved' | 'denied' | 'consumed'
@@ -45,7 +45,7 @@ type Request = {
 type Model = { requests: { state: string }[] }
 type Real = { readonly api: Api; readonly requests: Request[] }
 
-/** Everything is checked against the same record: the model only remembers that there is one. */
+/** Every response is checked against the same record; the model only remembers that one exists. */
 abstract class Step implements fc.AsyncCommand<Model, Real> {
   readonly pick: number
   readonly who: number
@@ -201,7 +201,7 @@ class Read extends Step {
   }
 }
 
-/** What was met on the way: a model that never gets far proves nothing. */
+/** The responses that occurred: a model run without them proves nothing. */
 const met = new Map<string, number>()
 const meet = (what: string) => met.set(what, (met.get(what) ?? 0) + 1)
 
@@ -209,7 +209,7 @@ function equal(found: unknown, expected: unknown): void {
   if (found !== expected) throw new Error(`${String(found)} where ${String(expected)} is right`)
 }
 
-/** A script that meets every answer of `MUST_MEET`: what the random ones meet depends on their seed and on their time. */
+/** A fixed sequence with every response of `MUST_MEET`, because the random ones depend on their seed. */
 const WRITTEN = [
   new Ask(),
   new Poll(0, 0),
@@ -231,7 +231,7 @@ const WRITTEN = [
   new Deny(1, 1),
   new Poll(1, 1),
 ]
-/** The answers without which the test proves nothing. */
+/** The responses that must occur. */
 const MUST_MEET = [
   'poll granted',
   'poll authorization_pending',
@@ -246,7 +246,7 @@ const MUST_MEET = [
   'page 410',
 ]
 
-test('every order of asking, deciding, polling, using and ending gives what the states say', async (t) => {
+test('every order of requesting, deciding, polling, using and revoking matches the states', async (t) => {
   t.timeout(300_000)
   const step = fc.tuple(fc.nat({ max: 2 }), fc.nat({ max: 1 }))
   const commands = [

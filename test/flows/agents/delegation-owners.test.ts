@@ -1,4 +1,4 @@
-/** Two people, three agents, two tenants: who sees which delegation, and who may end it. */
+/** Visibility and revocation of delegations with two people, three agents, two tenants. */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
 import { softAuthenticator } from '../../support/identity/authenticator.js'
@@ -7,7 +7,7 @@ import {
   decide,
   fixtureOf,
   type Lent,
-  lend,
+  delegate,
   newFixture,
   ownToken,
   type Person,
@@ -57,13 +57,13 @@ const isUsable = async (api: Api, { token }: Pick<Lent, 'token'>) =>
   (await api.get('/api/v1/vault/credentials', token)).status === 200
 
 test.serial(
-  'each sees their own, whoever manages sees the tenant, nobody sees another tenant',
+  'callers see their own delegations, managers those of the tenant, none of another tenant',
   async (t) => {
     const { api, here, there, ada, bob, stranger, helper } = t.context
-    const fromAda = await lend(api, here.token, ada)
-    const toHelper = await lend(api, helper.token, ada)
-    const fromBob = await lend(api, helper.token, bob)
-    const elsewhere = await lend(api, there.token, stranger)
+    const fromAda = await delegate(api, here.token, ada)
+    const toHelper = await delegate(api, helper.token, ada)
+    const fromBob = await delegate(api, helper.token, bob)
+    const elsewhere = await delegate(api, there.token, stranger)
     const [tokenOfAda, tokenOfBob] = [
       await ownToken(api, here, ada),
       await ownToken(api, here, bob),
@@ -76,7 +76,7 @@ test.serial(
     t.deepEqual(await ids(helper.token), [fromBob.delegationId, toHelper.delegationId])
     t.deepEqual(await ids(here.token), all)
     t.deepEqual(await ids(there.token), [elsewhere.delegationId])
-    // The agent that acts for Ada sees what it was lent, not what others were.
+    // The agent that acts for Ada sees its own delegation only.
     t.deepEqual(await ids(toHelper.token), [toHelper.delegationId])
 
     const page = await api.list(`${LIST}?limit=2`, here.token)
@@ -126,41 +126,41 @@ test.serial(
   },
 )
 
-test.serial('its person ends it at once and again; nobody else does', async (t) => {
+test.serial('only the person revokes a delegation, idempotently', async (t) => {
   const { api, here, ada, bob, stranger, helper } = t.context
-  const lent = await lend(api, helper.token, ada)
+  const delegated = await delegate(api, helper.token, ada)
   const [own, other] = [await ownToken(api, here, ada), await ownToken(api, here, bob)]
   const foreign = await ownToken(api, t.context.there, stranger)
-  t.is((await revoke(api, other, lent)).status, 404)
-  t.is((await revoke(api, foreign, lent)).status, 404)
-  for (const token of [helper.token, here.token, lent.token]) {
-    t.is((await revoke(api, token, lent)).status, 403)
+  t.is((await revoke(api, other, delegated)).status, 404)
+  t.is((await revoke(api, foreign, delegated)).status, 404)
+  for (const token of [helper.token, here.token, delegated.token]) {
+    t.is((await revoke(api, token, delegated)).status, 403)
   }
   const narrow = await ownToken(api, here, ada, 'openid vault:list')
-  const refused = await revoke(api, narrow, lent)
+  const refused = await revoke(api, narrow, delegated)
   t.is(refused.status, 403)
   t.is(refused.body['error'], 'insufficient_scope')
-  t.true(await isUsable(api, lent))
+  t.true(await isUsable(api, delegated))
 
-  const first = await revoke(api, own, lent)
+  const first = await revoke(api, own, delegated)
   t.is(first.status, 200, JSON.stringify(first.body))
-  t.like(first.body, { id: lent.delegationId, status: 'revoked' })
-  t.false(await isUsable(api, lent))
-  t.deepEqual((await revoke(api, own, lent)).body, first.body)
+  t.like(first.body, { id: delegated.delegationId, status: 'revoked' })
+  t.false(await isUsable(api, delegated))
+  t.deepEqual((await revoke(api, own, delegated)).body, first.body)
   const events = await sql<{ data: Json }>(
     api.at.db.database,
     `select data from events where type = 'admin.delegation.revoked' and data->>'delegation_id' = $1`,
-    [lent.delegationId],
+    [delegated.delegationId],
   )
   t.is(events.length, 1)
   t.like(events[0]!.data, { agent_id: helper.agentId, reason: 'revoked' })
   const audit = await api.list('/api/v1/audit-events?type=admin.delegation.revoked', here.token)
-  t.is(audit.rows[0]?.['delegation_id'], lent.delegationId)
+  t.is(audit.rows[0]?.['delegation_id'], delegated.delegationId)
 })
 
-test.serial('whoever is not surely there gets the challenge of RFC 9470', async (t) => {
+test.serial('a caller without a recent strong sign-in gets a step-up challenge', async (t) => {
   const { api, here, bob, helper } = t.context
-  const lent = await lend(api, helper.token, bob)
+  const delegated = await delegate(api, helper.token, bob)
   const set = (text: string) =>
     sql(
       api.at.db.database,
@@ -174,23 +174,23 @@ test.serial('whoever is not surely there gets the challenge of RFC 9470', async 
   const weak = await ownToken(api, here, bob)
   await set('level = 2')
   for (const token of [stale, weak]) {
-    const { status, headers, body } = await revoke(api, token, lent)
+    const { status, headers, body } = await revoke(api, token, delegated)
     t.is(status, 401)
     t.is(body['error'], 'insufficient_user_authentication')
     t.regex(headers['www-authenticate'] ?? '', /^Bearer error="insufficient_user_authentication"/)
     t.regex(headers['www-authenticate'] ?? '', /acr_values="aal3 aal2", max_age="300"$/)
   }
-  t.true(await isUsable(api, lent))
-  t.is((await revoke(api, await ownToken(api, here, bob), lent)).status, 200)
+  t.true(await isUsable(api, delegated))
+  t.is((await revoke(api, await ownToken(api, here, bob), delegated)).status, 200)
 })
 
 test.serial(
-  'whoever has a key that stays on its device needs it, here as on the page',
+  'a person with a device-bound passkey needs it, for the API and the page',
   async (t) => {
     const { api, here, helper } = t.context
     const person = await present(api, await newFixture(api, here))
     t.teardown(() => person.browser.close())
-    const lent = await lend(api, helper.token, person)
+    const delegated = await delegate(api, helper.token, person)
     const before = await ownToken(api, here, person)
     const page = await person.browser.get(`${ADD}/new`)
     const key = softAuthenticator({ origin: api.at.baseUrl })
@@ -198,7 +198,7 @@ test.serial(
     await person.browser.submit(page, { credential, name: 'Key' }, ADD)
 
     for (const token of [before, await ownToken(api, here, person)]) {
-      const { status, headers } = await revoke(api, token, lent)
+      const { status, headers } = await revoke(api, token, delegated)
       t.is(status, 401)
       t.regex(headers['www-authenticate'] ?? '', /acr_values="aal3", max_age="300"$/)
     }
@@ -206,24 +206,24 @@ test.serial(
     const asked = await person.browser.submit(
       account,
       {},
-      `/auth/account/delegations/${lent.delegationId}/revoke`,
+      `/auth/account/delegations/${delegated.delegationId}/revoke`,
     )
     t.regex(asked.location ?? '', /^\/auth\/mfa\?flow=/)
-    t.true(await isUsable(api, lent))
+    t.true(await isUsable(api, delegated))
 
     const stepUp = await person.browser.follow(asked)
     t.is((await useKey(person.browser, stepUp, key, {}, SECOND_FACTOR)).status, 303)
-    const ended = await revoke(api, await ownToken(api, here, person), lent)
+    const ended = await revoke(api, await ownToken(api, here, person), delegated)
     t.is(ended.status, 200, JSON.stringify(ended.body))
-    t.false(await isUsable(api, lent))
+    t.false(await isUsable(api, delegated))
   },
 )
 
-test.serial('an administrator ends what others lent', async (t) => {
+test.serial('an administrator revokes delegations of others', async (t) => {
   const { api, here, bob, helper } = t.context
   const carol = await present(api, await newFixture(api, here))
   t.teardown(() => carol.browser.close())
-  const lent = await lend(api, helper.token, bob)
+  const delegated = await delegate(api, helper.token, bob)
   const { rows } = await api.list(
     `/api/v1/tenant-users?email=${encodeURIComponent(carol.human.email)}`,
     here.token,
@@ -233,11 +233,11 @@ test.serial('an administrator ends what others lent', async (t) => {
     api.call('PATCH', user, { token: here.token, json: { roles } })
   t.is((await setRoles(['admin'])).status, 200)
   const token = await ownToken(api, here, carol)
-  t.is((await api.get(`${LIST}/${lent.delegationId}`, token)).status, 200)
-  t.is((await revoke(api, token, lent)).status, 200)
+  t.is((await api.get(`${LIST}/${delegated.delegationId}`, token)).status, 200)
+  t.is((await revoke(api, token, delegated)).status, 200)
 })
 
-test.serial('an approval that is taken back before the agent polls gives nothing', async (t) => {
+test.serial('an approval that is revoked before the poll gives no token', async (t) => {
   const { api, here, ada, helper } = t.context
   const asked = await ask(api, helper.token, { scope: 'openid vault:list' })
   await decide(ada, asked)
@@ -250,7 +250,7 @@ test.serial('an approval that is taken back before the agent polls gives nothing
   t.is(polled.body['error'], 'access_denied')
 })
 
-test.serial('revoked while 50 polls run: either no token, or one that is dead', async (t) => {
+test.serial('a revocation during 50 polls leaves no usable token', async (t) => {
   const { api, here, ada, helper } = t.context
   const own = await ownToken(api, here, ada)
   for (let round = 0; round < 3; round += 1) {
@@ -271,15 +271,15 @@ test.serial('revoked while 50 polls run: either no token, or one that is dead', 
   }
 })
 
-test.serial('who loses a delegation to another end of it hears of it once', async (t) => {
+test.serial('concurrent ends of a delegation emit one event', async (t) => {
   const { api, here, bob, helper } = t.context
-  const lent = await lend(api, helper.token, bob)
+  const delegated = await delegate(api, helper.token, bob)
   const returned = await api.form('/oauth/revoke', {
     client_id: helper.agentId,
-    token: lent.refreshToken,
+    token: delegated.refreshToken,
   })
   t.is(returned.status, 200)
-  t.false(await isUsable(api, lent))
-  const { body } = await api.get(`${LIST}/${lent.delegationId}`, here.token)
+  t.false(await isUsable(api, delegated))
+  const { body } = await api.get(`${LIST}/${delegated.delegationId}`, here.token)
   t.is(body['status'], 'revoked')
 })

@@ -1,4 +1,4 @@
-/** docs/guides/agents/delegation.md promises that its code runs as it stands. */
+/** Runs the code of docs/guides/agents/delegation.md. */
 import test, { type ExecutionContext } from 'ava'
 import { type Api, apiOf } from '../../support/api.js'
 import { decide, fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
@@ -27,13 +27,13 @@ async function lends(t: ExecutionContext, language: Language) {
   return { here, person, page, env, asking }
 }
 
-test('the agent of docs/guides/agents/delegation.md borrows the authority of a person', async (t) => {
+test('the agent of docs/guides/agents/delegation.md gets a delegation', async (t) => {
   const { asking } = await lends(t, 'js')
   t.is((await asking.ended).split('\n').at(-1), 'openid vault:list: 0 credentials')
 })
 
 testCommands(
-  'the commands of docs/guides/agents/delegation.md borrow, list and end it',
+  'the commands of docs/guides/agents/delegation.md request, list and revoke one',
   async (t) => {
     const { here, person, page, env } = await lends(t, 'sh')
     t.is(await page.run('sh', 1, env), '0')

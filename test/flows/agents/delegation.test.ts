@@ -1,4 +1,4 @@
-/** An agent borrows a person's authority, and loses it. interface.md, Device delegation. */
+/** Delegation by device flow over HTTP. */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, claimsOf, type Workspace } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
@@ -7,7 +7,7 @@ import {
   DEVICE,
   decide,
   fixtureOf,
-  lend,
+  delegate,
   newFixture,
   type Person,
   poll,
@@ -30,7 +30,7 @@ test.after.always(async (t) => {
   await t.context.api?.at.end()
 })
 
-test('the page says for how long, and when this agent was last allowed', async (t) => {
+test('the page shows the lifetime and the last approval of this agent', async (t) => {
   const { api } = t.context
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
@@ -47,7 +47,7 @@ test('the page says for how long, and when this agent was last allowed', async (
   t.regex((await open()).html, /data-last-delegated>\w+ \d+, 20\d\d/)
 })
 
-test('an agent asks, a person approves, the agent polls once for a token of both', async (t) => {
+test('an agent requests, a person approves, and the agent gets a delegated token once', async (t) => {
   const { api, workspace, person } = t.context
   const { token, agentId, tenantId } = workspace
   const asked = await ask(api, token, { scope: 'vault:list openid users:manage' })
@@ -109,9 +109,9 @@ test('an agent asks, a person approves, the agent polls once for a token of both
 
 test('the delegated token lists what it was granted, a direct one needs vault:manage; both the other way round elsewhere', async (t) => {
   const { api, workspace, person } = t.context
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const list = '/api/v1/vault/credentials'
-  t.is((await api.get(list, lent.token)).status, 200)
+  t.is((await api.get(list, delegated.token)).status, 200)
   const { key, agentId } = await api.register(workspace.tenantId)
   const selector = { tenant_id: workspace.tenantId, agent_id: agentId }
   const direct = String((await api.login(key, selector)).body['access_token'])
@@ -127,32 +127,32 @@ test('the delegated token lists what it was granted, a direct one needs vault:ma
   })
   t.is(credential.status, 201, JSON.stringify(credential.body))
   const grants = `${list}/${String(credential.body['id'])}/grants`
-  const grant = { grantee_type: 'delegation', grantee_id: lent.delegationId }
+  const grant = { grantee_type: 'delegation', grantee_id: delegated.delegationId }
   const granted = await api.post(grants, workspace.token, grant)
   t.is(granted.status, 201, JSON.stringify(granted.body))
-  const rows = await api.list(list, lent.token)
+  const rows = await api.list(list, delegated.token)
   t.deepEqual(
     rows.rows.map(({ id }) => id),
     [credential.body['id']],
   )
-  const other = await lend(api, workspace.token, person)
+  const other = await delegate(api, workspace.token, person)
   t.deepEqual((await api.list(list, other.token)).rows, [])
 
   for (const [path, body] of [
     [DEVICE, { scope: 'openid' }],
     [`${DEVICE}/token`, { device_code: 'x' }],
     ['/api/v1/agents/delegations/ssh-sign', {}],
-    [`/api/v1/delegations/${lent.delegationId}/revoke`, {}],
+    [`/api/v1/delegations/${delegated.delegationId}/revoke`, {}],
   ] as const) {
-    const { status } = await api.post(path, lent.token, body)
+    const { status } = await api.post(path, delegated.token, body)
     t.is(status, 403, path)
   }
-  const info = await api.get('/userinfo', lent.token)
+  const info = await api.get('/userinfo', delegated.token)
   t.is(info.status, 200)
-  t.is(info.body['sub'], claimsOf(lent.token)['sub'])
+  t.is(info.body['sub'], claimsOf(delegated.token)['sub'])
 })
 
-test('a denied request is denied to the agent and told to the person', async (t) => {
+test('a denied request is access_denied for the agent and shown to the person', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const done = await decide(person, asked, 'deny')
@@ -165,7 +165,7 @@ test('a denied request is denied to the agent and told to the person', async (t)
   }
 })
 
-test('whoever polls too fast waits five seconds longer each time', async (t) => {
+test('each poll that is too fast adds five seconds to the interval', async (t) => {
   const { api, workspace } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const answers = []
@@ -180,7 +180,7 @@ test('whoever polls too fast waits five seconds longer each time', async (t) => 
   ])
 })
 
-test('who holds nothing of what is asked for cannot approve, and the request waits on', async (t) => {
+test('a person without the requested scopes cannot approve, and the request stays pending', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'users:manage tenant:manage' })
   const page = await person.browser.get(`/device/delegation/${asked.userCode}`)
@@ -191,7 +191,7 @@ test('who holds nothing of what is asked for cannot approve, and the request wai
   t.is((await decide(person, asked, 'deny')).status, 303)
 })
 
-test('a code is read whatever its case and hyphens; unknown is 404, and no sign-in is needed for it', async (t) => {
+test('a code is accepted in any case and with hyphens; an unknown one is 404 without sign-in', async (t) => {
   const { api, workspace, person } = t.context
   const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
   const typed = `${userCode.slice(0, 4)}-${userCode.slice(4)}`.toLowerCase()
@@ -207,7 +207,7 @@ test('a code is read whatever its case and hyphens; unknown is 404, and no sign-
   await stranger.close()
 })
 
-test('a person without a second factor is led through sign-in and enrolment to the page', async (t) => {
+test('a person without a second factor passes sign-in and enrolment to the page', async (t) => {
   const { api, workspace } = t.context
   const human = await newFixture(api, workspace)
   const browser = openBrowser(api.at)
@@ -219,7 +219,7 @@ test('a person without a second factor is led through sign-in and enrolment to t
   await browser.close()
 })
 
-test('forms of elsewhere decide nothing', async (t) => {
+test('cross-origin forms decide nothing', async (t) => {
   const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const path = `/device/delegation/${asked.userCode}`
@@ -230,58 +230,58 @@ test('forms of elsewhere decide nothing', async (t) => {
   t.is((await person.browser.post(`${path}/approve`, { ...fields, csrf_token: 'x' })).status, 403)
   const foreign = { origin: 'https://evil.example' }
   t.is((await person.browser.post(`${path}/approve`, fields, foreign)).status, 403)
-  // Another session than the page was shown to: the question is put again.
+  // With another session than that of the page, the page is shown again.
   const other = await person.browser.post(`${path}/approve`, { ...fields, session: 'another' })
   t.is(other.status, 303)
   t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
 })
 
-test('the account page ends a delegation: token, refresh token and introspection with it', async (t) => {
+test('the account page revokes a delegation with its tokens', async (t) => {
   const { api, workspace, person } = t.context
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const account = await person.browser.get('/auth/account')
-  const action = `/auth/account/delegations/${lent.delegationId}/revoke`
+  const action = `/auth/account/delegations/${delegated.delegationId}/revoke`
   const ended = await person.browser.submit(account, {}, action)
   t.is(ended.status, 303)
   t.is(ended.location, '/auth/account')
-  t.false((await person.browser.follow(ended)).html.includes(lent.delegationId))
-  const refused = await api.get('/api/v1/vault/credentials', lent.token)
+  t.false((await person.browser.follow(ended)).html.includes(delegated.delegationId))
+  const refused = await api.get('/api/v1/vault/credentials', delegated.token)
   t.is(refused.status, 401)
   t.is(refused.body['error'], 'token_revoked')
   const refreshed = await api.form('/oauth/token', {
     grant_type: 'refresh_token',
     client_id: workspace.agentId,
-    refresh_token: lent.refreshToken,
+    refresh_token: delegated.refreshToken,
   })
   t.is(refreshed.status, 400)
   t.is(refreshed.body['error'], 'invalid_grant')
-  const record = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  const record = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.is(record.status, 200)
   t.is(record.body['status'], 'revoked')
 })
 
-test('refresh tokens of a delegation give delegated tokens, and a replay ends the delegation', async (t) => {
+test('refresh tokens of a delegation return delegated tokens, and reuse ends the delegation', async (t) => {
   const { api, workspace, person } = t.context
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const refresh = (token: string) =>
     api.form('/oauth/token', {
       grant_type: 'refresh_token',
       client_id: workspace.agentId,
       refresh_token: token,
     })
-  const second = await refresh(lent.refreshToken)
+  const second = await refresh(delegated.refreshToken)
   t.is(second.status, 200, JSON.stringify(second.body))
   const { iat: _i, nbf: _n, exp: _e, jti: _j, ...claims } = claimsOf(second.body['access_token'])
-  const { iat: _i1, nbf: _n1, exp: _e1, jti: _j1, ...before } = claimsOf(lent.token)
+  const { iat: _i1, nbf: _n1, exp: _e1, jti: _j1, ...before } = claimsOf(delegated.token)
   t.deepEqual(claims, before)
   t.is((await refresh(String(second.body['refresh_token']))).status, 200)
-  t.is((await refresh(lent.refreshToken)).body['error'], 'invalid_grant')
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
-  const record = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  t.is((await refresh(delegated.refreshToken)).body['error'], 'invalid_grant')
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
+  const record = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.is(record.body['status'], 'revoked')
 })
 
-test('suspending the agent ends what it was lent, and activating it brings nothing back', async (t) => {
+test('suspending the agent ends its delegations, and activating it restores none', async (t) => {
   const { api, workspace, person } = t.context
   const { key, agentId } = await api.register(workspace.tenantId)
   const login = async () =>
@@ -290,24 +290,24 @@ test('suspending the agent ends what it was lent, and activating it brings nothi
         'access_token'
       ],
     )
-  const lent = await lend(api, await login(), person)
+  const delegated = await delegate(api, await login(), person)
   const agent = `/api/v1/agents/${agentId}`
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 200)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 200)
   t.is((await api.post(`${agent}/suspend`, workspace.token)).status, 200)
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
   t.is((await api.post(`${agent}/activate`, workspace.token)).status, 200)
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
-  const record = await api.get(`/api/v1/delegations/${lent.delegationId}`, workspace.token)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
+  const record = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.is(record.body['status'], 'revoked')
-  const again = await lend(api, await login(), person)
+  const again = await delegate(api, await login(), person)
   t.is((await api.call('DELETE', agent, { token: workspace.token })).status, 204)
   t.is((await api.get('/api/v1/vault/credentials', again.token)).status, 401)
 })
 
-test('suspending the person ends what they lent', async (t) => {
+test('suspending the person ends their delegations', async (t) => {
   const { api, workspace } = t.context
   const person = await present(api, await newFixture(api, workspace))
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const users = await api.list(
     `/api/v1/tenant-users?email=${encodeURIComponent(person.human.email)}`,
     workspace.token,
@@ -315,13 +315,13 @@ test('suspending the person ends what they lent', async (t) => {
   const path = `/api/v1/tenant-users/${String(users.rows[0]!['id'])}`
   const suspended = await api.post(`${path}/suspend`, workspace.token)
   t.is(suspended.status, 200, JSON.stringify(suspended.body))
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
   await api.post(`${path}/reactivate`, workspace.token)
-  t.is((await api.get('/api/v1/vault/credentials', lent.token)).status, 401)
+  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
   await person.browser.close()
 })
 
-test('an agent of another tenant neither polls nor sees; a revoked key ends what was fetched with it', async (t) => {
+test('an agent of another tenant cannot poll or read; a revoked key ends its delegations', async (t) => {
   const { api, workspace, person } = t.context
   const foreign = await api.workspace('Elsewhere')
   const asked = await ask(api, workspace.token, { scope: 'openid' })
@@ -333,19 +333,19 @@ test('an agent of another tenant neither polls nor sees; a revoked key ends what
   })
   const token = String(login.body['access_token'])
   t.is((await poll(api, token, asked)).body['error'], 'invalid_grant')
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   for (const other of [foreign.token, token]) {
-    t.is((await api.get(`/api/v1/delegations/${lent.delegationId}`, other)).status, 404)
+    t.is((await api.get(`/api/v1/delegations/${delegated.delegationId}`, other)).status, 404)
     const listed = await api.list('/api/v1/delegations', other)
     t.deepEqual(listed.rows, [])
   }
-  // A person signed in to the other tenant is asked to sign in to this one.
+  // A person of the other tenant has to sign in to this one.
   const stranger = openBrowser(api.at)
   await signIn(stranger, fixtureOf(foreign))
   t.is((await stranger.get(`/device/delegation/${asked.userCode}`)).status, 303)
   await stranger.close()
 
-  const own = await lend(api, token, person)
+  const own = await delegate(api, token, person)
   const keyed = `/api/v1/agents/${colleague.agentId}/keys`
   const { status, body } = await api.get(`/api/v1/agents/${colleague.agentId}`, workspace.token)
   t.is(status, 200)
@@ -367,7 +367,7 @@ test.serial('200 polls at once after the approval: one token', async (t) => {
   t.true(rest.every(({ status, body }) => status === 400 && body['error'] === 'invalid_grant'))
 })
 
-test('of an approval and a denial at once one counts', async (t) => {
+test('of a concurrent approval and denial one counts', async (t) => {
   const { api, workspace, person } = t.context
   for (let round = 0; round < 5; round += 1) {
     const asked = await ask(api, workspace.token, { scope: 'openid' })
@@ -396,7 +396,7 @@ for (const [title, body, error] of [
   ['a list', [], undefined],
   ['a very long scope', { scope: 'x'.repeat(5000) }, undefined],
 ] as const) {
-  test(`${title} is refused precisely`, async (t) => {
+  test(`${title} is refused with its own error`, async (t) => {
     const { api, workspace } = t.context
     const answer = await api.post(DEVICE, workspace.token, body)
     t.is(answer.status, 400)
@@ -411,7 +411,7 @@ for (const body of [
   { device_code: '' },
   { device_code: 'x'.repeat(500) },
 ]) {
-  test(`a poll with ${JSON.stringify(body)?.slice(0, 40)} is refused precisely`, async (t) => {
+  test(`a poll with ${JSON.stringify(body)?.slice(0, 40)} is refused with its own error`, async (t) => {
     const { api, workspace } = t.context
     const answer = await api.post(`${DEVICE}/token`, workspace.token, body)
     t.is(answer.status, 400)

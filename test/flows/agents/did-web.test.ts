@@ -14,7 +14,7 @@ const REGISTER = '/api/v1/agents/auth/register'
 const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
 
 const certificate = makeCertificate()
-/** What is answered at a path: a document, or text that is none. */
+/** The response of a path: a document, or other text. */
 const served = new Map<string, unknown>()
 const asked: string[] = []
 let running: TestService
@@ -53,7 +53,7 @@ test.after.always(async () => {
   certificate.remove()
 })
 
-/** A DID that nobody used yet, and the path of its document. */
+/** An unused DID and the path of its document. */
 function freshDid() {
   names += 1
   return { did: `did:web:localhost%3A${port}:agents:a${names}`, path: `/agents/a${names}/did.json` }
@@ -119,7 +119,7 @@ for (const algorithm of ['ed25519', 'es256'] as const) {
   })
 }
 
-test('a workspace is made by an agent with a DID', async (t) => {
+test('an agent with a did:web creates a workspace', async (t) => {
   const key = createAgentKey()
   const { did, path } = freshDid()
   const method = { id: '#key', type: 'Multikey', publicKeyMultibase: key.did.slice(8) }
@@ -134,7 +134,7 @@ test('a workspace is made by an agent with a DID', async (t) => {
   t.is(again.status, 409)
 })
 
-test('direct registration takes a DID too', async (t) => {
+test('direct registration supports did:web', async (t) => {
   const { tenantId } = await api.workspace()
   await sql(
     running.db.database,
@@ -160,7 +160,7 @@ test('direct registration takes a DID too', async (t) => {
   t.is(second.body['detail'], 'The DID is already registered in this tenant.')
 })
 
-test('of many keys of one document one becomes the agent of its DID', async (t) => {
+test('of many keys of one document one registers the DID', async (t) => {
   const { did, path } = freshDid()
   const keys = Array.from({ length: 8 }, () => createAgentKey())
   served.set(path, documentOf(did, keys))
@@ -181,7 +181,7 @@ test('of many keys of one document one becomes the agent of its DID', async (t) 
     `select count(*)::int as keys from agent_keys where fingerprint = any($1)`,
     [keys.map(({ fingerprint }) => fingerprint)],
   )
-  t.is(known[0]!.keys, 1, 'the others left nothing behind')
+  t.is(known[0]!.keys, 1, 'the others created nothing')
 })
 
 for (const [title, documentFor, detail] of [
@@ -212,16 +212,16 @@ for (const [title, documentFor, detail] of [
   })
 }
 
-test('a document that cannot be had is 503 with Retry-After', async (t) => {
+test('an unavailable document is 503 with Retry-After', async (t) => {
   const key = createAgentKey()
   const closed = createServer()
   closed.listen(0, '127.0.0.1')
   await once(closed, 'listening')
-  const { port: nobody } = closed.address() as AddressInfo
+  const { port: closedPort } = closed.address() as AddressInfo
   await new Promise((resolve) => closed.close(resolve))
   for (const [did, fault] of [
     [freshDid().did, 'unexpected_status'],
-    [`did:web:localhost%3A${nobody}`, 'connection_refused'],
+    [`did:web:localhost%3A${closedPort}`, 'connection_refused'],
     ['did:web:unknown.invalid', 'dns'],
   ] as const) {
     const answer = await start(`${REGISTER}/pow`, key, did)
@@ -232,7 +232,7 @@ test('a document that cannot be had is 503 with Retry-After', async (t) => {
   }
 })
 
-test('what is no did:web is a bad request that asks nobody', async (t) => {
+test('an invalid did:web is 400 without any fetch', async (t) => {
   const key = createAgentKey()
   const before = asked.length
   for (const value of [
@@ -253,7 +253,7 @@ test('what is no did:web is a bad request that asks nobody', async (t) => {
   t.false(asked.slice(before).some((url) => url.includes('..')))
 })
 
-test('only who holds the key, and signed for this type, makes the service ask', async (t) => {
+test('only a valid ownership proof for did_web causes a fetch', async (t) => {
   const key = createAgentKey()
   const { did, path } = freshDid()
   served.set(path, documentOf(did, [key]))

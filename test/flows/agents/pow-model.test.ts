@@ -1,7 +1,7 @@
 /**
- * The state machine of a proof-of-work registration challenge (interface.md, States and transitions)
- * against two running processes of one service: whoever starts, completes, errs, hurries, waits or
- * races, in whatever order and at whichever process, each answer is the one the states call for.
+ * The state machine of a proof-of-work challenge (docs/reference/agents.md)
+ * against two processes of one service: for any sequence of starts, completions, errors, early and
+ * concurrent proofs, at either process, each response matches the states.
  */
 import test from 'ava'
 import * as fc from 'fast-check'
@@ -36,11 +36,11 @@ type Challenge = {
   readonly token: string
   readonly nonces: { readonly valid: string; readonly invalid: string }
   state: 'issued' | 'consumed' | 'expired'
-  /** Whether the minimum duration has passed. */
+  /** True after the minimum duration. */
   ripe: boolean
   invalid: number
 }
-/** Agents start with one key until it is registered: only one of its challenges makes an agent. */
+/** Agents use one key until it is registered: only one of its challenges succeeds. */
 type Model = { readonly challenges: Challenge[]; readonly registered: Set<string>; key: AgentKey }
 type Real = object
 
@@ -154,7 +154,7 @@ function complete(challenge: Challenge, at: number, more: Json = {}, on = challe
   })
 }
 
-/** What a valid proof is answered, by the table of states. */
+/** The response to a valid proof, by state. */
 function judge(challenge: Challenge, { registered }: Model, answer: Answer): void {
   if (challenge.state !== 'issued') refused(answer, challenge.state)
   else if (!challenge.ripe) {
@@ -185,7 +185,7 @@ class CompleteWithToken extends Step {
   }
 }
 
-/** Of several at once, at both processes, one registers; all others find it consumed. */
+/** Of concurrent completions at both processes one registers; the others find it consumed. */
 class Race extends Step {
   async on(challenge: Challenge, model: Model): Promise<void> {
     const wins =
@@ -220,7 +220,7 @@ class CompleteWrongly extends Step {
   }
 }
 
-/** Rejected before consumption, and before anything is counted against the challenge. */
+/** Rejected before the challenge is consumed or counts an invalid proof. */
 class CompleteWithoutSense extends Step {
   async on(challenge: Challenge): Promise<void> {
     for (const nonce of [undefined, null, 7, '', '-1', '01', '1e3', '18446744073709551616']) {
@@ -232,7 +232,7 @@ class CompleteWithoutSense extends Step {
   }
 }
 
-/** A challenge is for its own route, and for the token it was issued with. */
+/** A challenge is valid for its route and its token only. */
 class CompleteElsewhere extends Step {
   async on(challenge: Challenge): Promise<void> {
     const other = challenge.kind === 'agent' ? 'workspace' : 'agent'
@@ -248,7 +248,7 @@ class CompleteElsewhere extends Step {
   }
 }
 
-/** Time passes for one challenge, by the clock that all processes share: that of the database. */
+/** Moves the times of one challenge in the database, whose clock all processes share. */
 async function age({ id }: Challenge, seconds: number): Promise<void> {
   await sql(
     two.first.at.db.database,
@@ -290,7 +290,7 @@ const MUST_MEET = [
   'elsewhere',
 ]
 
-test('every order of starting, completing, erring and waiting gives what the states say', async (t) => {
+test('every order of starts, completions, errors and waits matches the states', async (t) => {
   t.timeout(240_000)
   const at = fc.nat({ max: 1 })
   const step = fc.tuple(fc.nat({ max: 3 }), at)

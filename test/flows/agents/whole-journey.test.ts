@@ -1,12 +1,12 @@
 /**
- * Two tenants, two people, three agents, one service: agents register, borrow the authority of
- * people, call an upstream with credentials they never see, sign for SSH and lose it all again,
- * while a receiver hears of it. At the end the audit chain of each tenant is verified offline.
+ * Two tenants, two people, three agents, one service: agents register, get delegations, call an
+ * upstream with vault credentials, get SSH certificates, and lose all access again, while webhooks
+ * report it. At the end the audit chain of each tenant is verified offline.
  */
 import test from 'ava'
 import { apiOf, claimsOf, type Json } from '../../support/api.js'
 import { verifyOffline } from '../../support/operations/audit.js'
-import { fixtureOf, lend, ownToken, present } from '../../support/agents/delegation.js'
+import { fixtureOf, delegate, ownToken, present } from '../../support/agents/delegation.js'
 import {
   bodyCall,
   CREDENTIALS,
@@ -20,7 +20,7 @@ import { judge } from '../../support/webhooks/webhooks.js'
 const AUDIT = '/api/v1/audit-events'
 const SECRET = 'never-seen-by-an-agent'
 
-test('a whole journey of agents and people, and what the auditors see of it', async (t) => {
+test('the whole journey of agents and people, with its audit trail', async (t) => {
   t.timeout(240_000)
   const receiver = await startReceiver()
   const { upstream, environment, end } = await reachableUpstream()
@@ -45,7 +45,7 @@ test('a whole journey of agents and people, and what the auditors see of it', as
     return answer.body
   }
 
-  /** A tenant with its first agent, its person, a hook, and a credential for the upstream. */
+  /** A tenant with its first agent, a person, a webhook, and a credential for the upstream. */
   async function tenant(name: string) {
     const workspace = await api.workspace(name)
     const { token } = workspace
@@ -69,7 +69,7 @@ test('a whole journey of agents and people, and what the auditors see of it', as
   const harbour = await tenant('harbour')
   const meadow = await tenant('meadow')
 
-  // The third agent joins the first tenant by itself, with a proof of work.
+  // The third agent registers in the first tenant, with a proof of work.
   const { tenantId } = harbour.workspace
   const third = await api.register(tenantId)
   const selector = { agent_id: third.agentId, tenant_id: tenantId }
@@ -81,39 +81,42 @@ test('a whole journey of agents and people, and what the auditors see of it', as
       headers: bodyCall({ credentialId: String(credential['id']) }, `${upstream.origin}/headers`),
     })
 
-  const borrowed = []
+  const delegations = []
   for (const [at, agentToken, agentId] of [
     [harbour, direct, third.agentId],
     [meadow, meadow.token, meadow.workspace.agentId],
   ] as const) {
-    const lent = await lend(api, agentToken, at.person)
-    t.like(claimsOf(lent.token), {
+    const delegated = await delegate(api, agentToken, at.person)
+    t.like(claimsOf(delegated.token), {
       act: { sub: agentId },
-      delegation_id: lent.delegationId,
+      delegation_id: delegated.delegationId,
       acr: 'aal2',
     })
-    t.is((await call(lent.token, at.credential)).status, 404, 'nothing is granted yet')
+    t.is((await call(delegated.token, at.credential)).status, 404, 'there is no grant yet')
     await made(`${CREDENTIALS}/${String(at.credential['id'])}/grants`, at.token, {
       grantee_type: 'delegation',
-      grantee_id: lent.delegationId,
+      grantee_id: delegated.delegationId,
     })
-    const answer = await call(lent.token, at.credential)
+    const answer = await call(delegated.token, at.credential)
     t.is(answer.status, 200, JSON.stringify(answer.body))
     t.false(JSON.stringify(answer.body).includes(SECRET))
     t.is(upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}-${at.path.slice(1)}`)
-    borrowed.push({ at, lent })
+    delegations.push({ at, delegated })
   }
-  // Neither tenant's authority reaches into the other.
+  // A delegation is not valid in the other tenant.
   for (const [own, other] of [
-    [borrowed[0]!, meadow],
-    [borrowed[1]!, harbour],
+    [delegations[0]!, meadow],
+    [delegations[1]!, harbour],
   ] as const) {
-    t.is((await call(own.lent.token, other.credential)).status, 404)
-    const foreign = await api.post(`/api/v1/delegations/${own.lent.delegationId}/revoke`, other.own)
+    t.is((await call(own.delegated.token, other.credential)).status, 404)
+    const foreign = await api.post(
+      `/api/v1/delegations/${own.delegated.delegationId}/revoke`,
+      other.own,
+    )
     t.is(foreign.status, 404)
   }
 
-  // An authority of the first agent signs; what is borrowed does not.
+  // A direct token signs; a delegated one does not.
   const authority = await made(CREDENTIALS, harbour.token, {
     provider: 'ssh',
     label: 'Authority',
@@ -127,19 +130,19 @@ test('a whole journey of agents and people, and what the auditors see of it', as
   const sign = '/api/v1/agents/delegations/ssh-sign'
   const signed = await made(sign, harbour.token, signing, 200)
   t.regex(String(signed['certificate']), /^ssh-\S+-cert-v01@openssh\.com /)
-  t.is((await api.post(sign, borrowed[0]!.lent.token, signing)).status, 403)
+  t.is((await api.post(sign, delegations[0]!.delegated.token, signing)).status, 403)
 
-  // What a person gave, the person takes back, and it is over everywhere.
-  for (const { at, lent } of borrowed) {
-    const path = `/api/v1/delegations/${lent.delegationId}/revoke`
+  // The person revokes the delegation, which ends everything.
+  for (const { at, delegated } of delegations) {
+    const path = `/api/v1/delegations/${delegated.delegationId}/revoke`
     t.is((await api.post(path, at.own)).status, 200)
-    t.is((await call(lent.token, at.credential)).status, 401)
-    t.is((await api.get(CREDENTIALS, lent.token)).status, 401)
+    t.is((await call(delegated.token, at.credential)).status, 401)
+    t.is((await api.get(CREDENTIALS, delegated.token)).status, 401)
   }
   t.is((await api.post(`/api/v1/agents/${third.agentId}/suspend`, harbour.token)).status, 200)
   t.is((await api.get('/api/v1/agents/me', direct)).status, 401)
 
-  for (const { at, lent } of borrowed) {
+  for (const { at, delegated } of delegations) {
     // One stream closed, one delegation revoked; each signed with the secret of its own tenant.
     const received = await receiver.until(at.path, 2)
     const events = received.map((one) => {
@@ -158,10 +161,10 @@ test('a whole journey of agents and people, and what the auditors see of it', as
     t.false(lines.join('\n').includes(SECRET))
     const seen = lines.map((line) => JSON.parse(line) as Json)
     t.true(seen.every((event) => event['tenant_id'] === at.workspace.tenantId))
-    const ofDelegation = seen.filter((event) => event['delegation_id'] === lent.delegationId)
-    t.true(ofDelegation.length > 0, 'what was done with borrowed authority says so')
+    const ofDelegation = seen.filter((event) => event['delegation_id'] === delegated.delegationId)
+    t.true(ofDelegation.length > 0, 'delegated actions name their delegation')
 
-    // The same with one word changed, and with one line missing, is refused.
+    // The chain with one changed word or one missing line is invalid.
     const middle = Math.floor(lines.length / 2)
     const forged = JSON.stringify({ ...seen[middle], outcome: 'denied' })
     t.is((await verifyOffline(lines.with(middle, forged))).code, 1)

@@ -1,4 +1,4 @@
-/** The `svc` command as a process of its own, started the way an operator starts it. */
+/** The `svc` command as a process, started like an operator does. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -10,11 +10,11 @@ const END_WITHIN_MS = 60_000
 
 export interface Command {
   readonly child: ChildProcess
-  /** Everything it has printed so far. */
+  /** The output so far. */
   output(): string
-  /** Waits for the banner. @throws with the output when it ends before, or takes too long. */
+  /** Waits for the banner. @throws with the output on an early exit or timeout. */
   ready(): Promise<void>
-  /** Waits for its end; the exit code, or the name of the signal that killed it. */
+  /** Waits for the exit. @returns the exit code or the name of the signal. */
   ended(): Promise<number | string>
 }
 
@@ -22,11 +22,11 @@ export interface CommandOptions {
   readonly args?: readonly string[] | undefined
   readonly environment?: Readonly<Record<string, string>> | undefined
   readonly cwd?: string | undefined
-  /** Before node: a program that changes who runs it. */
+  /** Prefix of the node command, such as a program that changes the user. */
   readonly wrapper?: readonly string[] | undefined
 }
 
-/** In a process group of its own, so that a test can signal it as a terminal would. Ends with it. */
+/** In its own process group, so that a test can signal it like a terminal. Ends with the test. */
 export function svc(
   t: { teardown(end: () => void): void },
   { args = ['serve'], environment, cwd, wrapper = [] }: CommandOptions,
@@ -37,7 +37,7 @@ export function svc(
     env: {
       PATH: process.env['PATH'],
       HOME: '/nonexistent',
-      // Another user cannot write where coverage is collected; unset, Node would pass it on.
+      // Another user cannot write the coverage folder.
       ...(wrapper.length > 0 ? { NODE_V8_COVERAGE: '/tmp/svc-coverage-of-others' } : {}),
       ...environment,
     },
@@ -102,7 +102,7 @@ export function isRoot(): boolean {
   return process.getuid?.() === 0
 }
 
-/** Runs a program as an ordinary user. It may still read what only root may: the checkout. */
+/** Runs a program as an ordinary user who can still read the checkout of root. */
 export function asOrdinaryUser(): readonly string[] {
   return [
     'setpriv',

@@ -1,4 +1,4 @@
-/** Upstreams that speak HTTP/2 and do not keep to it. docs/guides/vault/egress-proxy.md, What comes back. */
+/** HTTP/2 upstreams that violate the protocol. */
 import { once } from 'node:events'
 import { createSecureServer, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -17,9 +17,9 @@ import {
 const NO_ERROR = 0
 const REFUSED_STREAM = 7
 const CANCEL = 8
-/** Every one of RFC 9113 section 7. */
+/** Every error code of RFC 9113 section 7. */
 const CODES = Array.from({ length: 14 }, (_, code) => code)
-/** More than a stream of HTTP/2 lets through at once. */
+/** More than the flow-control window of a stream. */
 const LARGE = Buffer.alloc(600_000, 'svc ')
 
 const resources = await egressHouse()
@@ -27,10 +27,10 @@ const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
 
 const LONG = 'v'.repeat(300)
 const muted = new WeakSet<object>()
-/** Of uploads: how the ones broken off ended, and how many came to an end. */
+/** Uploads: reset codes of aborted ones, and number of complete ones. */
 const resets: number[] = []
 let wholes = 0
-/** Requests to the one that refuses some. */
+/** Requests to the upstream that refuses some. */
 let asked = 0
 
 type Habit = (stream: ServerHttp2Stream, code: number, fields: IncomingHttpHeaders) => void
@@ -44,7 +44,7 @@ const habits: Readonly<Record<string, Habit>> = {
     stream.respond({ ':status': 200 })
     stream.write('part')
     setTimeout(() => {
-      // What waits to be sent keeps the END_STREAM of `close` from going out before the reset.
+      // Pending data delays the END_STREAM of `close` until after the reset.
       stream.write(LARGE)
       stream.close(code)
     }, 50)
@@ -53,7 +53,7 @@ const habits: Readonly<Record<string, Habit>> = {
     stream.respond({ ':status': 200, 'content-length': 7 })
     stream.end('partial')
   },
-  // It is complete, and the rest of the request is not wanted (RFC 9113 section 8.1).
+  // The response is complete and the rest of the request is not needed (RFC 9113 section 8.1).
   early(stream) {
     stream.respond({ ':status': 200 })
     stream.end('partial')
@@ -62,7 +62,7 @@ const habits: Readonly<Record<string, Habit>> = {
   nothing(stream) {
     stream.respond({ ':status': 200 }, { endStream: true })
   },
-  // What it was sent, told back.
+  // Echoes the request.
   echo(stream, _, fields) {
     stream.respond({
       ':status': 200,
@@ -71,7 +71,7 @@ const habits: Readonly<Record<string, Habit>> = {
     })
     stream.pipe(stream)
   },
-  // Reads, and tells of what was broken off.
+  // Reads uploads and records aborted ones.
   reading(stream) {
     stream.resume()
     stream.once('close', () => void resets.push(stream.rstCode))
@@ -86,12 +86,12 @@ const habits: Readonly<Record<string, Habit>> = {
     if (code === NO_ERROR) stream.session!.goaway(NO_ERROR, stream.id! - 2)
     else stream.close(code)
   },
-  // Nothing comes, on this connection or for as long as it lasts.
+  // Never responds on this connection.
   mute(stream) {
     stream.resume()
     muted.add(stream.session!)
   },
-  // More fields than node:http2 reads, which it keeps count of until it reads no more.
+  // More fields than node:http2 accepts; it counts them until it refuses all streams.
   lavish(stream) {
     const fields = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`x-${at}`, LONG]))
     stream.respond({ ':status': 200, ...fields })
@@ -134,7 +134,7 @@ const callerOf =
       }),
     })
 
-test.serial('an answer that ends before what it announced does not look complete', async (t) => {
+test.serial('a response shorter than its Content-Length does not look complete', async (t) => {
   const setting = await settingOf(resources)
   const call = callerOf(setting)
   const whole = await call('/whole', false)
@@ -155,7 +155,7 @@ test.serial('an answer that ends before what it announced does not look complete
   t.deepEqual(outcomes, ['completed', 'completed', ...Array<string>(6).fill('upstream_error')])
 })
 
-test.serial('an answer that is reset does not look complete, whatever the code', async (t) => {
+test.serial('a reset response does not look complete, for any error code', async (t) => {
   const setting = await settingOf(resources)
   const call = callerOf(setting)
   for (const code of CODES) {
@@ -173,79 +173,79 @@ test.serial('an answer that is reset does not look complete, whatever the code',
   t.true(closed.every(({ outcome }) => outcome === 'upstream_error'))
 })
 
-test.serial('what ends without a length is complete, upload or not', async (t) => {
-  const setting = await settingOf(resources)
-  const call = callerOf(setting)
-  for (const stream of [true, false]) {
-    const early = await call('/early', stream)
-    t.is(await early.body.text(), 'partial')
-    let isRead: () => void = () => undefined
-    const read = new Promise<void>((resolve) => (isRead = resolve))
-    async function* upload() {
-      yield Buffer.from('the first of it')
-      await read
-    }
-    const unread = await call('/early', stream, 'POST', upload())
-    t.is(await unread.body.text(), 'partial')
-    isRead()
-    const nothing = await call('/nothing', stream)
-    t.is(nothing.statusCode, 200)
-    t.is(await nothing.body.text(), '')
-  }
-  const closed = await closedCalls(resources, setting.tenantId, 6)
-  t.true(closed.every(({ outcome }) => outcome === 'completed'))
-})
-
 test.serial(
-  'a body goes with every method, and no method costs the next call anything',
+  'a response without Content-Length that ends is complete, with or without upload',
   async (t) => {
     const setting = await settingOf(resources)
     const call = callerOf(setting)
-    const described = (method: string, more: Json) =>
-      resources.send('/v1/proxy', {
-        token: setting.delegated,
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({
-          credential_id: setting.credentialId,
-          url: `${origin}/echo`,
-          method,
-          ...more,
-        }),
-      })
-    async function* upload() {
-      yield Buffer.from('some')
-      yield Buffer.from('thing')
-    }
-    let calls = 0
-    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']) {
-      const sent: [string, Awaited<ReturnType<typeof call>>, string | undefined][] = [
-        ['something', await described(method, { body: 'something' }), '9'],
-        ['something', await described(method, { body: 'something', stream: true }), '9'],
-        ['', await described(method, { body: '' }), undefined],
-        ['something', await call('/echo', false, method, upload()), undefined],
-        ['something', await call('/echo', true, method, upload()), undefined],
-        ['', await call('/echo', true, method), undefined],
-      ]
-      for (const [body, answer, length] of sent) {
-        const text = await answer.body.text()
-        t.is(answer.statusCode, 200, `${method} ${body}: ${text}`)
-        t.is(text, method === 'HEAD' ? '' : body, method)
-        t.is(answer.headers['x-ratelimit-method'], method)
-        if (length !== undefined) t.is(answer.headers['x-ratelimit-length'], length, method)
+    for (const stream of [true, false]) {
+      const early = await call('/early', stream)
+      t.is(await early.body.text(), 'partial')
+      let isRead: () => void = () => undefined
+      const read = new Promise<void>((resolve) => (isRead = resolve))
+      async function* upload() {
+        yield Buffer.from('the first of it')
+        await read
       }
-      calls += sent.length
+      const unread = await call('/early', stream, 'POST', upload())
+      t.is(await unread.body.text(), 'partial')
+      isRead()
+      const nothing = await call('/nothing', stream)
+      t.is(nothing.statusCode, 200)
+      t.is(await nothing.body.text(), '')
     }
-    const upgrading = await described('GET', { headers: [['HTTP2-Settings', 'AAMAAABkAAQAoAAA']] })
-    t.is(upgrading.statusCode, 200, await upgrading.body.text())
-    const closed = await closedCalls(resources, setting.tenantId, calls + 1)
+    const closed = await closedCalls(resources, setting.tenantId, 6)
     t.true(closed.every(({ outcome }) => outcome === 'completed'))
   },
 )
 
-test.serial('an upload that breaks off is reset, and ends nothing else', async (t) => {
+test.serial('every method can have a body and does not affect the next call', async (t) => {
   const setting = await settingOf(resources)
   const call = callerOf(setting)
-  // Without a length, so that it is found too large while it goes out.
+  const described = (method: string, more: Json) =>
+    resources.send('/v1/proxy', {
+      token: setting.delegated,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        credential_id: setting.credentialId,
+        url: `${origin}/echo`,
+        method,
+        ...more,
+      }),
+    })
+  async function* upload() {
+    yield Buffer.from('some')
+    yield Buffer.from('thing')
+  }
+  let calls = 0
+  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']) {
+    const sent: [string, Awaited<ReturnType<typeof call>>, string | undefined][] = [
+      ['something', await described(method, { body: 'something' }), '9'],
+      ['something', await described(method, { body: 'something', stream: true }), '9'],
+      ['', await described(method, { body: '' }), undefined],
+      ['something', await call('/echo', false, method, upload()), undefined],
+      ['something', await call('/echo', true, method, upload()), undefined],
+      ['', await call('/echo', true, method), undefined],
+    ]
+    for (const [body, answer, length] of sent) {
+      const text = await answer.body.text()
+      t.is(answer.statusCode, 200, `${method} ${body}: ${text}`)
+      t.is(text, method === 'HEAD' ? '' : body, method)
+      t.is(answer.headers['x-ratelimit-method'], method)
+      if (length !== undefined) t.is(answer.headers['x-ratelimit-length'], length, method)
+    }
+    calls += sent.length
+  }
+  const upgrading = await described('GET', { headers: [['HTTP2-Settings', 'AAMAAABkAAQAoAAA']] })
+  t.is(upgrading.statusCode, 200, await upgrading.body.text())
+  const closed = await closedCalls(resources, setting.tenantId, calls + 1)
+  t.true(closed.every(({ outcome }) => outcome === 'completed'))
+})
+
+test.serial('an aborted upload is reset and does not affect other calls', async (t) => {
+  const setting = await settingOf(resources)
+  const call = callerOf(setting)
+  // Without a length, so that the limit is reached while it is sent.
   async function* tooLarge() {
     for (let sent = 0; sent <= 33 * 1024 * 1024; sent += LARGE.length) yield LARGE
   }
@@ -265,7 +265,7 @@ test.serial('an upload that breaks off is reset, and ends nothing else', async (
   t.is(wholes, 0)
 })
 
-test.serial('what was refused unprocessed is sent again, where all of it is there', async (t) => {
+test.serial('an unprocessed call is retried if its body is complete', async (t) => {
   const setting = await settingOf(resources)
   const call = callerOf(setting)
   // The last one that was processed, which a GOAWAY has to name.
@@ -310,7 +310,7 @@ test.serial('what was refused unprocessed is sent again, where all of it is ther
   t.is(failed.length, 2)
 })
 
-test.serial('a connection that answers no more is left', async (t) => {
+test.serial('a stalled connection is not used again', async (t) => {
   const setting = await settingOf(resources)
   const call = callerOf(setting)
   const headers = bodyCall(setting, `${origin}/mute`, { 'x-svc-method': 'GET' })

@@ -1,4 +1,4 @@
-/** What a caller of the egress proxy may use, and how much. decisions.md 4, 5, 17, 18 and 22. */
+/** Authorization and limits of egress calls. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import sshpk from 'sshpk'
@@ -33,7 +33,7 @@ for (const [scheme, secret, header, value] of [
   ['basic', 'me:word', 'authorization', `Basic ${Buffer.from('me:word').toString('base64')}`],
   ['header:X-Api-Key', SECRET, 'x-api-key', SECRET],
 ] as const) {
-  test.serial(`${scheme} is put into ${header}`, async (t) => {
+  test.serial(`${scheme} is injected into ${header}`, async (t) => {
     const setting = await settingOf(resources, { auth_scheme: scheme, secret })
     t.is((await call(setting, '/echo')).status, 200)
     t.is(upstream.requests.at(-1)!.headers[header], value)
@@ -42,7 +42,7 @@ for (const [scheme, secret, header, value] of [
   })
 }
 
-test.serial('an ssh_key goes into every place that a scheme names', async (t) => {
+test.serial('an ssh_key is injected by every scheme', async (t) => {
   const pem = freshKeyPair('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
   const secret = `${sshpk.parsePrivateKey(pem, 'pem').toString('openssh')}\n`
   const base64 = Buffer.from(secret).toString('base64')
@@ -63,7 +63,7 @@ test.serial('an ssh_key goes into every place that a scheme names', async (t) =>
   }
 })
 
-test.serial('a secret in any script is sent in UTF-8, and taken out', async (t) => {
+test.serial('a non-ASCII secret is sent in UTF-8 and redacted', async (t) => {
   for (const [scheme, secret, value] of [
     ['basic', 'me:пароль', `Basic ${Buffer.from('me:пароль').toString('base64')}`],
     ['bearer', 'ключ-1234', `Bearer ${Buffer.from('ключ-1234').toString('latin1')}`],
@@ -85,20 +85,23 @@ test.serial('query: is appended, and never twice', async (t) => {
 
 for (const coding of ['none', 'gzip', 'deflate', 'br', 'zstd']) {
   for (const stream of [false, true]) {
-    test.serial(`the secret is taken out of an answer (${coding}, stream ${stream})`, async (t) => {
-      const setting = await settingOf(resources)
-      const answer = await call(setting, `/secrets/${coding}`, { stream })
-      t.is(answer.status, 200)
-      t.is(answer.body['text'], '<[redacted]> <[redacted]> <[redacted]> <[redacted]>')
-      t.is(answer.headers['location'], 'https://elsewhere.example/?key=[redacted]')
-      t.is(answer.headers['content-encoding'], undefined)
-      const [closed] = await closedCalls(resources, setting.tenantId, 1)
-      t.is(closed!['redactions'], 5)
-    })
+    test.serial(
+      `the secret is redacted from a response (${coding}, stream ${stream})`,
+      async (t) => {
+        const setting = await settingOf(resources)
+        const answer = await call(setting, `/secrets/${coding}`, { stream })
+        t.is(answer.status, 200)
+        t.is(answer.body['text'], '<[redacted]> <[redacted]> <[redacted]> <[redacted]>')
+        t.is(answer.headers['location'], 'https://elsewhere.example/?key=[redacted]')
+        t.is(answer.headers['content-encoding'], undefined)
+        const [closed] = await closedCalls(resources, setting.tenantId, 1)
+        t.is(closed!['redactions'], 5)
+      },
+    )
   }
 }
 
-test.serial('token counts of a stream are told', async (t) => {
+test.serial('the event has the token counts of a stream', async (t) => {
   const setting = await settingOf(resources)
   t.is((await call(setting, '/sse', { stream: true })).status, 200)
   const [closed] = await closedCalls(resources, setting.tenantId, 1)
@@ -129,7 +132,7 @@ test.serial('methods and path prefixes of a grant', async (t) => {
   t.is(await statusOf('/echo/a', 'POST'), 403)
 })
 
-test.serial('grants that ended by time hide none that is in force', async (t) => {
+test.serial('expired grants do not hide an active one', async (t) => {
   const setting = await settingOf(resources, { non_exportable: false })
   await crowdWithEnded(running.db.database, setting.grantId)
   t.is((await call(setting, '/echo')).status, 200)
@@ -137,7 +140,7 @@ test.serial('grants that ended by time hide none that is in force', async (t) =>
   t.is(exported.body['access_token'], SECRET)
 })
 
-test.serial('whoever may sign with an authority is told that it does nothing else', async (t) => {
+test.serial('a grant to sign gets an error that names the credential type', async (t) => {
   const setting = await settingOf(resources, {
     credential_type: 'ssh_ca',
     auth_scheme: undefined,
@@ -154,7 +157,7 @@ test.serial('whoever may sign with an authority is told that it does nothing els
   t.is(exported.body['access_token'], undefined)
 })
 
-test.serial('of 12 calls side by side a grant for 5 lets 5 through', async (t) => {
+test.serial('of 12 concurrent calls a grant for 5 allows 5', async (t) => {
   const setting = await settingOf(resources, {}, { max_requests: 5 })
   const answers = await Promise.all(Array.from({ length: 12 }, () => call(setting, '/echo')))
   const statuses = answers.map(({ status }) => status).sort()
@@ -162,7 +165,7 @@ test.serial('of 12 calls side by side a grant for 5 lets 5 through', async (t) =
   t.is(answers.find(({ status }) => status === 429)!.body['error'], 'budget_exceeded')
 })
 
-test.serial('calls side by side are each judged by their own credential and grant', async (t) => {
+test.serial('concurrent calls are checked by their own credential and grant', async (t) => {
   const setting = await settingOf(resources, { label: 'first' }, { path_prefixes: ['/echo/0'] })
   const { operator, agentId } = setting
   const created = await Promise.all(
@@ -178,7 +181,7 @@ test.serial('calls side by side are each judged by their own credential and gran
     ),
   )
   const ids = [setting.credentialId, ...created.map(({ body }) => String(body['id']))]
-  // The last one is granted to nobody.
+  // The last one has no grant.
   for (const at of [1, 2, 3]) {
     const granted = await api.post(`${CREDENTIALS}/${ids[at]}/grants`, operator, {
       grantee_type: 'agent',
@@ -200,59 +203,56 @@ test.serial('calls side by side are each judged by their own credential and gran
   )
 })
 
-test.serial(
-  'a lease is never overspent by calls side by side, and what is left comes back',
-  async (t) => {
-    const setting = await settingOf(resources)
-    const { operator, credentialId, agentId, tenantId } = setting
-    const budget = 200_000
-    const leased = await api.post(`${CREDENTIALS}/${credentialId}/leases`, operator, {
-      recipient_id: agentId,
-      byte_budget: budget,
-    })
-    t.is(leased.status, 201)
-    const answers = await Promise.allSettled(
-      Array.from({ length: 8 }, () => call(setting, '/bytes/40000', { stream: true })),
-    )
-    const whole = answers.filter(
-      (each) => each.status === 'fulfilled' && each.value.status === 200,
-    ).length
-    t.true(whole >= 1 && whole <= 5, String(whole))
-    // Those that broke off are booked too; then what they had taken and not used is back.
-    const books = async () => {
-      const closed = await closedCalls(resources, tenantId, whole)
-      const list = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
-      const used = closed.reduce((sum, { bytes }) => sum + Number(bytes), 0)
-      return { used, booked: Number(list.rows[0]!['bytes_used']) }
-    }
-    let found = await books()
-    for (let attempt = 0; found.used !== found.booked && attempt < 100; attempt += 1) {
-      await sleep(50)
-      found = await books()
-    }
-    t.is(found.booked, found.used)
-    t.true(found.used <= budget)
-    const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
-    t.is(refused.status, 429)
-    t.is(refused.body['error'], 'budget_exceeded')
-  },
-)
+test.serial('concurrent calls never exceed a lease, and unused bytes are returned', async (t) => {
+  const setting = await settingOf(resources)
+  const { operator, credentialId, agentId, tenantId } = setting
+  const budget = 200_000
+  const leased = await api.post(`${CREDENTIALS}/${credentialId}/leases`, operator, {
+    recipient_id: agentId,
+    byte_budget: budget,
+  })
+  t.is(leased.status, 201)
+  const answers = await Promise.allSettled(
+    Array.from({ length: 8 }, () => call(setting, '/bytes/40000', { stream: true })),
+  )
+  const whole = answers.filter(
+    (each) => each.status === 'fulfilled' && each.value.status === 200,
+  ).length
+  t.true(whole >= 1 && whole <= 5, String(whole))
+  // Aborted calls are recorded too, which returns their unused bytes.
+  const recordedUsage = async () => {
+    const closed = await closedCalls(resources, tenantId, whole)
+    const list = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
+    const used = closed.reduce((sum, { bytes }) => sum + Number(bytes), 0)
+    return { used, recorded: Number(list.rows[0]!['bytes_used']) }
+  }
+  let found = await recordedUsage()
+  for (let attempt = 0; found.used !== found.recorded && attempt < 100; attempt += 1) {
+    await sleep(50)
+    found = await recordedUsage()
+  }
+  t.is(found.recorded, found.used)
+  t.true(found.used <= budget)
+  const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
+  t.is(refused.status, 429)
+  t.is(refused.body['error'], 'budget_exceeded')
+})
 
 test.serial(
-  'what a call leaves of a small lease is there for the next, however soon',
+  'the unused bytes of a small lease are available to the next call at once',
   async (t) => {
     const setting = await settingOf(resources)
     const at = `${CREDENTIALS}/${setting.credentialId}/leases`
     const lease = { recipient_id: setting.agentId, byte_budget: 10_000 }
     t.is((await api.post(at, setting.operator, lease)).status, 201)
-    // The first takes all of it until it has ended.
+    // The first call holds all of it until it ends.
     for (let nth = 1; nth <= 20; nth += 1) {
       t.is((await call(setting, '/bytes/100')).status, 200, `call ${nth}`)
     }
   },
 )
 
-test.serial('what was revoked is refused by the next call', async (t) => {
+test.serial('a revocation applies to the next call', async (t) => {
   for (const what of ['grant', 'credential'] as const) {
     const setting = await settingOf(resources)
     t.is((await call(setting, '/echo')).status, 200)
@@ -299,7 +299,7 @@ for (const what of ['grant', 'credential', 'agent'] as const) {
 }
 
 for (const over of [1, 2 ** 20]) {
-  test.serial(`an answer ${over} over the buffered cap is not given in part`, async (t) => {
+  test.serial(`a response ${over} over the buffer limit is not returned in part`, async (t) => {
     const setting = await settingOf(resources)
     const answer = await call(setting, `/bytes/${10 * 2 ** 20 + over}`)
     t.is(answer.status, 502)
@@ -320,7 +320,7 @@ for (const [habit, status, error] of [
   ['bomb', 502, 'http_response_body_size'],
   ['zipped', 502, 'http_response_content_coding'],
 ] as const) {
-  test.serial(`an upstream of the habit ${habit} is a ${status}, ${error}`, async (t) => {
+  test.serial(`an upstream with the behaviour ${habit} is a ${status}, ${error}`, async (t) => {
     const setting = await settingOf(resources)
     const answer = await call(setting, `/${habit}`)
     t.is(answer.status, status)
@@ -330,7 +330,7 @@ for (const [habit, status, error] of [
   })
 }
 
-test.serial('nothing of a call is told but host and method', async (t) => {
+test.serial('events contain only host and method of a call', async (t) => {
   const setting = await settingOf(resources)
   await call(setting, '/echo/a-path?a=query', { method: 'POST', body: 'a-body' })
   await closedCalls(resources, setting.tenantId, 1)
@@ -340,7 +340,7 @@ test.serial('nothing of a call is told but host and method', async (t) => {
      union all select data::text from audit_events where tenant_id = $1`,
     [setting.tenantId],
   )
-  const told = JSON.stringify(rows)
-  for (const word of ['a-path', 'query', 'a-body', SECRET]) t.false(told.includes(word), word)
-  t.true(told.includes(UPSTREAM_NAME))
+  const events = JSON.stringify(rows)
+  for (const word of ['a-path', 'query', 'a-body', SECRET]) t.false(events.includes(word), word)
+  t.true(events.includes(UPSTREAM_NAME))
 })

@@ -1,4 +1,4 @@
-/** What one tenant may take of egress from the others, and what its grants keep from upstreams. decisions.md 24. */
+/** Fair shares between tenants, and restrictions of grants. */
 import test, { type ExecutionContext } from 'ava'
 import { bodyCall, egressHouse, settingOf, type Setting } from '../../support/vault/egress.js'
 
@@ -20,7 +20,7 @@ const call = (setting: Setting, path: string, more: object = {}) =>
     ...more,
   })
 
-/** A call that goes on until `end`. Failures of it are not looked at. */
+/** A call that runs until `end`. Ignores its failures. */
 function begin(setting: Setting, path: string, stream = true) {
   const control = new AbortController()
   const answer = resources.send('/v1/proxy/body', {
@@ -45,7 +45,7 @@ async function until(t: ExecutionContext, what: string, isSo: () => boolean | Pr
   t.fail(what)
 }
 
-test.serial('an agent has so many calls under way, and gets its places back', async (t) => {
+test.serial('concurrent calls of an agent are limited, and released at their end', async (t) => {
   const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
   const running = [1, 2, 3].map((each) => begin(hostile, `/silent/agent-${each}`))
   await until(t, 'the calls are under way', () =>
@@ -60,97 +60,87 @@ test.serial('an agent has so many calls under way, and gets its places back', as
   await until(t, 'the places are free', async () => (await call(hostile, '/echo')).status === 200)
 })
 
-test.serial('buffered answers hold so many bytes of a tenant, and give them back', async (t) => {
-  const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
-  const running = begin(hostile, '/fill-and-hold/5900000', false)
-  const whole = (setting: Setting) => call(setting, '/bytes/200000', { stream: false })
-  await until(t, 'the bytes are held', async () => (await whole(hostile)).status === 503)
-  const refused = await whole(hostile)
-  t.is(refused.status, 503)
-  t.is(refused.headers['retry-after'], '1')
-  t.is((await whole(honest)).status, 200)
-  running.end()
-  await until(t, 'the bytes are free', async () => (await whole(hostile)).status === 200)
-})
-
 test.serial(
-  'the document of a call counts as well, also where its answer is a stream',
+  'buffered responses count against the memory share of the tenant until they end',
   async (t) => {
     const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
-    const large = { method: 'POST', body: 'x'.repeat(BYTES_PER_TENANT + 1), stream: true }
-    t.is((await call(hostile, '/hash', large)).status, 503)
-    const fitting = { ...large, body: 'x'.repeat(BYTES_PER_TENANT - 1) }
-    for (let times = 0; times < 3; times += 1) {
-      t.is((await call(hostile, '/hash', fitting)).status, 200)
-    }
-    t.is((await call(honest, '/hash', fitting)).status, 200)
+    const running = begin(hostile, '/fill-and-hold/5900000', false)
+    const whole = (setting: Setting) => call(setting, '/bytes/200000', { stream: false })
+    await until(t, 'the bytes are held', async () => (await whole(hostile)).status === 503)
+    const refused = await whole(hostile)
+    t.is(refused.status, 503)
+    t.is(refused.headers['retry-after'], '1')
+    t.is((await whole(honest)).status, 200)
+    running.end()
+    await until(t, 'the bytes are free', async () => (await whole(hostile)).status === 200)
   },
 )
 
-test.serial(
-  'a secret with periods and a body that repeats it hold up no other tenant',
-  async (t) => {
-    const secret = `${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`
-    const [hostile, other, honest] = [
-      await settingOf(resources, { auth_scheme: 'header:x-k', secret }),
-      await settingOf(resources, { auth_scheme: 'header:x-k', secret }),
-      await settingOf(resources),
-    ]
-    const running = [hostile, hostile, hostile, other, other, other].map((setting) =>
-      begin(setting, '/letters'),
-    )
-    const bodies = await Promise.all(running.map(async ({ answer }) => (await answer).body))
-    let read = 0
-    for (const body of bodies) {
-      body.on('data', (chunk: Buffer) => (read += chunk.length)).on('error', () => undefined)
-    }
-    await until(t, 'the streams run', () => read > 4 * 1024 * 1024)
-    for (let times = 0; times < 5; times += 1) {
-      const before = read
-      t.is((await call(honest, '/echo')).status, 200)
-      await until(t, 'the streams go on', () => read > before)
-    }
-    for (const each of running) each.end()
-  },
-)
+test.serial('the JSON document of a call counts too, also with a streamed response', async (t) => {
+  const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
+  const large = { method: 'POST', body: 'x'.repeat(BYTES_PER_TENANT + 1), stream: true }
+  t.is((await call(hostile, '/hash', large)).status, 503)
+  const fitting = { ...large, body: 'x'.repeat(BYTES_PER_TENANT - 1) }
+  for (let times = 0; times < 3; times += 1) {
+    t.is((await call(hostile, '/hash', fitting)).status, 200)
+  }
+  t.is((await call(honest, '/hash', fitting)).status, 200)
+})
 
-test.serial(
-  'fields that override the method, the path or the client do not reach an upstream',
-  async (t) => {
-    const setting = await settingOf(
-      resources,
-      {},
-      { methods: ['GET'], path_prefixes: ['/headers'] },
-    )
-    const names = [
-      'X-HTTP-Method-Override',
-      'X-HTTP-Method',
-      'X-Method-Override',
-      'X-Original-URL',
-      'X-Rewrite-URL',
-      'X-Host',
-      'X-Forwarded',
-      'X-Forwarded-For',
-      'X-Forwarded-Anything',
-      'Forwarded',
-      'X-Real-IP',
-      'X-Client-IP',
-      'True-Client-IP',
-      'X_HTTP_Method_Override',
-      'X_Original-URL',
-    ]
-    const answer = await call(setting, '/headers', {
-      headers: [...names.map((name) => [name, 'DELETE']), ['x-kept', 'yes']],
-    })
-    t.is(answer.status, 200)
-    const { rawHeaders } = upstream.requests.at(-1)!
-    const reached = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase())
-    t.true(reached.includes('x-kept'))
-    for (const name of names) t.false(reached.includes(name.toLowerCase()), name)
-  },
-)
+test.serial('a periodic secret with a repetitive body does not block other tenants', async (t) => {
+  const secret = `${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`
+  const [hostile, other, honest] = [
+    await settingOf(resources, { auth_scheme: 'header:x-k', secret }),
+    await settingOf(resources, { auth_scheme: 'header:x-k', secret }),
+    await settingOf(resources),
+  ]
+  const running = [hostile, hostile, hostile, other, other, other].map((setting) =>
+    begin(setting, '/letters'),
+  )
+  const bodies = await Promise.all(running.map(async ({ answer }) => (await answer).body))
+  let read = 0
+  for (const body of bodies) {
+    body.on('data', (chunk: Buffer) => (read += chunk.length)).on('error', () => undefined)
+  }
+  await until(t, 'the streams run', () => read > 4 * 1024 * 1024)
+  for (let times = 0; times < 5; times += 1) {
+    const before = read
+    t.is((await call(honest, '/echo')).status, 200)
+    await until(t, 'the streams go on', () => read > before)
+  }
+  for (const each of running) each.end()
+})
 
-test.serial('with path prefixes a path is what every upstream takes it for', async (t) => {
+test.serial('headers that override method, path or client are removed', async (t) => {
+  const setting = await settingOf(resources, {}, { methods: ['GET'], path_prefixes: ['/headers'] })
+  const names = [
+    'X-HTTP-Method-Override',
+    'X-HTTP-Method',
+    'X-Method-Override',
+    'X-Original-URL',
+    'X-Rewrite-URL',
+    'X-Host',
+    'X-Forwarded',
+    'X-Forwarded-For',
+    'X-Forwarded-Anything',
+    'Forwarded',
+    'X-Real-IP',
+    'X-Client-IP',
+    'True-Client-IP',
+    'X_HTTP_Method_Override',
+    'X_Original-URL',
+  ]
+  const answer = await call(setting, '/headers', {
+    headers: [...names.map((name) => [name, 'DELETE']), ['x-kept', 'yes']],
+  })
+  t.is(answer.status, 200)
+  const { rawHeaders } = upstream.requests.at(-1)!
+  const reached = rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase())
+  t.true(reached.includes('x-kept'))
+  for (const name of names) t.false(reached.includes(name.toLowerCase()), name)
+})
+
+test.serial('with path prefixes ambiguous paths are refused', async (t) => {
   const setting = await settingOf(resources, {}, { path_prefixes: ['/echo'] })
   for (const path of [
     '/echo%2Fx',
@@ -164,11 +154,11 @@ test.serial('with path prefixes a path is what every upstream takes it for', asy
   }
   t.is((await call(setting, '/%65ch%6F/%7Ea%2Db%20c')).status, 200)
   t.is(upstream.requests.at(-1)!.url, '/echo/~a-b%20c')
-  // Decoded once: what shows then is an escaped percent.
+  // Decoded once, it contains an escaped percent sign.
   t.is((await call(setting, '/echo/%2565')).status, 403)
 })
 
-test.serial('a grant says whether a Range is sent on', async (t) => {
+test.serial('allow_range of a grant controls the Range header', async (t) => {
   const headers = [
     ['Range', 'bytes=0-9'],
     ['If-Range', '"x"'],
@@ -185,13 +175,13 @@ test.serial('a grant says whether a Range is sent on', async (t) => {
   t.like(Object.values(body)[0], { allow_range: false })
 })
 
-test.serial('the head of an event stream comes before its first event', async (t) => {
+test.serial('the headers of an event stream are sent before its first event', async (t) => {
   const setting = await settingOf(resources)
   const { answer } = begin(setting, '/held-events')
   const { statusCode, headers, body } = await answer
   t.is(statusCode, 200)
   t.is(headers['content-type'], 'text/event-stream')
-  // Only now does the upstream send the first byte of the body.
+  // The upstream sends the first body byte only now.
   upstream.releaseEvents()
   t.regex(await body.text(), /^(?::\n)?data: now\n\n$/)
 })

@@ -1,4 +1,4 @@
-/** Callers that ask for buffered answers and do not read them: what they hold counts, and comes back. */
+/** Buffered responses that clients do not read count against the share, and are released. */
 import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import test from 'ava'
@@ -10,9 +10,9 @@ import {
   type Setting,
 } from '../../support/vault/egress.js'
 
-/** More than the buffers of the kernel hold of a connection that is not read. */
+/** More than the kernel buffers of an unread connection. */
 const ANSWER_BYTES = 24 * 1024 * 1024
-/** Two answers and not a third. */
+/** Room for two responses. */
 const ANSWERS = 2
 const environment = {
   SVC_VAULT__EGRESS_BUFFERED_RESPONSE_MAX_BYTES: String(ANSWER_BYTES),
@@ -44,7 +44,7 @@ function fieldsOf({ upstream }: EgressHouse, setting: Setting): Record<string, s
   }
 }
 
-/** Asks for the answer and reads its head alone: the status, and what ends the connection. */
+/** Reads only the headers of a response. @returns the status and a function that disconnects. */
 type Held = { readonly status: number; readonly leave: () => void }
 
 function overHttp1(resources: EgressHouse, fields: Record<string, string>): Promise<Held> {
@@ -84,7 +84,7 @@ function holdOne(resources: EgressHouse, setting: Setting): Promise<Held> {
     : overHttp2(resources, fields)
 }
 
-/** The status of the same call by a client that reads, and how much it got. */
+/** The status and length of the same call by a client that reads. */
 async function call(resources: EgressHouse, setting: Setting) {
   const { statusCode, headers, body } = await resources.send(PATH, {
     token: setting.direct,
@@ -94,7 +94,7 @@ async function call(resources: EgressHouse, setting: Setting) {
 }
 
 for (const [transport, resources] of houses) {
-  test.serial(`${transport}: buffered answers that are not read stay counted`, async (t) => {
+  test.serial(`${transport}: unread buffered responses stay counted`, async (t) => {
     const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
     const holds: Held[] = []
     for (let held = 0; held < ANSWERS; held += 1) holds.push(await holdOne(resources, hostile))
@@ -107,7 +107,7 @@ for (const [transport, resources] of houses) {
     t.is(served.headers['content-length'], String(ANSWER_BYTES))
     t.is(served.bytes, ANSWER_BYTES)
     for (const { leave } of holds) leave()
-    // All of them: as many answers as fit at once are served side by side.
+    // All shares are released: as many responses as fit are served concurrently.
     const isServed = async () => {
       const calls = Array.from({ length: ANSWERS }, () => call(resources, hostile))
       return (await Promise.all(calls)).every(({ statusCode }) => statusCode === 200)

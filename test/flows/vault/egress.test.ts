@@ -1,4 +1,4 @@
-/** Calls with a credential over HTTP. interface.md, Egress proxy request; decisions.md 5 and 22. */
+/** Calls with a credential over HTTP. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -34,7 +34,7 @@ const proxied = ({ credentialId }: Setting, url: string, more: object = {}) => (
 })
 
 for (const [transport, at] of houses) {
-  test.serial(`a call goes out with the credential and comes back (${transport})`, async (t) => {
+  test.serial(`a call is relayed with the credential (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const { delegated } = setting
     for (const stream of [false, true]) {
@@ -63,7 +63,7 @@ for (const [transport, at] of houses) {
       t.is(sent.headers.authorization, `Bearer ${SECRET}`)
       t.is(sent.headers.cookie, undefined)
       t.is(sent.headers.accept, 'text/plain')
-      // The upstream told what it was sent, and that is not handed on.
+      // The upstream echoes the secret, which is redacted.
       t.true(JSON.stringify(answer.body).includes('[redacted]'))
       t.false(JSON.stringify(answer.body).includes(SECRET))
     }
@@ -113,7 +113,7 @@ const TYPED_TWICE = [
   ['Content-Type', 'text/html'],
 ]
 
-test.serial('what the gateway and the vault refuse', async (t) => {
+test.serial('errors of the gateway and the vault', async (t) => {
   const setting = await settingOf(resources)
   const { delegated, direct } = setting
   const url = `${resources.upstream.origin}/echo`
@@ -147,11 +147,11 @@ test.serial('what the gateway and the vault refuse', async (t) => {
   t.is(resources.upstream.requests.length, before)
   const json = proxied(setting, url, { method: 'POST', body: 'a\0b, \u{1f600}' })
   const passed = await resources.api.post('/v1/proxy', delegated, json)
-  t.is(passed.status, 200, 'what is handed on may hold anything that is UTF-8')
+  t.is(passed.status, 200, 'a relayed body may contain any UTF-8')
 })
 
 for (const [transport, at] of houses) {
-  test.serial(`a refused header field is named where it was sent (${transport})`, async (t) => {
+  test.serial(`an invalid header is reported with its position (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const url = `${at.upstream.origin}/headers`
     const before = at.upstream.requests.length
@@ -183,10 +183,10 @@ for (const [transport, at] of houses) {
     const { status } = await call(url, {
       'x-svc-credential-id': setting.credentialId.toUpperCase(),
     }).catch(() => ({ status: 0 }))
-    t.is(status, 200, 'the case of a UUID means nothing')
+    t.is(status, 200, 'UUIDs are case-insensitive')
   })
 
-  test.serial(`what a caller accepts is between it and the upstream (${transport})`, async (t) => {
+  test.serial(`Accept headers are relayed unchanged (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const { delegated, direct } = setting
     const url = `${at.upstream.origin}/headers`
@@ -207,7 +207,7 @@ for (const [transport, at] of houses) {
   })
 }
 
-test.serial('a connection that carried a body carries the next request', async (t) => {
+test.serial('a connection is reused after a body', async (t) => {
   const setting = await settingOf(resources)
   const { delegated, direct } = setting
   const url = `${resources.upstream.origin}/hash`
@@ -236,7 +236,7 @@ test.serial('a connection that carried a body carries the next request', async (
 
 for (const [transport, at] of houses) {
   test.serial(
-    `what breaks off before its first byte is no empty answer (${transport})`,
+    `a response that breaks off before its first byte is not an empty one (${transport})`,
     async (t) => {
       const setting = await settingOf(at)
       const streamed = (path: string) =>
@@ -263,7 +263,7 @@ for (const [transport, at] of houses) {
           t.is(((await answer.body.json()) as { error: string }).error, error)
           t.is(answer.headers['proxy-status'], `svc-egress; error=${type}`)
         } else {
-          // The head was there before it was known.
+          // The headers had arrived before the failure.
           t.is(answer.statusCode, 200, path)
           await t.throwsAsync(answer.body.text(), undefined, path)
         }
@@ -311,7 +311,7 @@ for (const [transport, at] of houses) {
   })
 }
 
-test.serial('who sends a large body first and reads then gets the refusal', async (t) => {
+test.serial('a client that sends a large body before it reads gets the error', async (t) => {
   const setting = await settingOf(resources)
   const { hostname, port } = new URL(resources.running.baseUrl)
   const socket = connect(Number(port), hostname)

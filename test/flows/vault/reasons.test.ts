@@ -1,4 +1,4 @@
-/** An error says which check failed, to the client whose code, token or assertion it is, in ASCII. */
+/** Errors name the failed check to the client that owns the code, token or assertion, in ASCII. */
 import test from 'ava'
 import { exportJWK, SignJWT } from 'jose'
 import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
@@ -54,7 +54,7 @@ async function allowed() {
   }
 }
 
-test.serial('a code: what does not fit, and why it is good no more', async (t) => {
+test.serial('a code: mismatches, and why it is no longer valid', async (t) => {
   const right = await allowed()
   for (const [change, reason] of [
     [{ redirect_uri: `${CALLBACK}/` }, /^redirect_uri is not the one/],
@@ -67,7 +67,7 @@ test.serial('a code: what does not fit, and why it is good no more', async (t) =
     t.is(answer.body['error'], 'invalid_grant')
     t.regex(reasonOf(answer), reason)
   }
-  // Another client learns nothing but what it would of any text.
+  // Another client gets the same error as for an unknown code.
   t.regex(reasonOf(await token(right, other)), /^the code is unknown/)
   t.is((await token(right)).status, 200)
   t.regex(reasonOf(await token(right)), /^the code was used before/)
@@ -95,7 +95,7 @@ test.serial('a refresh token: used before, revoked, expired', async (t) => {
   t.regex(reasonOf(await refresh(old)), /has expired/)
 })
 
-test.serial('an assertion: what of it is wrong by itself, and nothing of the client', async (t) => {
+test.serial('an assertion: its own faults, and nothing about the client', async (t) => {
   const { publicKey, privateKey } = freshKeyPair('P-256')
   const jwk = { ...(await exportJWK(publicKey)), kid: 'one', alg: 'ES256' }
   const machine = await relyingParty(running, person, {
@@ -126,7 +126,7 @@ test.serial('an assertion: what of it is wrong by itself, and nothing of the cli
   for (const [change, reason] of [
     [{ aud: `${running.issuer}/oauth/token` }, `aud must be ${running.issuer} and nothing else`],
     [{ aud: [running.issuer] }, 'aud must be'],
-    [{ sub: 'somebody' }, 'iss and sub must both be the client_id'],
+    [{ sub: 'another-client' }, 'iss and sub must both be the client_id'],
     [{ exp: nowSecs - 1 }, 'it has expired'],
     [{ exp: nowSecs + 7200 }, 'ahead'],
     [{ jti: '' }, 'jti must be'],

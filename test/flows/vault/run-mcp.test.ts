@@ -1,13 +1,13 @@
-/** An MCP server as a host starts it, with `svc run` before its command. docs/guides/vault/svc-run.md */
+/** An MCP server that a host starts with `svc run` (docs/guides/vault/svc-run.md). */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { delegatedToken, egressHouse, SECRET, settingOf } from '../../support/vault/egress.js'
-import { shimOf } from '../../support/vault/svc-run.js'
+import { svcRunOf } from '../../support/vault/svc-run.js'
 
-/** One tool, which calls an API that wants a key; the server has none. JSON-RPC, a line each. */
+/** One tool that calls an API without having its key. JSON-RPC, one message per line. */
 const SERVER = `
 import { createInterface } from 'node:readline'
 const [address] = process.argv.slice(2)
@@ -29,19 +29,19 @@ for await (const line of createInterface({ input: process.stdin })) {
 }
 `
 
-test('a tool of an MCP server calls with the credential, over the pipes of its host', async (t) => {
+test('a tool of an MCP server calls with the credential', async (t) => {
   const resources = await egressHouse()
   const setting = await settingOf(resources)
   const scope = { scope: 'vault:list vault:read' }
   const token = await delegatedToken(resources.running, setting.direct, setting.agentId, scope)
-  const shim = await shimOf(resources, { delegated: token })
+  const svcRun = await svcRunOf(resources, { delegated: token })
   t.teardown(async () => {
-    await shim.end()
+    await svcRun.end()
     await resources.end()
   })
-  const file = join(shim.home, 'server.mjs')
+  const file = join(svcRun.home, 'server.mjs')
   await writeFile(file, SERVER)
-  const child = shim.host(['node', file, resources.upstream.origin])
+  const child = svcRun.host(['node', file, resources.upstream.origin])
   t.teardown(() => child.kill('SIGKILL'))
   const closed = new Promise<number | null>((resolve) => child.once('close', resolve))
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
@@ -65,7 +65,7 @@ test('a tool of an MCP server calls with the credential, over the pipes of its h
   t.true(text.includes('[redacted]'))
   t.false(text.includes(SECRET))
   t.is(resources.upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}`)
-  // The host hangs up; the server ends, and the command with it.
+  // When the host closes stdin, the server and the command end.
   child.stdin.end()
   t.is(await closed, 0)
 })

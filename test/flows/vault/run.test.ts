@@ -1,4 +1,4 @@
-/** Programs that know nothing of a vault, run with one. docs/guides/vault/svc-run.md */
+/** Unmodified programs under `svc run` (docs/guides/vault/svc-run.md). */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import test from 'ava'
@@ -14,7 +14,7 @@ import {
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
 import { startGitUpstream } from '../../support/vault/git-upstream.js'
 import { testWithProgram } from '../../support/service/programs.js'
-import { shimOf } from '../../support/vault/svc-run.js'
+import { svcRunOf } from '../../support/vault/svc-run.js'
 
 const MIB = 2 ** 20
 const resources = await egressHouse()
@@ -22,20 +22,20 @@ const { upstream, api } = resources
 const setting = await settingOf(resources)
 const scope = { scope: 'vault:list vault:read' }
 const lister = await delegatedToken(resources.running, setting.direct, setting.agentId, scope)
-const shim = await shimOf(resources, { delegated: lister })
+const svcRun = await svcRunOf(resources, { delegated: lister })
 test.after.always(async () => {
-  await shim.end()
+  await svcRun.end()
   await resources.end()
 })
 
 const at = (path: string) => `${upstream.origin}${path}`
 const last = () => upstream.requests.at(-1)!
-/** What an SDK sends when it was given no key worth having. */
+/** The header of an SDK with a placeholder key. */
 const PLACEHOLDER = 'Bearer none-of-your-business'
 
 test.serial('curl uses the credential of the host, found in the list', async (t) => {
-  const asked = ['curl', '-sS', '-i', '-H', `authorization: ${PLACEHOLDER}`, at('/headers')]
-  const { code, out, err } = await shim.run([], asked)
+  const command = ['curl', '-sS', '-i', '-H', `authorization: ${PLACEHOLDER}`, at('/headers')]
+  const { code, out, err } = await svcRun.run([], command)
   t.is(code, 0, err)
   t.is(last().headers.authorization, `Bearer ${SECRET}`)
   t.regex(out, /HTTP\/1\.1 200/)
@@ -45,47 +45,41 @@ test.serial('curl uses the credential of the host, found in the list', async (t)
   t.is(err, '')
 })
 
-test.serial(
-  'bodies go up with their length and without, and large answers come down',
-  async (t) => {
-    const file = join(shim.home, 'body')
-    await writeFile(file, Buffer.alloc(8 * MIB, 'svc '))
-    const up = await shim.run([], ['curl', '-sS', '--data-binary', `@${file}`, at('/hash')])
-    t.is((JSON.parse(up.out) as { sha256: string }).sha256, digestOf(8 * MIB), up.err)
-    t.is(last().headers['content-length'], String(8 * MIB))
-    const piped = `curl -sS -X POST -T - ${at('/echo')} < ${file} | sha256sum`
-    const echoed = await shim.run([], ['sh', '-c', piped])
-    t.is(echoed.out.split(' ')[0], digestOf(8 * MIB), echoed.err)
-    t.is(last().headers['content-length'], undefined)
-    const down = await shim.run(
-      [],
-      ['sh', '-c', `curl -sS ${at(`/bytes/${32 * MIB}`)} | sha256sum`],
-    )
-    t.is(down.out.split(' ')[0], digestOf(32 * MIB), down.err)
-  },
-)
+test.serial('bodies are sent with and without length, and large responses arrive', async (t) => {
+  const file = join(svcRun.home, 'body')
+  await writeFile(file, Buffer.alloc(8 * MIB, 'svc '))
+  const up = await svcRun.run([], ['curl', '-sS', '--data-binary', `@${file}`, at('/hash')])
+  t.is((JSON.parse(up.out) as { sha256: string }).sha256, digestOf(8 * MIB), up.err)
+  t.is(last().headers['content-length'], String(8 * MIB))
+  const piped = `curl -sS -X POST -T - ${at('/echo')} < ${file} | sha256sum`
+  const echoed = await svcRun.run([], ['sh', '-c', piped])
+  t.is(echoed.out.split(' ')[0], digestOf(8 * MIB), echoed.err)
+  t.is(last().headers['content-length'], undefined)
+  const down = await svcRun.run(
+    [],
+    ['sh', '-c', `curl -sS ${at(`/bytes/${32 * MIB}`)} | sha256sum`],
+  )
+  t.is(down.out.split(' ')[0], digestOf(32 * MIB), down.err)
+})
 
-test.serial(
-  'an answer comes as it is sent, and one that breaks off does not look whole',
-  async (t) => {
-    const access = ['--url', resources.running.baseUrl, '--token-file', shim.tokenFile]
-    const words = ['run', ...access, '--', 'curl', '-sSN', at('/pause/4000')]
-    const running = shim.begin(words)
-    t.is(await running.printed(/before/), 'before ')
-    t.is((await running.ended).out, 'before after')
-    const broken = await shim.run([], ['curl', '-sS', at('/reset-in-body')])
-    t.not(broken.code, 0)
-  },
-)
+test.serial('responses are streamed, and an aborted one does not look complete', async (t) => {
+  const access = ['--url', resources.running.baseUrl, '--token-file', svcRun.tokenFile]
+  const words = ['run', ...access, '--', 'curl', '-sSN', at('/pause/4000')]
+  const running = svcRun.begin(words)
+  t.is(await running.printed(/before/), 'before ')
+  t.is((await running.ended).out, 'before after')
+  const broken = await svcRun.run([], ['curl', '-sS', at('/reset-in-body')])
+  t.not(broken.code, 0)
+})
 
-test.serial('an address that is none is named, with what one looks like', async (t) => {
+test.serial('an invalid URL is reported with an example', async (t) => {
   const call = async (words: readonly string[]) => {
-    const { code, out, err } = await shim.begin(words).ended
+    const { code, out, err } = await svcRun.begin(words).ended
     t.is(code, 1)
     t.is(out, '')
     return err
   }
-  const token = ['--token-file', shim.tokenFile]
+  const token = ['--token-file', svcRun.tokenFile]
   const service = ['--url', resources.running.baseUrl]
   for (const url of ['nonsense', 'localhost:8080', 'https://']) {
     for (const words of [
@@ -117,14 +111,14 @@ else:
             answer = session.get(sys.argv[1])
     print(answer.status_code, "[redacted]" in answer.text)
 `
-  const { out, err } = await shim.run([], ['python3', '-c', script, at('/headers')])
+  const { out, err } = await svcRun.run([], ['python3', '-c', script, at('/headers')])
   const [standard, common] = out.split('\n')
   t.is(standard, '200 True', err)
   if (common === 'absent') t.log('requests is not installed: urllib alone was tried')
   else t.is(common, '200 True', err)
 })
 
-test.serial('node: fetch, https and many calls on kept connections', async (t) => {
+test.serial('node: fetch, https and many calls with keep-alive', async (t) => {
   const script = `
     import https from 'node:https'
     import http from 'node:http'
@@ -146,7 +140,7 @@ test.serial('node: fetch, https and many calls on kept connections', async (t) =
         })
       })
     })`
-  const { out, err, code } = await shim.run(
+  const { out, err, code } = await svcRun.run(
     [],
     ['node', '--input-type=module', '-e', script, upstream.origin],
   )
@@ -162,7 +156,7 @@ testWithProgram(
     const server = await startGitUpstream(git, login)
     t.teardown(() => server.close())
     const basic = await settingOf(resources, { auth_scheme: 'basic', secret: login })
-    const own = await shimOf(resources, basic)
+    const own = await svcRunOf(resources, basic)
     t.teardown(() => own.end())
     const folder = join(own.home, 'work')
     await mkdir(folder)
@@ -178,22 +172,22 @@ testWithProgram(
 )
 
 test.serial(
-  'a host without a credential is refused, in words, unless it is let through',
+  'a host without credential is refused with an explanation, unless it is passed through',
   async (t) => {
-    const refused = await shim.run([], ['curl', '-sS', '-i', 'https://elsewhere.example/'])
+    const refused = await svcRun.run([], ['curl', '-sS', '-i', 'https://elsewhere.example/'])
     t.regex(refused.out, /^HTTP\/1\.1 403 [^]*application\/problem\+json/m)
     t.regex(refused.out, /There is no credential for elsewhere\.example/)
     t.regex(refused.out, /proxy-status: svc-run; error=http_request_denied/)
     t.regex(refused.err, /svc run: GET elsewhere\.example: There is no credential/)
-    const plain = await shim.run([], ['curl', '-sS', '-w', '%{http_code}', 'http://127.0.0.2:1/'])
+    const plain = await svcRun.run([], ['curl', '-sS', '-w', '%{http_code}', 'http://127.0.0.2:1/'])
     t.regex(plain.out, /403$/)
     const secured = new URL(upstream.origin)
-    const inTheClear = await shim.run([], ['curl', '-sS', `http://${secured.host}/echo`])
+    const inTheClear = await svcRun.run([], ['curl', '-sS', `http://${secured.host}/echo`])
     t.regex(inTheClear.out, /Only https is called with a credential/)
   },
 )
 
-test.serial('what is let through is what the host itself says', async (t) => {
+test.serial('a passed-through response is unchanged', async (t) => {
   const { createServer } = await import('node:http')
   const server = createServer((request, response) => {
     if (request.method === 'GET') return response.end(`self ${request.url}`)
@@ -205,30 +199,30 @@ test.serial('what is let through is what the host itself says', async (t) => {
   t.teardown(() => void server.close())
   const { port } = server.address() as { port: number }
   const address = `http://127.0.0.2:${port}/x?y`
-  const plain = await shim.run(['--passthrough', '*'], ['curl', '-sS', address])
+  const plain = await svcRun.run(['--passthrough', '*'], ['curl', '-sS', address])
   t.is(plain.out, 'self /x?y', plain.err)
-  const tunnelled = await shim.run(['--passthrough', '*'], ['curl', '-sSp', address])
+  const tunnelled = await svcRun.run(['--passthrough', '*'], ['curl', '-sSp', address])
   t.is(tunnelled.out, 'self /x?y', tunnelled.err)
-  const body = join(shim.home, 'body')
+  const body = join(svcRun.home, 'body')
   await writeFile(body, Buffer.alloc(MIB))
   const send = (expect: string, url: string) =>
     `curl -sSv -w '%{http_code}' -H 'Expect: ${expect}' --data-binary @${body} ${url}`
-  const letThrough = (script: string) => shim.run(['--passthrough', '*'], ['sh', '-c', script])
+  const letThrough = (script: string) => svcRun.run(['--passthrough', '*'], ['sh', '-c', script])
   const asking = await letThrough(send('100-continue', address))
   t.is(asking.out, `${MIB} undefined200`, asking.err)
   t.regex(asking.err, /100 Continue/)
-  // Who still sends is told of a host that is away, and that the proxy wants its password.
+  // A program that still sends gets the error of an unavailable host, and 407 without password.
   t.regex((await letThrough(send('', 'http://127.0.0.2:1/'))).out, /502$/)
   const stranger = `-x "http://\${http_proxy##*@}" ${address}`
   for (const expect of ['', '100-continue']) {
     t.is((await letThrough(send(expect, stranger))).out, '407', expect)
   }
-  // What has a credential is never let through around the vault.
-  const asked = ['curl', '-sS', at('/headers')]
-  t.regex((await shim.run(['--passthrough', '*'], asked)).out, /\[redacted\]/)
+  // A host with a credential is never passed through.
+  const command = ['curl', '-sS', at('/headers')]
+  t.regex((await svcRun.run(['--passthrough', '*'], command)).out, /\[redacted\]/)
 })
 
-test.serial('of two credentials for a host one has to be named', async (t) => {
+test.serial('with two credentials for a host one must be named', async (t) => {
   const both = await settingOf(resources)
   const second = await api.post(CREDENTIALS, both.operator, {
     provider: 'upstream',
@@ -244,12 +238,12 @@ test.serial('of two credentials for a host one has to be named', async (t) => {
     grantee_id: both.agentId,
   })
   const token = await delegatedToken(resources.running, both.direct, both.agentId, scope)
-  const own = await shimOf(resources, { delegated: token })
+  const own = await svcRunOf(resources, { delegated: token })
   t.teardown(() => own.end())
   const refused = await own.run([], ['curl', '-sS', at('/echo')])
   t.regex(refused.out, /There are 2 credentials/)
   t.true(refused.out.includes(id))
-  // Its scheme is in the list; the program's own parameter makes way.
+  // The list has its scheme; the program's own parameter is removed.
   const chosen = await own.run(
     ['--credential', `${UPSTREAM_NAME}=${id}`],
     ['curl', '-sS', at('/echo?a=1&KEY=mine&b=%2F')],
@@ -258,9 +252,9 @@ test.serial('of two credentials for a host one has to be named', async (t) => {
   t.is(last().url, '/echo?a=1&b=%2F&key=second-canary')
 })
 
-test.serial('svc egress uses the scheme that goes with the credential it is given', async (t) => {
+test.serial('svc egress uses the scheme of the named credential', async (t) => {
   const other = await settingOf(resources)
-  const own = await shimOf(resources, { delegated: other.direct })
+  const own = await svcRunOf(resources, { delegated: other.direct })
   t.teardown(() => own.end())
   const alone = await own.egress('--scheme', 'query:key', at('/echo'))
   t.is(alone.code, 1)
@@ -275,18 +269,18 @@ test.serial('svc egress uses the scheme that goes with the credential it is give
   t.regex(wrong.out, /auth_scheme differs from that of the credential/)
 })
 
-test.serial('what the service refuses is told to the program and to who runs it', async (t) => {
+test.serial('errors of the service reach the program and stderr', async (t) => {
   const fallen = await settingOf(resources)
-  const own = await shimOf(resources, { delegated: fallen.direct })
+  const own = await svcRunOf(resources, { delegated: fallen.direct })
   t.teardown(() => own.end())
   const unlisted = await own.run([], ['true'])
   t.is(unlisted.code, 1)
   t.regex(unlisted.err, /name what is used: --credential/)
   const named = ['--credential', `${UPSTREAM_NAME}=${fallen.credentialId}`]
-  const asked = ['curl', '-sS', '-w', '%{http_code}', at('/echo')]
-  t.is((await own.run(named, asked)).out, '200')
+  const command = ['curl', '-sS', '-w', '%{http_code}', at('/echo')]
+  t.is((await own.run(named, command)).out, '200')
   await api.post(`/api/v1/vault/grants/${fallen.grantId}/revoke`, fallen.operator, {})
-  const refused = await own.run(named, asked)
+  const refused = await own.run(named, command)
   t.regex(refused.out, /policy_denied[^]*403$|not_found[^]*404$/)
   t.regex(refused.err, /svc-egress; error=http_request_denied/)
   const expired = await own.run(
@@ -300,51 +294,54 @@ test.serial('what the service refuses is told to the program and to who runs it'
   t.regex((await own.run(named, ['true'])).err, /answered 401/)
 })
 
-test.serial('a program that leaves in the middle of an upload is told nothing', async (t) => {
-  const path = join(shim.home, 'slow')
+test.serial('a program that disconnects during an upload gets no error', async (t) => {
+  const path = join(svcRun.home, 'slow')
   await writeFile(path, Buffer.alloc(16 * MIB))
   const slow = ['curl', '-sS', '--max-time', '1', '--limit-rate', '1M', '-T', path, at('/hash')]
-  const { code, err } = await shim.run([], slow)
+  const { code, err } = await svcRun.run([], slow)
   t.is(code, 28, 'the time is over')
   t.notRegex(err, /svc run/)
 })
 
-test.serial('header names of any kind arrive, and too large a body is told so', async (t) => {
+test.serial('all valid header names arrive, and a too large body is 413', async (t) => {
   const odd = ['api_version: 2', 'x.y: z', 'x-plain: p', 'x-n: café'].flatMap((line) => [
     '-H',
     line,
   ])
-  const { code, err } = await shim.run([], ['curl', '-sS', ...odd, at('/headers')])
+  const { code, err } = await svcRun.run([], ['curl', '-sS', ...odd, at('/headers')])
   t.is(code, 0, err)
   const utf8 = Buffer.from('café').toString('latin1')
   t.like(last().headers, { api_version: '2', 'x.y': 'z', 'x-plain': 'p', 'x-n': utf8 })
-  const raw = await shim.run([], ['curl', '-sS', '-w', '%{http_code}', at('/headers?q=é')])
+  const raw = await svcRun.run([], ['curl', '-sS', '-w', '%{http_code}', at('/headers?q=é')])
   t.is(raw.out, '400')
   t.regex(raw.err, /no HTTP/)
-  const path = join(shim.home, 'large')
+  const path = join(svcRun.home, 'large')
   await writeFile(path, Buffer.alloc(32 * MIB + 1))
   const large = ['curl', '-sS', '-w', '%{http_code}', '--data-binary', `@${path}`, at('/hash')]
-  // It asks first, it sends at once, it does not know the length.
+  // With 100-continue, sent at once, and without length.
   for (const how of [
     [],
     ['-H', 'Expect:'],
     ['-H', 'Expect:', '-H', 'Transfer-Encoding: chunked'],
   ]) {
     for (let round = 0; round < 5; round += 1) {
-      const refused = await shim.run([], [...large, ...how])
+      const refused = await svcRun.run([], [...large, ...how])
       t.regex(refused.out, /"payload_too_large"[^}]*\}413$/, refused.err)
       if (!how.join().includes('chunked')) t.regex(refused.err, /32 MiB/)
     }
   }
   const [command = '', ...rest] = large
-  const asked = await shim.run([], [command, '-v', ...rest])
-  t.notRegex(asked.err, /100 Continue/)
+  const result = await svcRun.run([], [command, '-v', ...rest])
+  t.notRegex(result.err, /100 Continue/)
   const small = ['-sS', '-w', '%{http_code}', '-H', 'Expect: 100-continue', '-d', 'x']
-  t.regex((await shim.run([], ['curl', '-v', ...small, at('/echo')])).err, /100 Continue[^]*200 OK/)
+  t.regex(
+    (await svcRun.run([], ['curl', '-v', ...small, at('/echo')])).err,
+    /100 Continue[^]*200 OK/,
+  )
 })
 
 test.serial('a token that is renewed in its file is used by the next call', async (t) => {
-  const own = await shimOf(resources, { delegated: lister })
+  const own = await svcRunOf(resources, { delegated: lister })
   t.teardown(() => own.end())
   const script = `curl -sS -o /dev/null -w '%{http_code} ' ${at('/echo')}
     cp ${own.tokenFile} ${own.home}/kept; echo invalid > ${own.tokenFile}
@@ -354,18 +351,18 @@ test.serial('a token that is renewed in its file is used by the next call', asyn
   t.is((await own.run([], ['sh', '-c', script])).out, '200 401 200')
 })
 
-testCommands('docs/guides/vault/svc-run.md, word for word', async (t) => {
+testCommands('the commands of docs/guides/vault/svc-run.md run unchanged', async (t) => {
   const page = docsPage(t, 'guides/vault/svc-run')
-  const bin = join(shim.home, 'bin')
+  const bin = join(svcRun.home, 'bin')
   await mkdir(bin)
   const main = new URL('../../../runtime/main.js', import.meta.url).pathname
   const file = join(bin, 'svc')
   await writeFile(file, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`, { mode: 0o755 })
   const env = {
     PATH: `${bin}:${process.env['PATH']}`,
-    HOME: shim.home,
+    HOME: svcRun.home,
     BASE: resources.running.baseUrl,
-    TOKEN_FILE: shim.tokenFile,
+    TOKEN_FILE: svcRun.tokenFile,
     API: upstream.origin,
     API_HOST: UPSTREAM_NAME,
     CREDENTIAL: setting.credentialId,

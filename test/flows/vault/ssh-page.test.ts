@@ -1,4 +1,4 @@
-/** docs/guides/vault/ssh-certificates.md promises that its commands run as they stand: here against an sshd of our own. */
+/** Runs the commands of docs/guides/vault/ssh-certificates.md against a local sshd. */
 import { spawn } from 'node:child_process'
 import { chmodSync, readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
@@ -30,7 +30,7 @@ if (sshdPath === undefined || ssh === undefined) {
     const folder = sshFolder(page.folder)
     const server = await startSshd(sshdPath, folder, { trustless: true })
     t.teardown(() => server.stop())
-    // The server of the page is this machine.
+    // The server of the guide is this machine.
     folder.write(
       'ssh_config',
       [
@@ -68,11 +68,15 @@ if (sshdPath === undefined || ssh === undefined) {
     t.regex(own, /force-command uptime/)
     t.regex(own, /source-address 127\.0\.0\.0\/8,10\.0\.0\.0\/8/)
 
-    // The certificate that is taken back, on the login of the page; the other one goes on.
+    // The revoked certificate is refused; the other one still works.
     t.like(JSON.parse(await page.run('sh', takeBack!, env)), { serial: serialOf(page.folder) })
     const last = (index: number) => page.blocks('sh')[index]!.trim().split('\n').at(-1)!
     const again = last(login!)
-    t.regex((await shell(env, page.folder, again)).output, entered, 'the list is not fetched yet')
+    t.regex(
+      (await shell(env, page.folder, again)).output,
+      entered,
+      'the server has not fetched the list yet',
+    )
     await page.run('sh', fetchList!, env)
     const refused = await shell(env, page.folder, again)
     t.is(refused.code, 255)
@@ -85,7 +89,7 @@ if (sshdPath === undefined || ssh === undefined) {
 const serialOf = (folder: string) =>
   (JSON.parse(readFileSync(join(folder, 'signed.json'), 'utf8')) as { serial: string }).serial
 
-/** Not in step with us: the service that the server's list comes from runs in this process. */
+/** Asynchronous, because the service that provides the list runs in this process. */
 async function shell(env: Readonly<Record<string, string>>, cwd: string, line: string) {
   const child = spawn('bash', ['-c', `${line} 2>&1`], {
     cwd,

@@ -1,4 +1,4 @@
-/** SSH certificates end to end: from the API into a real sshd, and out of it again. decisions.md 6. */
+/** SSH certificates end to end, with a real sshd. */
 import { generateKeyPairSync } from 'node:crypto'
 import test, { type ExecutionContext } from 'ava'
 import { request } from 'undici'
@@ -58,7 +58,7 @@ async function krlOf(token: string, credentialId: string): Promise<Uint8Array> {
   return new Uint8Array(await body.arrayBuffer())
 }
 
-test('an agent gets a certificate for what it asked, from its own authority', async (t) => {
+test('an agent gets the requested certificate from its own authority', async (t) => {
   const { token, agentId, tenantId } = await api.workspace()
   const { id, caPublicKey, body } = await authorityOf(token)
   t.like(body, { credential_type: 'ssh_ca', auth_scheme: 'none', non_exportable: true })
@@ -99,7 +99,7 @@ test('an agent gets a certificate for what it asked, from its own authority', as
   })
 })
 
-test('the default validity is 300 seconds, and what is out of bounds is refused, not clamped', async (t) => {
+test('the default validity is 300 seconds, and invalid values are refused, not clamped', async (t) => {
   const { token } = await api.workspace()
   const { id } = await authorityOf(token)
   const { body } = await sign(token, id)
@@ -143,7 +143,7 @@ test('an RSA authority is refused at its creation', async (t) => {
   t.false(JSON.stringify(created.body).includes('BEGIN'))
 })
 
-test('who may sign: the owner, and whoever was granted it, until that ends', async (t) => {
+test('the owner and agents with an active grant can sign', async (t) => {
   const owner = await api.workspace()
   const { id } = await authorityOf(owner.token, { allowed_hosts: ['DB1.Example.', 'db2.example'] })
   t.is((await sign(owner.token, id, { target_host: 'Db1.example.' })).status, 200)
@@ -161,7 +161,7 @@ test('who may sign: the owner, and whoever was granted it, until that ends', asy
   t.is(granted.status, 201)
   t.deepEqual(granted.body['capabilities'], ['list', 'sign'])
   t.is((await sign(token, id)).status, 200)
-  // Hosts that came later are not the grant's.
+  // Hosts that were added later are not part of the grant.
   const wider = { allowed_hosts: ['db1.example', 'db3.example'] }
   t.is(
     (await api.call('PATCH', `${CREDENTIALS}/${id}`, { token: owner.token, json: wider })).status,
@@ -171,12 +171,12 @@ test('who may sign: the owner, and whoever was granted it, until that ends', asy
   t.is((await sign(token, id, { target_host: 'db3.example' })).status, 403)
   t.is((await sign(token, id, { target_host: 'db2.example' })).status, 403)
   await crowdWithEnded(running.db.database, String(granted.body['id']))
-  t.is((await sign(token, id)).status, 200, 'grants that ended by time hide none in force')
+  t.is((await sign(token, id)).status, 200, 'expired grants do not hide an active one')
   const revoke = `/api/v1/vault/grants/${String(granted.body['id'])}/revoke`
   t.is((await api.post(revoke, owner.token)).status, 200)
   t.is((await sign(token, id)).status, 404)
 
-  // A grant that ends with its credential is told so; strangers hear nothing.
+  // A grant that ended with its credential gets 403; others get 404.
   await api.post(grants, owner.token, { grantee_type: 'agent', grantee_id: helper.agentId })
   t.is((await api.post(`${CREDENTIALS}/${id}/revoke`, owner.token)).status, 200)
   t.is((await sign(token, id)).body['error'], 'policy_denied')
@@ -186,7 +186,7 @@ test('who may sign: the owner, and whoever was granted it, until that ends', asy
   t.is((await sign(stranger.token, 'not-a-uuid')).status, 404)
 })
 
-test('only an ssh_ca signs, and only a direct agent token asks', async (t) => {
+test('only an ssh_ca signs, and only for a direct agent token', async (t) => {
   const { token } = await api.workspace()
   const { body } = await api.post(CREDENTIALS, token, {
     provider: 'api',
@@ -199,7 +199,7 @@ test('only an ssh_ca signs, and only a direct agent token asks', async (t) => {
   t.is((await api.post(SIGN, undefined, {})).status, 401)
 })
 
-test('a token signs with vault:sign or vault:read, and not when it was narrowed to others', async (t) => {
+test('a token signs with vault:sign or vault:read, and not with other scopes', async (t) => {
   const { token, key, tenantId, agentId } = await api.workspace()
   const { id } = await authorityOf(token)
   const narrowed = async (scope: string) => {
@@ -217,7 +217,7 @@ test('a token signs with vault:sign or vault:read, and not when it was narrowed 
   }
 })
 
-test('an Ed25519 key behind which no private key stands is not certified', async (t) => {
+test('an invalid Ed25519 key is not certified', async (t) => {
   const { token } = await api.workspace()
   const { id } = await authorityOf(token)
   const blob = (point: Uint8Array) =>
@@ -243,7 +243,7 @@ test('an Ed25519 key behind which no private key stands is not certified', async
   t.is(own.status, 200, JSON.stringify(own.body))
 })
 
-test('an authority is granted to sign and to list, not to use', async (t) => {
+test('an authority can be granted to sign and list, not to use', async (t) => {
   const { token, agentId } = await api.workspace()
   const { id } = await authorityOf(token)
   const grant = (capabilities: string[]) =>
@@ -260,7 +260,7 @@ test('an authority is granted to sign and to list, not to use', async (t) => {
   }
 })
 
-test('source addresses of the authority bind; a caller may narrow them', async (t) => {
+test('a caller can narrow the source addresses of the authority, not widen them', async (t) => {
   const { token } = await api.workspace()
   const metadata = { source_addresses: ['10.0.0.0/8'] }
   const { id } = await authorityOf(token, { metadata })
@@ -294,7 +294,7 @@ testWithProgram(
     }
     t.is(await check(first), 1)
     t.is(await check(second), 0)
-    // An agent without vault:manage that does not own the authority revokes nothing.
+    // An agent without vault:manage that is not the owner cannot revoke.
     const other = await api.register(tenantId)
     const { body } = await api.login(other.key, { agent_id: other.agentId })
     const refused = await api.post(revoke, String(body['access_token']), {
@@ -302,7 +302,7 @@ testWithProgram(
     })
     t.is(refused.body['error'], 'insufficient_scope')
     t.is(await check(second), 0)
-    // The end of the authority is the end of all it signed, also before a rotation.
+    // Revoking the authority revokes all it signed, also before a rotation.
     t.is((await api.post(`${CREDENTIALS}/${id}/rotate`, token, {})).status, 200)
     const third = await sign(token, id)
     t.not(third.body['ca_public_key'], second.body['ca_public_key'])
@@ -312,7 +312,7 @@ testWithProgram(
   },
 )
 
-/** What a login needs on disk. */
+/** The files of a login. */
 function files(name: string, { body }: { body: Json }) {
   folder.write(`${name}-cert.pub`, `${String(body['certificate'])}\n`)
   folder.write(name, String(body['private_key']))
@@ -345,12 +345,12 @@ if (sshdPath === undefined || program('ssh') === undefined) {
       const [key, certificate] = files(kind, good)
       entered(t, await server.login(USER, key, certificate))
 
-      // Another authority's signature is nobody's.
+      // A signature of another authority is not trusted.
       const stranger = await authorityOf(token)
       const foreign = files('foreign', await sign(token, stranger.id, { principals: [USER] }))
       turnedAway(t, await server.login(USER, ...foreign))
 
-      const other = files('other', await sign(token, id, { principals: ['somebody-else'] }))
+      const other = files('other', await sign(token, id, { principals: ['another-user'] }))
       turnedAway(t, await server.login(USER, ...other))
 
       const elsewhere = await sign(token, id, {
@@ -362,7 +362,7 @@ if (sshdPath === undefined || program('ssh') === undefined) {
       const forced = await sign(token, id, { principals: [USER], force_command: 'echo forced' })
       t.is((await server.login(USER, ...files('forced', forced))).output, 'forced\n')
 
-      // The principal written into a certificate for somebody else.
+      // A changed principal in a certificate for another user.
       const padded = 'x'.repeat(USER.length)
       const changed = await sign(token, id, { principals: [padded] })
       turnedAway(t, await server.login(USER, ...files('changed', tampered(changed, padded, USER))))
@@ -391,7 +391,7 @@ if (sshdPath === undefined || program('ssh') === undefined) {
     await new Promise((resolve) => setTimeout(resolve, leftMs + 1_100))
     turnedAway(t, await server.login(USER, ...files('expired', short)))
 
-    // No answer of ours starts later than now, so this one is signed beside the service.
+    // The service signs no certificates for the future, so the test signs this one.
     const pem = ecdsaPem()
     const ours = await authorityOf(token, { secret: pem })
     server.trust(ours.caPublicKey)

@@ -1,7 +1,7 @@
-/** Secrets by token exchange. RFC 8693; decisions.md 4 and 22, export. */
+/** Export of secrets by token exchange (RFC 8693). */
 import test from 'ava'
 import type { Answer, Json } from '../../support/api.js'
-import { fixtureOf, lend, ownToken, present } from '../../support/agents/delegation.js'
+import { fixtureOf, delegate, ownToken, present } from '../../support/agents/delegation.js'
 import {
   CREDENTIALS,
   delegatedToken,
@@ -26,7 +26,7 @@ test.after.always(async () => {
   await resources.end()
 })
 
-test('an exportable secret is handed to the agent that was granted it', async (t) => {
+test('an agent with a grant exports an exportable secret', async (t) => {
   const setting = await settingOf(resources, { non_exportable: false })
   const answer = await exchange(resources, setting)
   t.is(answer.status, 200)
@@ -36,7 +36,7 @@ test('an exportable secret is handed to the agent that was granted it', async (t
     token_type: 'N_A',
   })
   t.is(answer.headers['cache-control'], 'no-store')
-  // URNs are the same in any case.
+  // URNs are case-insensitive.
   t.is(
     (
       await exchange(resources, setting, {
@@ -58,7 +58,7 @@ test('an exportable secret is handed to the agent that was granted it', async (t
   t.truthy(record.body['last_used_at'])
 })
 
-test('who gets nothing, and how they are told', async (t) => {
+test('refused exports and their errors', async (t) => {
   const setting = await settingOf(resources, { non_exportable: false })
   const { operator, direct, agentId, credentialId, tenantId } = setting
   const stranger = await settingOf(resources, { non_exportable: false })
@@ -85,7 +85,7 @@ test('who gets nothing, and how they are told', async (t) => {
     [400, 'invalid_request', exchange(resources, setting, { may_act: agentId })],
     [400, 'invalid_scope', exchange(resources, setting, { scope: 'vault:read' })],
     [400, 'invalid_grant', exchange(resources, { ...setting, delegated: 'x' })],
-    // Another tenant's agent has no business with the token at all.
+    // An agent of another tenant cannot use the token.
     [400, 'invalid_grant', exchange(resources, { ...setting, direct: stranger.direct })],
   ]
   for (const [index, [status, error, answer]] of cases.entries()) {
@@ -126,7 +126,7 @@ test('who gets nothing, and how they are told', async (t) => {
   t.deepEqual(refusedAs(await exchange(resources, setting)), [400, 'invalid_target'])
 })
 
-test('a grant to a delegation counts under that delegation only', async (t) => {
+test('a grant to a delegation applies to that delegation only', async (t) => {
   const { api } = resources
   const here = await api.workspace()
   const { tenantId, token: operator } = here
@@ -135,7 +135,10 @@ test('a grant to a delegation counts under that delegation only', async (t) => {
   const direct = String(body['access_token'])
   const person = await present(api, fixtureOf(here))
   t.teardown(() => person.browser.close())
-  const [lent, other] = [await lend(api, direct, person), await lend(api, direct, person)]
+  const [delegated, other] = [
+    await delegate(api, direct, person),
+    await delegate(api, direct, person),
+  ]
   const created = await api.post(CREDENTIALS, operator, {
     provider: 'upstream',
     credential_type: 'api_key',
@@ -148,17 +151,17 @@ test('a grant to a delegation counts under that delegation only', async (t) => {
   const credentialId = String(created.body['id'])
   const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
     grantee_type: 'delegation',
-    grantee_id: lent.delegationId,
+    grantee_id: delegated.delegationId,
   })
   t.is(granted.status, 201)
   const under = ({ token }: { token: string }) =>
     exchange(second, { delegated: token, direct, credentialId })
-  t.is((await under(lent)).body['access_token'], SECRET)
+  t.is((await under(delegated)).body['access_token'], SECRET)
   t.deepEqual(refusedAs(await under(other)), [400, 'invalid_target'])
   const [told] = await accessedOf(resources, tenantId)
   t.like(told!.data, { access: 'export', actor: { type: 'agent', id: agentId } })
-  // The person takes it back: the token is worth nothing, nor is the grant.
+  // After the revocation neither the token nor the grant is valid.
   const own = await ownToken(api, here, person)
-  await api.post(`/api/v1/delegations/${lent.delegationId}/revoke`, own)
-  t.deepEqual(refusedAs(await under(lent)), [400, 'invalid_grant'])
+  await api.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)
+  t.deepEqual(refusedAs(await under(delegated)), [400, 'invalid_grant'])
 })

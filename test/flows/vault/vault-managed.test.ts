@@ -1,4 +1,4 @@
-/** Access tokens of upstreams by token exchange. decisions.md 4 and 22, oauth2 credentials. */
+/** Export of managed access tokens by token exchange. */
 import test from 'ava'
 import { CREDENTIALS, egressHouse } from '../../support/vault/egress.js'
 import { sql } from '../../support/identity/identity.js'
@@ -22,7 +22,7 @@ test.after.always(async () => {
   await resources.end()
 })
 
-test('an oauth2 credential gives the access token of its upstream, refreshed in good time', async (t) => {
+test('an oauth2 credential exports the access token of its upstream, refreshed before its expiry', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   upstream.adorn({ scope: 'repo read' })
@@ -36,35 +36,35 @@ test('an oauth2 credential gives the access token of its upstream, refreshed in 
     scope: 'repo read',
   })
   t.true(Number(first.body['expires_in']) > 3500)
-  const [asked] = upstream.asked
-  t.deepEqual(asked!.form, { grant_type: 'refresh_token', refresh_token: 'rt-0', scope: 'repo' })
-  const pair = Buffer.from(asked!.headers.authorization!.slice(6), 'base64').toString()
+  const [refresh] = upstream.tokenRequests
+  t.deepEqual(refresh!.form, { grant_type: 'refresh_token', refresh_token: 'rt-0', scope: 'repo' })
+  const pair = Buffer.from(refresh!.headers.authorization!.slice(6), 'base64').toString()
   t.is(pair, 'client+one:canary-client%3A%2B+secret')
   t.is((await managed(second, setting)).body['access_token'], 'at-1')
-  t.is(upstream.asked.length, 1)
+  t.is(upstream.tokenRequests.length, 1)
 
-  // Sixty seconds before it expires the next one is fetched, with the refresh token of the first.
+  // Sixty seconds before the expiry it is refreshed, with the rotated refresh token.
   await expireIn(resources, setting, 59)
   t.is((await managed(second, setting)).body['access_token'], 'at-2')
-  t.is(upstream.asked[1]!.form['refresh_token'], 'rt-1')
+  t.is(upstream.tokenRequests[1]!.form['refresh_token'], 'rt-1')
   await expireIn(resources, setting, 90)
   t.is((await managed(resources, setting)).body['access_token'], 'at-2')
-  const told = await accessedOf(resources, setting.tenantId)
-  t.is(told.length, 4)
-  t.like(told[0]!.data, { access: 'managed_token' })
-  t.is(told[0]!.grantId, setting.grantId)
-  t.false(/at-\d|rt-\d|canary/.test(JSON.stringify(told)))
+  const events = await accessedOf(resources, setting.tenantId)
+  t.is(events.length, 4)
+  t.like(events[0]!.data, { access: 'managed_token' })
+  t.is(events[0]!.grantId, setting.grantId)
+  t.false(/at-\d|rt-\d|canary/.test(JSON.stringify(events)))
 
-  // The owner puts in another secret: nothing of the first one is left.
+  // After a rotation nothing of the first secret is left.
   const secret = { token_url: upstream.url, client_id: 'c', client_secret: 's' }
   await resources.api.post(`${CREDENTIALS}/${setting.credentialId}/rotate`, setting.operator, {
     secret: JSON.stringify(secret),
   })
   t.is((await managed(resources, setting)).body['access_token'], 'at-3')
-  t.deepEqual(upstream.asked[2]!.form, { grant_type: 'client_credentials' })
+  t.deepEqual(upstream.tokenRequests[2]!.form, { grant_type: 'client_credentials' })
 
   t.deepEqual(refusedAs(await exchange(resources, setting)), [400, 'invalid_request'])
-  // Not through egress (decisions.md 5), and not where it was said to stay.
+  // Not through the egress proxy, and not if it is not exportable.
   const proxied = await resources.api.post('/v1/proxy', setting.delegated, {
     credential_id: setting.credentialId,
     method: 'GET',
@@ -81,7 +81,7 @@ test('an oauth2 credential gives the access token of its upstream, refreshed in 
   t.is(rows.length, 0)
 })
 
-test('thirty who ask in two processes cost one refresh, again and again', async (t) => {
+test('thirty concurrent callers in two processes cause one refresh, repeatedly', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)
@@ -90,13 +90,13 @@ test('thirty who ask in two processes cost one refresh, again and again', async 
       Array.from({ length: 30 }, (_, index) => managed(index % 2 ? resources : second, setting)),
     )
     t.deepEqual([...new Set(answers.map(({ body }) => body['access_token']))], [`at-${round}`])
-    t.is(upstream.asked.length, round)
+    t.is(upstream.tokenRequests.length, round)
     await expireIn(resources, setting, 10)
   }
-  t.true(upstream.asked.every(({ form }, index) => form['refresh_token'] === `rt-${index}`))
+  t.true(upstream.tokenRequests.every(({ form }, index) => form['refresh_token'] === `rt-${index}`))
 })
 
-test('an upstream that wants the secret in the form gets it there, and is remembered', async (t) => {
+test('client_secret_post is used and remembered for an upstream that needs it', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   upstream.answer(({ headers, form }) =>
@@ -106,13 +106,13 @@ test('an upstream that wants the secret in the form gets it there, and is rememb
   )
   const setting = await oauthSetting(resources, upstream)
   t.is((await managed(resources, setting)).body['access_token'], 'posted')
-  t.is(upstream.asked.length, 2)
+  t.is(upstream.tokenRequests.length, 2)
   await expireIn(resources, setting, 5)
   t.is((await managed(second, setting)).body['access_token'], 'posted')
-  t.is(upstream.asked.length, 3)
+  t.is(upstream.tokenRequests.length, 3)
 })
 
-test('what an upstream can answer instead of a token', async (t) => {
+test('errors of a token endpoint', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const cases: [Parameters<TokenUpstream['answer']>[0], number, string, RegExp][] = [
@@ -175,10 +175,10 @@ test('what an upstream can answer instead of a token', async (t) => {
     t.regex(String(answer.body['error_description']), words)
     t.false(JSON.stringify(answer).includes('canary'))
     if (status === 503) t.is(answer.headers['retry-after'], /429/.test(words.source) ? '7' : '5')
-    // Nobody hammers an upstream with what it has refused a moment ago.
-    const before = upstream.asked.length
+    // A refusal is cached.
+    const before = upstream.tokenRequests.length
     t.deepEqual(refusedAs(await managed(second, setting)), [status, error])
-    t.is(upstream.asked.length, before)
+    t.is(upstream.tokenRequests.length, before)
     t.deepEqual(await accessedOf(resources, setting.tenantId), [])
   }
   const away = await oauthSetting(resources, upstream, {
@@ -187,7 +187,7 @@ test('what an upstream can answer instead of a token', async (t) => {
   t.deepEqual(refusedAs(await managed(resources, away)), [503, 'temporarily_unavailable'])
 })
 
-test('while the upstream is away, a token that is nearly used up still serves', async (t) => {
+test('while the upstream is unavailable, a token near its expiry is used', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)
@@ -196,12 +196,12 @@ test('while the upstream is away, a token that is nearly used up still serves', 
   upstream.answer(() => ({ status: 503 }))
   t.is((await managed(resources, setting)).body['access_token'], 'at-1')
   t.is((await managed(second, setting)).body['access_token'], 'at-1')
-  t.is(upstream.asked.length, 2)
+  t.is(upstream.tokenRequests.length, 2)
   await expireIn(resources, setting, -1)
   t.is((await managed(resources, setting)).status, 503)
 })
 
-test('a grant that ends while the upstream thinks ends the exchange', async (t) => {
+test('a grant that ends during the refresh ends the exchange', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)
@@ -213,7 +213,7 @@ test('a grant that ends while the upstream thinks ends the exchange', async (t) 
   t.deepEqual(await accessedOf(resources, setting.tenantId), [])
 })
 
-test('a secret that its owner replaces while the upstream thinks is the one that counts', async (t) => {
+test('a secret that is rotated during the refresh counts', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)
@@ -235,12 +235,12 @@ test('a secret that its owner replaces while the upstream thinks is the one that
   await expireIn(resources, setting, -1)
   t.is((await managed(second, setting)).body['access_token'], 'owned')
   t.deepEqual(
-    upstream.asked.map(({ form }) => form['refresh_token']),
+    upstream.tokenRequests.map(({ form }) => form['refresh_token']),
     ['rt-0', 'owner', 'owner'],
   )
 })
 
-test('whoever dies while it asks is followed by another once its lease has run out', async (t) => {
+test('the refresh of a dead process is repeated when its lease expires', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())
   const setting = await oauthSetting(resources, upstream)
@@ -257,5 +257,5 @@ test('whoever dies while it asks is followed by another once its lease has run o
     ['at-1', 'at-1'],
   )
   t.true(performance.now() - beganMs > 1_000)
-  t.is(upstream.asked.length, 1)
+  t.is(upstream.tokenRequests.length, 1)
 })

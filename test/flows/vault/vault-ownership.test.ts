@@ -1,11 +1,11 @@
 /**
- * What only the owner of a credential does, attacked by agents that may manage the vault and by agents
- * that act for the owner. decisions.md 24, vault ownership. docs/guides/vault/vault.md
+ * Operations of the owner of a credential, attacked by agents with vault:manage and by agents that
+ * act for the owner (docs/reference/vault.md).
  */
 import { readFile } from 'node:fs/promises'
 import test from 'ava'
 import type { Answer, Json } from '../../support/api.js'
-import { lend } from '../../support/agents/delegation.js'
+import { delegate } from '../../support/agents/delegation.js'
 import { CREDENTIALS, egressHouse, SECRET, UPSTREAM_NAME } from '../../support/vault/egress.js'
 import { sql } from '../../support/identity/identity.js'
 import { owned } from '../../support/identity/owner.js'
@@ -20,7 +20,7 @@ test.after.always(() => resources.end())
 const refusedAs = ({ status, body }: Answer) => [status, body['error']]
 const REFUSED = [403, 'policy_denied']
 
-/** An agent of the tenant that manages the vault and owns nothing in it. */
+/** An agent with vault:manage that owns no credential. */
 async function manager(tenantId: string, by: string, scopes = 'vault:read vault:manage') {
   const { key, agentId } = await api.register(tenantId)
   const path = `/api/v1/agents/${agentId}`
@@ -60,7 +60,7 @@ const callTo = (token: string, credentialId: string, host: string) =>
     },
   })
 
-test('an agent that manages the vault cannot lead the key of another to a host of its own', async (t) => {
+test('an agent with vault:manage cannot add its own host to a credential of another owner', async (t) => {
   const owner = await api.workspace()
   const { agentId, token } = await manager(owner.tenantId, owner.token)
   const id = await made(owner.token, apiKey())
@@ -83,16 +83,16 @@ test('an agent that manages the vault cannot lead the key of another to a host o
   }
   t.is(upstream.requests.length, before, 'nothing was sent')
 
-  // What is left to it: narrow, label, revoke.
+  // It can narrow, label and revoke.
   t.is((await patch(token, id, { label: 'Seen', metadata: { seen: true } })).status, 200)
   t.is((await patch(token, id, { allowed_hosts: [] })).status, 200)
   const back = await patch(token, id, { allowed_hosts: [UPSTREAM_NAME] })
-  t.deepEqual(refusedAs(back), REFUSED, 'what was narrowed is wider before')
+  t.deepEqual(refusedAs(back), REFUSED, 'a removed host cannot be added again')
   t.is((await patch(owner.token, id, { allowed_hosts: [UPSTREAM_NAME] })).status, 200)
   t.is((await api.post(`${CREDENTIALS}/${id}/revoke`, token)).body['status'], 'revoked')
 })
 
-test('an agent that manages the vault cannot have its credential carry the token of another', async (t) => {
+test('an agent with vault:manage cannot refer to the token of another owner', async (t) => {
   const endpoint = await tokenUpstream()
   t.teardown(() => endpoint.close())
   endpoint.adorn({ access_token: 'canary-token-of-the-owner' })
@@ -111,9 +111,9 @@ test('an agent that manages the vault cannot have its credential carry the token
   for (const hosts of [[OTHER_NAME], [UPSTREAM_NAME], []]) {
     t.deepEqual(refusedAs(await api.post(CREDENTIALS, token, carrying(hosts))), REFUSED)
   }
-  t.is(endpoint.asked.length, 0)
+  t.is(endpoint.tokenRequests.length, 0)
 
-  // The owner may, within the hosts of the account.
+  // The owner can, within the hosts of the account.
   const beyond = await api.post(CREDENTIALS, owner.token, carrying([UPSTREAM_NAME, OTHER_NAME]))
   t.is(beyond.status, 400)
   t.is((beyond.body['errors'] as Json[])[0]!['pointer'], '#/allowed_hosts/1')
@@ -121,13 +121,13 @@ test('an agent that manages the vault cannot have its credential carry the token
   const wider = await patch(owner.token, carrier, { allowed_hosts: [OTHER_NAME] })
   t.is(wider.status, 400)
 
-  // Narrowed later, by whom it may be: the carrier is narrowed with it, and not widened again alone.
+  // Narrowing the account narrows the dependent credential, which cannot be widened alone.
   t.is((await patch(token, account, { allowed_hosts: [] })).status, 200)
   t.deepEqual(await hostsOf(owner.token, carrier), [])
   t.is((await patch(owner.token, carrier, { allowed_hosts: [UPSTREAM_NAME] })).status, 400)
 })
 
-test('hosts of carriers lie within those of the account, however changes of both interleave', async (t) => {
+test('hosts of dependent credentials stay within those of the account, under concurrency', async (t) => {
   const { token } = await api.workspace()
   const names = Array.from({ length: 6 }, (_, nth) => `h${nth}.upstream.example`)
   const account = await made(token, {
@@ -163,7 +163,7 @@ test('hosts of carriers lie within those of the account, however changes of both
   }
 })
 
-test('carriers that were made before the rule are cut to their account', async (t) => {
+test('older dependent credentials are narrowed to their account', async (t) => {
   const [first, second] = [await api.workspace(), await api.workspace()]
   const file = new URL('../../../../migrations/0041_carried_hosts.sql', import.meta.url)
   const statements = (await readFile(file, 'utf8'))
@@ -203,7 +203,7 @@ test('carriers that were made before the rule are cut to their account', async (
   t.deepEqual(await hostsOf(second.token, stolenCarrier), [])
 })
 
-test('an authority: others narrow from where it is good and for which hosts, and widen neither', async (t) => {
+test('others can narrow hosts and source addresses of an authority, not widen them', async (t) => {
   const owner = await api.workspace()
   const { token } = await manager(owner.tenantId, owner.token)
   const authority = (more: Json) =>
@@ -213,7 +213,7 @@ test('an authority: others narrow from where it is good and for which hosts, and
     metadata: { source_addresses: ['10.1.0.0/16'] },
   })
   const wider: Json[] = [
-    // Without a host it would sign for any, without a network it would be good from anywhere.
+    // An empty host list allows any host, an empty network list any address.
     { allowed_hosts: [] },
     { allowed_hosts: ['db1.example.com', 'db2.example.com'] },
     { metadata: {} },
@@ -232,7 +232,7 @@ test('an authority: others narrow from where it is good and for which hosts, and
   t.deepEqual(refusedAs(await api.post(`${CREDENTIALS}/${id}/rotate`, token, {})), REFUSED)
 })
 
-test('a person does it with a direct token of a fresh sign-in with two factors', async (t) => {
+test('a person needs a direct token of a recent two-factor sign-in', async (t) => {
   const scope = 'openid vault:list vault:read vault:manage agents:manage'
   const strong = await owned(api, { scope })
   const weak = await owned(api, { factor: false, scope })
@@ -256,21 +256,21 @@ test('a person does it with a direct token of a fresh sign-in with two factors',
 
   const id = await own(strong.token)
   const { agentId, token: agentToken } = await manager(strong.made.tenantId, strong.token)
-  const { token: lent } = await lend(api, agentToken, strong.person, { scope })
-  for (const answer of await Promise.all(sensitive(lent, id))) {
+  const { token: delegated } = await delegate(api, agentToken, strong.person, { scope })
+  for (const answer of await Promise.all(sensitive(delegated, id))) {
     t.deepEqual(refusedAs(answer), [403, 'forbidden'])
   }
-  // A grant of what can be taken out is as good as taking it out.
+  // A grant of an exportable credential equals an export.
   const grant = { grantee_type: 'agent', grantee_id: agentId }
-  const self = await api.post(`${CREDENTIALS}/${id}/grants`, lent, grant)
+  const self = await api.post(`${CREDENTIALS}/${id}/grants`, delegated, grant)
   t.deepEqual(refusedAs(self), [403, 'forbidden'])
   const kept = await made(strong.token, apiKey())
-  t.is((await api.post(`${CREDENTIALS}/${kept}/grants`, lent, grant)).status, 201)
-  t.is((await patch(lent, id, { allowed_hosts: [] })).status, 200)
+  t.is((await api.post(`${CREDENTIALS}/${kept}/grants`, delegated, grant)).status, 201)
+  t.is((await patch(delegated, id, { allowed_hosts: [] })).status, 200)
   for (const answer of await Promise.all(sensitive(strong.token, id))) t.is(answer.status, 200)
 })
 
-test('owners of the organization do it for credentials of an agent of theirs, and for no person’s', async (t) => {
+test('organization owners act for the credentials of their agents, not of people', async (t) => {
   const scope = 'openid vault:read vault:manage agents:manage'
   const { made: at, person, token } = await owned(api, { scope })
   t.teardown(() => person.browser.close())
@@ -282,7 +282,7 @@ test('owners of the organization do it for credentials of an agent of theirs, an
   const grant = { grantee_type: 'agent', grantee_id: helper.agentId }
   t.is((await api.post(`${CREDENTIALS}/${id}/grants`, token, grant)).status, 201)
 
-  // Not the other way round, and not from one agent to the next.
+  // Not the other way round, and not between agents.
   const theirs = await made(token, apiKey())
   const second = await manager(at.tenantId, token)
   for (const [other, credential] of [

@@ -1,4 +1,4 @@
-/** docs/guides/vault/vault.md promises that its commands run as they stand. */
+/** Runs the commands of docs/guides/vault/vault.md. */
 import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { docsPage } from '../../support/pages/docs-page.js'
@@ -11,7 +11,7 @@ import {
 } from '../../support/vault/egress.js'
 import { tokenUpstream } from '../../support/vault/token-upstream.js'
 
-test('the commands of docs/guides/vault/vault.md put credentials in, grant them and take them out', async (t) => {
+test('the commands of docs/guides/vault/vault.md create, grant and export credentials', async (t) => {
   const resources = await egressHouse()
   const upstream = await tokenUpstream()
   const second = await tokenUpstream()

@@ -1,4 +1,4 @@
-/** Managed OAuth through egress: a credential whose secret is the access token of another. docs/guides/vault/vault.md */
+/** Egress with `token_of`: the secret is the access token of another credential. */
 import test from 'ava'
 import type { Json } from '../../support/api.js'
 import {
@@ -20,7 +20,7 @@ test.after.always(async () => {
   await resources.end()
 })
 
-/** An oauth2 credential that nobody gets anything out of, and one that carries its tokens. */
+/** A non-exportable oauth2 credential, and one with its `token_of`. */
 async function carried(endpoint: TokenUpstream, more: Json = {}) {
   const source = await settingOf(resources, {
     credential_type: 'oauth2',
@@ -52,7 +52,7 @@ async function carried(endpoint: TokenUpstream, more: Json = {}) {
 const lastAuthorization = () => upstream.requests.at(-1)!.headers.authorization
 
 test.serial(
-  'the token is fetched, put in, taken out of answers, and renewed in good time',
+  'the token is obtained, injected, redacted, and refreshed before its expiry',
   async (t) => {
     const endpoint = await tokenUpstream()
     t.teardown(() => endpoint.close())
@@ -64,7 +64,7 @@ test.serial(
     t.is(lastAuthorization(), 'Bearer canary-access-token-1')
     t.true(JSON.stringify(first.body).includes('[redacted]'))
     t.false(JSON.stringify([first.body, first.headers]).includes('canary'))
-    // Nobody gets it any other way.
+    // There is no other way to get it.
     t.deepEqual(refusedAs(await managed(resources, source)), [403, 'policy_denied'])
     t.deepEqual(refusedAs(await managed(resources, { ...source, credentialId })), [
       403,
@@ -73,13 +73,13 @@ test.serial(
     const read = await api.get(`${CREDENTIALS}/${credentialId}/secret`, source.operator)
     t.is(read.status, 403)
 
-    // Thirty callers of two processes, with a token that is over: one refresh, of the first's token.
+    // Thirty callers of two processes with an expired token: one refresh.
     endpoint.adorn({ access_token: 'canary-access-token-2' })
     await expireIn(resources, source, 59)
     const many = Array.from({ length: 30 }, (_, nth) => call(nth % 2 === 0 ? resources : second))
     for (const answer of await Promise.all(many)) t.is(answer.status, 200)
-    t.is(endpoint.asked.length, 2)
-    t.is(endpoint.asked[1]!.form['refresh_token'], 'rt-1')
+    t.is(endpoint.tokenRequests.length, 2)
+    t.is(endpoint.tokenRequests[1]!.form['refresh_token'], 'rt-1')
     t.is(lastAuthorization(), 'Bearer canary-access-token-2')
     const raw = await resources.send('/v1/proxy/body', {
       token: source.direct,
@@ -98,7 +98,7 @@ test.serial(
 )
 
 test.serial(
-  'where there is no token the caller is told, and nothing of a grant is lost but the request',
+  'without a token the caller gets an error, and only the request count is used',
   async (t) => {
     const endpoint = await tokenUpstream()
     t.teardown(() => endpoint.close())
@@ -129,26 +129,23 @@ test.serial(
   },
 )
 
-test.serial(
-  'a token that the API refuses is renewed before its time, but not over and over',
-  async (t) => {
-    const endpoint = await tokenUpstream()
-    t.teardown(() => endpoint.close())
-    const { source, call } = await carried(endpoint)
-    t.is((await call(resources, '/denied')).status, 401)
-    t.is((await call(resources, '/denied')).status, 401)
-    t.is(endpoint.asked.length, 1, 'a token of this minute is not the reason')
-    await expireIn(resources, source, 3_000)
-    t.is((await call(resources, '/denied')).status, 401)
-    for (let tries = 0; endpoint.asked.length === 1 && tries < 100; tries += 1) {
-      t.is((await call()).status, 200)
-    }
-    t.is(endpoint.asked.length, 2)
-    t.is(lastAuthorization(), 'Bearer at-2')
-  },
-)
+test.serial('a token that the API rejects is refreshed early, at a limited rate', async (t) => {
+  const endpoint = await tokenUpstream()
+  t.teardown(() => endpoint.close())
+  const { source, call } = await carried(endpoint)
+  t.is((await call(resources, '/denied')).status, 401)
+  t.is((await call(resources, '/denied')).status, 401)
+  t.is(endpoint.tokenRequests.length, 1, 'a token of this minute is not refreshed')
+  await expireIn(resources, source, 3_000)
+  t.is((await call(resources, '/denied')).status, 401)
+  for (let tries = 0; endpoint.tokenRequests.length === 1 && tries < 100; tries += 1) {
+    t.is((await call()).status, 200)
+  }
+  t.is(endpoint.tokenRequests.length, 2)
+  t.is(lastAuthorization(), 'Bearer at-2')
+})
 
-test.serial('the end of the account is the end of what carries its tokens', async (t) => {
+test.serial('revoking the account revokes its dependent credentials', async (t) => {
   const endpoint = await tokenUpstream()
   t.teardown(() => endpoint.close())
   const { source, call, credentialId, operator } = await carried(endpoint)
@@ -160,7 +157,7 @@ test.serial('the end of the account is the end of what carries its tokens', asyn
   t.like(read.body, { status: 'revoked', token_of: source.credentialId })
 })
 
-test.serial('what may carry a token', async (t) => {
+test.serial('which credentials support token_of', async (t) => {
   const endpoint = await tokenUpstream()
   t.teardown(() => endpoint.close())
   const { source, operator, credentialId } = await carried(endpoint)

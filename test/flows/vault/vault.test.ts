@@ -1,11 +1,11 @@
-/** Credentials, grants and leases over HTTP. interface.md, Vault credential; decisions.md 4, 17, 22. */
+/** Credentials, grants and leases over HTTP. */
 import test from 'ava'
 import { apiOf, type Json } from '../../support/api.js'
 import { sql } from '../../support/identity/identity.js'
 import { TRANSPORTS, testService } from '../../support/service.js'
 
 const PATH = '/api/v1/vault/credentials'
-/** Must never be seen in an answer that does not hand it out. */
+/** Must not occur in any response, except an export. */
 const CANARY = 'canary-5f1c2e7b90'
 
 const running = await testService()
@@ -99,7 +99,7 @@ const secretsOf = ({ db }: typeof running, id: unknown) =>
     [id],
   )
 
-test('a secret is stored sealed, bound to its row, and told to nobody', async (t) => {
+test('a secret is stored sealed, bound to its row, and never returned', async (t) => {
   const { token } = await api.workspace()
   const id = await made(token)
   const [row] = await secretsOf(running, id)
@@ -122,7 +122,7 @@ test('a secret is stored sealed, bound to its row, and told to nobody', async (t
   )
   t.false(JSON.stringify([seen, told]).includes(CANARY))
 
-  // Moved to another row, it does not open.
+  // In another row it cannot be unsealed.
   const other = await made(token, { non_exportable: false, secret: 'plain' })
   t.is((await api.get(`${PATH}/${other}/secret`, token)).body['secret'], 'plain')
   await sql(
@@ -135,7 +135,7 @@ test('a secret is stored sealed, bound to its row, and told to nobody', async (t
   t.false(JSON.stringify(moved).includes(CANARY))
 })
 
-test('what a credential may be', async (t) => {
+test('validation of credentials', async (t) => {
   const { token } = await api.workspace()
   const oauth = (more: Json = {}) => ({
     credential_type: 'oauth2',
@@ -190,7 +190,7 @@ test('what a credential may be', async (t) => {
   }
 })
 
-test('the owner reads an exportable secret, and nobody else does', async (t) => {
+test('only the owner reads an exportable secret', async (t) => {
   const owner = await api.workspace()
   const kept = await made(owner.token)
   const open = await made(owner.token, { non_exportable: false })
@@ -247,7 +247,7 @@ test("another tenant's credentials, grants and leases do not exist", async (t) =
   t.is((await api.get(`${PATH}/${id}`, mine.token)).body['status'], 'active')
 })
 
-test('grants and leases: made, listed page by page, limited, ended', async (t) => {
+test('grants and leases are created, listed in pages, limited and revoked', async (t) => {
   const { token, tenantId } = await api.workspace()
   const { agentId } = await api.register(tenantId)
   const id = await made(token)
@@ -358,7 +358,7 @@ test('an idempotency key creates once', async (t) => {
   t.is(count?.count, 2)
 })
 
-test('scopes and tokens: who may come in at all', async (t) => {
+test('required scopes and tokens', async (t) => {
   const { token, tenantId } = await api.workspace()
   const id = await made(token)
   const { key, agentId } = await api.register(tenantId)
@@ -367,13 +367,13 @@ test('scopes and tokens: who may come in at all', async (t) => {
   t.is((await api.post(PATH, plain, apiKey())).body['error'], 'insufficient_scope')
   t.is((await api.get(`${PATH}/${id}`, plain)).body['error'], 'insufficient_scope')
   t.is((await api.get(PATH)).status, 401)
-  // The list is for delegated tokens (interface.md, Vault and egress).
+  // The list needs a delegated token.
   const direct = await api.get(PATH, plain)
   t.is(direct.status, 403)
   t.is(direct.body['error'], 'forbidden')
 })
 
-test('the names are in the capabilities', async (t) => {
+test('the features are in the capabilities', async (t) => {
   const { body } = await api.get('/api/v1/capabilities')
   const names = body['capabilities'] as string[]
   t.true(names.includes('vault') && names.includes('vault.ssh_ca'))

@@ -6,7 +6,13 @@ import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
 import { openapiDocument } from '../../../gateway/openapi/openapi.js'
 import { routes } from '../../../gateway/route-table.js'
 import { openBrowser } from '../../support/pages/browser.js'
-import { fixtureOf, lend, newFixture, ownToken, present } from '../../support/agents/delegation.js'
+import {
+  fixtureOf,
+  delegate,
+  newFixture,
+  ownToken,
+  present,
+} from '../../support/agents/delegation.js'
 import {
   bodyCall,
   CREDENTIALS,
@@ -223,7 +229,7 @@ const usersAndOrganizations = once(async () => {
   await done(200, api.post(`${user}/reactivate`, token))
   await done(204, api.call('DELETE', user, { token }))
 
-  const { delegationId } = await lend(api, token, person)
+  const { delegationId } = await delegate(api, token, person)
   const own = await ownToken(api, workspace, person)
   await done(200, api.post(`/api/v1/delegations/${delegationId}/revoke`, own))
   await sql(running.db.database, `update tenant_users set roles = '{owner}' where tenant_id = $1`, [

@@ -1,4 +1,4 @@
-/** How a credential is named for a host, and how a program's own parameter makes way for it. */
+/** Parsing of --credential, and removal of the program's own parameter. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { parseNamed } from '../../../runtime/svc-run/credential-choice.js'
@@ -6,7 +6,7 @@ import { withoutParameter } from '../../../runtime/svc-run/service-calls.js'
 
 const ID = '01980000-0000-7000-8000-000000000001'
 
-test('a host, an id, perhaps a scheme', (t) => {
+test('--credential is a host, an id and an optional scheme', (t) => {
   const host = 'api.example.com'
   t.deepEqual(parseNamed(`${host}=${ID}`), { host, id: ID, authScheme: null })
   t.deepEqual(parseNamed(`API.Example.com.=${ID.toUpperCase()},header:x-key`), {
@@ -20,7 +20,7 @@ test('a host, an id, perhaps a scheme', (t) => {
   }
 })
 
-test('only the parameter of that name goes, the rest stays byte for byte', (t) => {
+test('only the named parameter is removed, the rest is unchanged', (t) => {
   const base = 'https://api.example.com/a%2Fb'
   for (const [query, left] of [
     ['', ''],

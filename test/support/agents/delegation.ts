@@ -1,4 +1,4 @@
-/** Delegations for tests: agents that ask, people who decide in their browsers. */
+/** Delegations for tests: agents that request them and people who decide in browsers. */
 import * as oidc from 'openid-client'
 import type { Answer, Api, Json, Workspace } from '../api.js'
 import { openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
@@ -7,14 +7,14 @@ import { authorized, callbackOf, journey, relyingParty } from '../oauth/relying-
 
 export const DEVICE = '/api/v1/agents/delegations/device'
 
-/** Someone who can sign in to a tenant. */
+/** A person who can sign in to a tenant. */
 export type Human = {
   readonly tenantSlug: string
   readonly email: string
   readonly password: string
 }
 
-/** The fixture user that came with a workspace. */
+/** The fixture user of a workspace. */
 export function fixtureOf({ body }: Workspace): Human {
   const { email, password } = body['fixture_end_user'] as { email: string; password: string }
   return { tenantSlug: String(body['tenant_slug']), email, password }
@@ -30,7 +30,7 @@ export async function newFixture(api: Api, workspace: Workspace): Promise<Human>
 
 export type Person = Enrolment & { readonly browser: TestBrowser; readonly human: Human }
 
-/** A person at a browser of their own, with a second factor, just signed in with it. */
+/** A person with a browser and a fresh two-factor sign-in. */
 export async function present(api: Api, human: Human): Promise<Person> {
   const browser = openBrowser(api.at)
   const account = await browser.follow(await signIn(browser, human))
@@ -38,7 +38,7 @@ export async function present(api: Api, human: Human): Promise<Person> {
   return { browser, human, ...(await enrol(browser, enrolment)) }
 }
 
-/** A token of the person's own, for an application of the tenant, by way of the sign-in they have. */
+/** A token of the person for an application of the tenant, by their existing sign-in. */
 export async function ownToken(
   api: Api,
   { tenantId }: Pick<Workspace, 'tenantId'>,
@@ -72,7 +72,7 @@ export function poll(api: Api, token: string, { deviceCode }: Pick<Asked, 'devic
   return api.post(`${DEVICE}/token`, token, { device_code: deviceCode })
 }
 
-/** Opens the page of a request and answers it. @returns the answer to the form. */
+/** Opens the page of a request and submits the decision. @returns the response to the form. */
 export async function decide(
   { browser }: Pick<Person, 'browser'>,
   { userCode }: Pick<Asked, 'userCode'>,
@@ -90,8 +90,8 @@ export type Lent = {
   readonly delegationId: string
 }
 
-/** Asks, approves and fetches. */
-export async function lend(
+/** Requests, approves and polls. */
+export async function delegate(
   api: Api,
   agentToken: string,
   person: Person,

@@ -1,4 +1,4 @@
-/** The ways of an agent through the service over HTTP, for tests of what happens around it. */
+/** Agent registration and login over HTTP, for tests. */
 import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
 import { nonceFor } from '../identity/identity.js'
 
@@ -90,7 +90,7 @@ export function complete({ post }: Caller, { challengeId, nonce }: Started): Pro
   })
 }
 
-/** What a completed bootstrap has handed out. */
+/** The result of a completed bootstrap. */
 export function workspaceOf(key: AgentKey, { body }: Answer): Workspace {
   return {
     key,
@@ -108,7 +108,7 @@ export async function bootstrap(caller: Caller): Promise<Workspace> {
   return workspaceOf(started.key, demand(await complete(caller, started), 201))
 }
 
-/** The answer to verify, or to the challenge where that is refused already. */
+/** The response of verify, or of the challenge if that fails. */
 export async function login({ post }: Caller, { key, agentId, tenantId }: Workspace) {
   const selector = { agent_id: agentId, tenant_id: tenantId }
   const challenge = await post('/api/v1/agents/auth/challenge', selector)
@@ -119,7 +119,7 @@ export async function login({ post }: Caller, { key, agentId, tenantId }: Worksp
   })
 }
 
-/** client_credentials of the application that came with the workspace. */
+/** client_credentials of the workspace's application. */
 export function clientToken({ form }: Caller, { clientId, clientSecret }: Workspace) {
   const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64')
   return form(
@@ -129,7 +129,7 @@ export function clientToken({ form }: Caller, { clientId, clientSecret }: Worksp
   )
 }
 
-/** @throws with the body when the status is another one. */
+/** @throws with the body for another status. */
 export function demand(answer: Answer, status: number): Answer {
   if (answer.status === status) return answer
   throw new Error(`${status} was expected, not ${answer.status}: ${answer.text}`)

@@ -1,6 +1,13 @@
 /** A tenant that owns one real object of every kind which an operation can name. */
 import type { Answer, Api, Json, Workspace } from '../api.js'
-import { fixtureOf, lend, type Lent, ownToken, type Person, present } from '../agents/delegation.js'
+import {
+  fixtureOf,
+  delegate,
+  type Lent,
+  ownToken,
+  type Person,
+  present,
+} from '../agents/delegation.js'
 import { dataIn, openBrowser, type Page } from '../pages/browser.js'
 import { ciba, CIBA_GRANT, INBOX } from '../oauth/ciba.js'
 import type { Receiver } from '../webhooks/receiver.js'
@@ -36,7 +43,7 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
   const make = (path: string, json: Json = {}) => made(api, token, path, json)
   const person = await present(api, fixtureOf(workspace))
   const personToken = await ownToken(api, workspace, person)
-  const lent = await lend(api, token, person)
+  const delegated = await delegate(api, token, person)
   const { agentId, key } = await api.register(tenantId)
   const slug = String(body['tenant_slug'])
   const userId = String((body['fixture_end_user'] as Json)['id'])
@@ -46,7 +53,11 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
   const kept = await vault(make, agentId)
   const requestId = await askedByCiba(api, workspace, person)
   const objects: Objects = {
-    ...account(await person.browser.get('/auth/account'), lent, await sessionOf(api, tenantId)),
+    ...account(
+      await person.browser.get('/auth/account'),
+      delegated,
+      await sessionOf(api, tenantId),
+    ),
     ...kept.objects,
     ...commerce,
     ...(await signInElsewhere(api, workspace, make)),
@@ -61,7 +72,7 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
     '/api/v1/applications/{application_id}': String(body['application_id']),
     '/api/v1/tenant-users/{user_id}': userId,
     '/api/v1/sandbox/fixture-users/{user_id}': userId,
-    '/api/v1/delegations/{delegation_id}': lent.delegationId,
+    '/api/v1/delegations/{delegation_id}': delegated.delegationId,
     '/api/v1/identity/ciba/requests/{id}': requestId,
     '/auth/requests/{id}': requestId,
     '/api/v1/webhooks/{id}': hook.id,
@@ -120,7 +131,7 @@ function expectStatus(status: number, answer: Answer): Json {
 }
 
 /** What a person finds on their own page: the forms lead to the objects. */
-function account({ forms }: Pick<Page, 'forms'>, lent: Lent, sessionId: string): Objects {
+function account({ forms }: Pick<Page, 'forms'>, delegated: Lent, sessionId: string): Objects {
   const at = (kind: string) => {
     const found = forms.find(({ action }) => action.startsWith(`/auth/account/${kind}/`))
     return found?.action.split('/')[4]
@@ -129,7 +140,7 @@ function account({ forms }: Pick<Page, 'forms'>, lent: Lent, sessionId: string):
     factors: at('factors'),
     consents: at('consents'),
     sessions: sessionId,
-    delegations: lent.delegationId,
+    delegations: delegated.delegationId,
   }
   return Object.fromEntries(
     Object.entries(ids).flatMap(([kind, id]) =>
@@ -198,15 +209,15 @@ async function vault(make: Make, agentId: string) {
   const record = { provider: 'example', label: 'Theirs', non_exportable: false }
   const authority = await make(`${at}/credentials`, { ...record, credential_type: 'ssh_ca' })
   const key = { ...record, credential_type: 'api_key', auth_scheme: 'bearer', secret: 'theirs' }
-  const lent = await make(`${at}/credentials`, key)
+  const delegated = await make(`${at}/credentials`, key)
   const grantee = { grantee_type: 'agent', grantee_id: agentId }
   const lending = { recipient_id: agentId, byte_budget: 1 }
   const objects = {
     [`${at}/credentials/{credential_id}`]: authority,
     [`${at}/grants/{grant_id}`]: await make(`${at}/credentials/${authority}/grants`, grantee),
-    [`${at}/leases/{lease_id}`]: await make(`${at}/credentials/${lent}/leases`, lending),
+    [`${at}/leases/{lease_id}`]: await make(`${at}/credentials/${delegated}/leases`, lending),
   }
-  return { objects, apiKeyId: lent }
+  return { objects, apiKeyId: delegated }
 }
 
 /** A shop that has sold, sold again and again, and been quarrelled with. */

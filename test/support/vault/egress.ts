@@ -1,4 +1,4 @@
-/** Calls through the egress proxy: a service that may reach a loopback upstream, and who may call. */
+/** Egress calls for tests: a service that reaches a loopback upstream, and authorized callers. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,16 +13,16 @@ import { type TestService, type TestServiceOptions, testService } from '../servi
 
 export { UPSTREAM_NAME }
 export const CREDENTIALS = '/api/v1/vault/credentials'
-/** Must not be seen by anybody but the upstream. */
+/** Must reach the upstream only. */
 export const SECRET = everywhere.plant('secret of egress', 'canary-0f9b+61/7d')
 
 export interface EgressHouse {
   readonly running: TestService
   readonly api: Api
   readonly upstream: Upstream
-  /** What another process has to be told to relay as this service does. */
+  /** Settings for another process that relays like this service. */
   readonly environment: Readonly<Record<string, string>>
-  /** Sends as it is, for answers that are not JSON. */
+  /** Sends a raw request, for responses that are not JSON. */
   send(path: string, options: SendOptions): Promise<Dispatcher.ResponseData>
   end(): Promise<void>
 }
@@ -35,7 +35,7 @@ export type SendOptions = {
   readonly signal?: AbortSignal
 }
 
-/** An upstream on loopback, and what a service has to be told to reach it. */
+/** An upstream on loopback, and the settings to reach it. */
 export async function reachableUpstream(): Promise<{
   readonly upstream: Upstream
   readonly environment: Readonly<Record<string, string>>
@@ -64,7 +64,7 @@ export async function egressHouse(options: TestServiceOptions = {}): Promise<Egr
   const { upstream, environment: reaching, end } = await reachableUpstream()
   const environment = {
     ...reaching,
-    // The tests of a file share one token, however long they take.
+    // The tests of a file share one token, so it must outlive them.
     SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
     ...options.environment,
   }
@@ -96,7 +96,7 @@ export async function egressHouse(options: TestServiceOptions = {}): Promise<Egr
   }
 }
 
-/** A table is for a file: there is no variable for it. */
+/** A table needs a file, because no environment variable can hold it. */
 async function configFile(folder: string): Promise<string> {
   const path = join(folder, 'svc.toml')
   const names = [UPSTREAM_NAME, 'other.upstream.example', 'private.upstream.example']
@@ -111,13 +111,13 @@ export interface Setting {
   readonly agentId: string
   /** A direct token of the agent. */
   readonly direct: string
-  /** The same, acting for somebody. */
+  /** A delegated token of the agent. */
   readonly delegated: string
   readonly credentialId: string
   readonly grantId: string
 }
 
-/** A tenant with a credential for the upstream, an agent, and a grant of the one to the other. */
+/** A tenant with a credential for the upstream, an agent, and a grant to it. */
 export async function settingOf(
   { running, api }: EgressHouse,
   credential: Json = {},
@@ -149,7 +149,7 @@ export async function settingOf(
   return { tenantId, operator, agentId, direct, delegated, credentialId, grantId }
 }
 
-/** A token signed by the service that says that the agent acts for another. */
+/** A delegated token, signed by the service. */
 export async function delegatedToken(
   { service }: TestService,
   direct: string,
@@ -168,7 +168,7 @@ export async function delegatedToken(
   return signed.token
 }
 
-/** Header fields of a call with a raw body. */
+/** Headers of a call with a raw body. */
 export function bodyCall(
   { credentialId }: Pick<Setting, 'credentialId'>,
   url: string,
@@ -184,7 +184,7 @@ export function bodyCall(
 
 export type ClosedEvent = Readonly<Record<string, unknown>>
 
-/** The `data` of the ended calls of a tenant, once there are so many. */
+/** The `data` of the end events of a tenant, once there are as many. */
 export async function closedCalls(
   { running }: EgressHouse,
   tenantId: string,
@@ -202,7 +202,7 @@ export async function closedCalls(
   }
 }
 
-/** As if everything that is told of a tenant had been told an hour before. */
+/** Moves all events of a tenant one hour into the past. */
 export async function longAgo(
   { running }: EgressHouse,
   { tenantId }: Pick<Setting, 'tenantId'>,

@@ -1,4 +1,4 @@
-/** Git's own HTTP server behind TLS and a password, as an upstream. */
+/** Git's HTTP server behind TLS and a password, as an upstream. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -13,7 +13,7 @@ import {
 } from '../../actors/vault/egress/loopback-tls.js'
 
 export interface GitUpstream {
-  /** Address of an empty repository. */
+  /** URL of an empty repository. */
   readonly repository: string
   close(): Promise<void>
 }

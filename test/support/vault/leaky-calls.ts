@@ -1,9 +1,9 @@
-/** Calls through egress whose upstreams give away what they can, for the hunt for leaks. */
+/** Egress calls with hostile upstreams, for the leak test. */
 import { request } from 'undici'
 import type { Canaries, Found } from '../service/canaries.js'
 import { METRICS_TOKEN, until } from '../service/watch.js'
 
-/** What an upstream does with the secret that it was sent. */
+/** How an upstream leaks the secret. */
 const HABITS = [
   '/headers',
   '/secrets/none',
@@ -21,7 +21,7 @@ const HABITS = [
   '/huge-headers',
   '/zipped',
 ] as const
-/** What takes long enough to be tried once. */
+/** Slow cases, tried once. */
 const HEAVY_HABITS = [...HABITS, '/bomb'] as const
 
 type Place = { readonly baseUrl: string }
@@ -30,12 +30,12 @@ export type LeakyCall = {
   readonly direct: string
   readonly delegated: string
   readonly upstream: string
-  /** What the caller sends; it comes back where the upstream echoes. */
+  /** The body of the caller, which some upstreams echo. */
   readonly body: string
   readonly heavy: boolean
 }
 
-/** Calls a credential in every way; what of the canaries came back. */
+/** Calls with a credential in every way. @returns the leaked canaries. */
 export async function proxied(
   { baseUrl }: Place,
   flock: Canaries,
@@ -48,7 +48,7 @@ export async function proxied(
       headers: { authorization: `Bearer ${token}`, ...headers },
       body: json === undefined ? body : JSON.stringify(json),
     }).catch(() => undefined)
-    // Broken off before a byte of it was there.
+    // Aborted before the first byte.
     if (answer === undefined) return { status: 0, text: '' }
     const text = await answer.body.text().catch(() => '')
     found.push(...flock.search(where, JSON.stringify(answer.headers) + text, ['body']))
@@ -65,13 +65,13 @@ export async function proxied(
       })
       const type = { 'content-type': 'application/json' }
       const asked = { credential_id: id, method: 'POST', url, body, stream }
-      const told = await send(`proxy of ${habit}`, '/v1/proxy', delegated, type, asked)
-      for (const { status, text } of habit === '/headers' ? [raw, told] : []) {
+      const viaDocument = await send(`proxy of ${habit}`, '/v1/proxy', delegated, type, asked)
+      for (const { status, text } of habit === '/headers' ? [raw, viaDocument] : []) {
         if (status !== 200) throw new Error(text)
       }
     }
   }
-  // What is refused before it goes out, with a secret of the caller's own in it.
+  // Refused before it is sent, with a secret of the caller in it.
   const type = { 'content-type': 'application/json' }
   const whole = { credential_id: id, method: 'POST', url: `${upstream}/echo`, body }
   for (const fault of [
@@ -93,11 +93,11 @@ export async function proxied(
 }
 
 export interface RunningCall {
-  /** Breaks it off, and waits until the service has noticed. */
+  /** Aborts the call and waits until the service has noticed. */
   end(): Promise<void>
 }
 
-/** A call whose answer does not end. */
+/** A call with an endless response. */
 export async function callThatGoesOn(
   { baseUrl }: Place,
   { token, id, upstream }: { token: string; id: string; upstream: string },

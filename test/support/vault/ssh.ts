@@ -1,4 +1,4 @@
-/** A folder with SSH keys and certificates in it, and an sshd of our own that trusts an authority. */
+/** A folder with SSH keys and certificates, and a local sshd that trusts an authority. */
 import { execFile, type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -12,7 +12,7 @@ import { until } from '../service/watch.js'
 const run = promisify(execFile)
 const START_MS_MAX = 15_000
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024
-/** Nothing but the certificate, and no questions. */
+/** Only the certificate, without prompts. */
 const SSH_OPTIONS = [
   'IdentitiesOnly=yes',
   'PreferredAuthentications=publickey',
@@ -24,7 +24,7 @@ const SSH_OPTIONS = [
 
 export interface SshFolder {
   path(name: string): string
-  /** Writes a file that only we may read, as ssh demands of keys. */
+  /** Writes a file with mode 0600, which ssh requires for keys. */
   write(name: string, content: string | Uint8Array): string
   remove(): void
 }
@@ -43,7 +43,7 @@ export function sshFolder(folder = mkdtempSync(join(tmpdir(), 'svc-ssh-'))): Ssh
 
 export type Ran = { readonly code: number; readonly output: string }
 
-/** Runs a program; what it printed, and its exit code. */
+/** Runs a program. @returns its output and exit code. */
 export async function ran(program: string, ...args: string[]): Promise<Ran> {
   try {
     const { stdout, stderr } = await run(program, args, {
@@ -67,22 +67,22 @@ export async function ran(program: string, ...args: string[]): Promise<Ran> {
 
 export interface Sshd {
   readonly port: number
-  /** The servers of later connections follow what is in the files then. */
+  /** Later connections use the current content of the files. */
   trust(caPublicKey: string): void
   revoke(krl: Uint8Array): void
-  /** Logs in and prints a word; 0 when the server let us in. */
+  /** Logs in and prints a word. @returns 0 on success. */
   login(user: string, privateKey: string, certificate: string): Promise<Ran>
-  /** Has it read its configuration anew. */
+  /** Reloads the configuration. */
   reload(): Promise<void>
   stop(): Promise<void>
 }
 
 export type SshdOptions = {
-  /** Whom it trusts is written into `sshd_config` later. */
+  /** Without trusted authorities; the test writes them into `sshd_config`. */
   readonly trustless?: boolean | undefined
 }
 
-/** Debian's sshd on loopback, with nothing but certificates to log in by. Needs root. */
+/** Debian's sshd on loopback, with certificate login only. Needs root. */
 export async function startSshd(
   program: string,
   folder: SshFolder,
@@ -93,9 +93,9 @@ export async function startSshd(
   await ran('ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', hostKey)
   const trusted = folder.write('trusted', '')
   chmodSync(trusted, 0o644)
-  // An empty list is a list: without one sshd refuses every key.
+  // Without the file sshd refuses every key; an empty one is valid.
   const revoked = folder.write('revoked', '')
-  // Privilege separation wants this folder, which the system makes when it starts the service.
+  // Privilege separation needs this folder, which the init system usually creates.
   mkdirSync('/run/sshd', { recursive: true, mode: 0o755 })
   const config = folder.write(
     'sshd_config',
@@ -159,7 +159,7 @@ export async function startSshd(
 
 const restarts = (log: string) => log.split('Server listening on').length
 
-/** Who the tests run as: the one user that a server without configured users knows. */
+/** The user of the tests, the only one that a server without users knows. */
 export const USER = userInfo().username
 
 async function answering(port: number, child: ChildProcess, log: () => string): Promise<void> {

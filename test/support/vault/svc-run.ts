@@ -1,4 +1,4 @@
-/** `svc run` and `svc egress` as somebody types them: the built command in a process of its own. */
+/** `svc run` and `svc egress` as processes of the built command. */
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,28 +18,28 @@ export type Ran = {
 export interface Running {
   readonly child: ChildProcess
   readonly ended: Promise<Ran>
-  /** What it has printed once that is in it. */
+  /** The output, once it contains the text. */
   printed(pattern: RegExp): Promise<string>
 }
 
-export interface Shim {
-  /** The home of whoever runs it. */
+export interface SvcRun {
+  /** The home folder of the user. */
   readonly home: string
   readonly tokenFile: string
   begin(words: readonly string[], more?: Readonly<Record<string, string>>): Running
-  /** `svc run`, with these options, of this command. */
+  /** `svc run` with these options and this command. */
   run(options: readonly string[], command: readonly string[]): Promise<Ran>
-  /** The same with pipes to speak over, as an MCP host does it; for the caller to end. */
+  /** The same with pipes, like an MCP host; the caller ends it. */
   host(command: readonly string[]): ChildProcessByStdio<Writable, Readable, null>
   egress(...words: string[]): Promise<Ran>
   end(): Promise<void>
 }
 
-export async function shimOf(
+export async function svcRunOf(
   { running }: EgressHouse,
   { delegated }: Pick<Setting, 'delegated'>,
-): Promise<Shim> {
-  const home = await mkdtemp(join(tmpdir(), 'svc-shim-'))
+): Promise<SvcRun> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-svcRun-'))
   const tokenFile = join(home, 'token')
   await writeFile(tokenFile, `${delegated}\n`, { mode: 0o600 })
   const caPath = join(home, 'service-ca.pem')

@@ -1,4 +1,4 @@
-/** The token endpoint of an upstream on loopback: it rotates refresh tokens and takes each once. */
+/** The token endpoint of a loopback upstream; it rotates refresh tokens and accepts each once. */
 import { createServer } from 'node:https'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -8,7 +8,7 @@ import {
   UPSTREAM_NAME,
 } from '../../actors/vault/egress/loopback-tls.js'
 
-export type TokenAsked = {
+export type TokenRequest = {
   readonly headers: IncomingHttpHeaders
   readonly form: Readonly<Record<string, string>>
 }
@@ -21,23 +21,23 @@ export type TokenReply = {
 
 export interface TokenUpstream {
   readonly url: string
-  readonly asked: readonly TokenAsked[]
-  /** What it answers from now on; null: the tokens that it issues by itself. */
-  answer(reply: ((asked: TokenAsked) => TokenReply | Promise<TokenReply>) | null): void
-  /** Members over those of its own answers. */
+  readonly tokenRequests: readonly TokenRequest[]
+  /** The next responses; null to issue tokens. */
+  answer(reply: ((request: TokenRequest) => TokenReply | Promise<TokenReply>) | null): void
+  /** Members that override those of issued tokens. */
   adorn(members: Readonly<Record<string, unknown>>): void
   close(): Promise<void>
 }
 
-/** Takes `first` as the first refresh token, and what it gave last after that. */
+/** Accepts `first` as the first refresh token, then the last issued one. */
 export async function tokenUpstream(first = 'rt-0'): Promise<TokenUpstream> {
-  const asked: TokenAsked[] = []
-  let scripted: ((asked: TokenAsked) => TokenReply | Promise<TokenReply>) | null = null
+  const tokenRequests: TokenRequest[] = []
+  let scripted: ((request: TokenRequest) => TokenReply | Promise<TokenReply>) | null = null
   let more: Readonly<Record<string, unknown>> = {}
   let current = first
   let count = 0
 
-  function issue({ form }: TokenAsked): TokenReply {
+  function issue({ form }: TokenRequest): TokenReply {
     const refreshing = form['grant_type'] === 'refresh_token'
     if (refreshing && form['refresh_token'] !== current) {
       return { status: 400, body: { error: 'invalid_grant', error_description: 'reused' } }
@@ -60,18 +60,20 @@ export async function tokenUpstream(first = 'rt-0'): Promise<TokenUpstream> {
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const form = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString()))
-      const one = { headers: request.headers, form }
-      asked.push(one)
-      void Promise.resolve((scripted ?? issue)(one)).then(({ status = 200, headers, body }) => {
-        response.writeHead(status, { 'content-type': 'application/json', ...headers })
-        response.end(typeof body === 'string' ? body : JSON.stringify(body))
-      })
+      const tokenRequest = { headers: request.headers, form }
+      tokenRequests.push(tokenRequest)
+      void Promise.resolve((scripted ?? issue)(tokenRequest)).then(
+        ({ status = 200, headers, body }) => {
+          response.writeHead(status, { 'content-type': 'application/json', ...headers })
+          response.end(typeof body === 'string' ? body : JSON.stringify(body))
+        },
+      )
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `https://${UPSTREAM_NAME}:${(server.address() as AddressInfo).port}/token`,
-    asked,
+    tokenRequests,
     answer: (reply) => {
       scripted = reply
     },

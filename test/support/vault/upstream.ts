@@ -1,4 +1,4 @@
-/** Two services: one where people are at home, and one that sends them there to sign in. */
+/** Two services: an identity provider, and one that uses it for sign-in. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { authorized, relyingParty } from '../oauth/relying-party.js'
 import { testService, type TestService } from '../service.js'
 
 export interface UpstreamHouse {
-  /** Where people are at home: the provider. */
+  /** The identity provider. */
   readonly home: TestService
   readonly person: Workspace
   /** The service under test; its provider `oidc` is `home`. */
@@ -30,7 +30,7 @@ export type UpstreamHouseOptions = {
   readonly transport?: 'plain_http'
 }
 
-/** What a service needs to reach providers on loopback. */
+/** Settings to reach providers on loopback. */
 export async function reachable(
   pems: readonly string[],
 ): Promise<{ environment: Record<string, string>; remove(): Promise<void> }> {
@@ -96,14 +96,14 @@ export async function upstreamHouse(options: UpstreamHouseOptions = {}): Promise
 
 export const ownPathOf = (url: string) => new URL(url).pathname + new URL(url).search
 
-/** The link of a sign-in page that leads to a provider. */
+/** The link of a sign-in page to a provider. */
 export function linkTo(page: Page, provider: string): string {
   const [, href] = new RegExp(`href="([^"]*provider=${provider})"`).exec(page.html) ?? []
   if (href === undefined) throw new Error(`no way to ${provider}: ${page.status} ${page.html}`)
   return href.replaceAll('&amp;', '&')
 }
 
-/** From a redirect to the provider through its pages and back to the callback; its answer. */
+/** Follows the provider's pages back to the callback. @returns its response. */
 export async function throughHome(
   { home, running }: Pick<UpstreamHouse, 'home' | 'running'>,
   browser: TestBrowser,
@@ -122,10 +122,10 @@ export async function throughHome(
   }
 }
 
-/** What browsers say of a link that a page of the same host led along. */
+/** Request headers of browsers for a same-origin link. */
 export const FROM_OUR_PAGE = { 'sec-fetch-site': 'same-origin' }
 
-/** The sign-in page of a tenant, and out to a provider; the answer is the redirect. */
+/** Opens the sign-in page of a tenant and follows the link to a provider. @returns the redirect. */
 export async function departed(
   browser: TestBrowser,
   { tenantSlug }: Pick<Workspace, 'tenantSlug'>,
@@ -137,7 +137,7 @@ export async function departed(
   return browser.get(linkTo(page, provider), FROM_OUR_PAGE)
 }
 
-/** On from the page that ends the way through a provider. */
+/** Continues from the last page of a provider sign-in. */
 export function onwardFrom(browser: TestBrowser, page: Page): Promise<Page> {
   const [onward] = dataIn(page.html, 'onward')
   if (page.status !== 200 || onward === undefined) {

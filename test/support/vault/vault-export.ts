@@ -1,4 +1,4 @@
-/** Token exchange for what is in the vault, and what is told of it. */
+/** Token exchange for vault credentials, and its events. */
 import type { Answer, Json } from '../api.js'
 import { type EgressHouse, type Setting, settingOf } from './egress.js'
 import { sql } from '../identity/identity.js'
@@ -7,7 +7,7 @@ import type { TokenUpstream } from './token-upstream.js'
 export const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 export const VAULT_SECRET = 'urn:svc:params:oauth:token-type:vault-secret'
 export const URN = 'urn:svc:vault:credential:'
-/** Must be seen by the upstream only. */
+/** Must reach the upstream only. */
 export const CLIENT_SECRET = 'canary-client:+ secret'
 
 type Asking = Pick<Setting, 'delegated' | 'direct' | 'credentialId'>
@@ -64,7 +64,7 @@ export function oauthSetting(
   })
 }
 
-/** Moves the end of the token that is kept. */
+/** Changes the expiry of the cached token. */
 export const expireIn = ({ running }: EgressHouse, { credentialId }: Setting, secs: number) =>
   sql(
     running.db.database,

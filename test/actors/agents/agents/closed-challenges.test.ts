@@ -21,7 +21,7 @@ const row = (id: string, change: Partial<PowChallengeRow>): PowChallengeRow => (
   ...change,
 })
 
-test('only what can never open again is remembered', (t) => {
+test('only closed challenges are cached', (t) => {
   const closed = closedChallenges()
   closed.note(row('open', {}))
   closed.note(row('consumed', { status: 'consumed' }))
@@ -31,7 +31,7 @@ test('only what can never open again is remembered', (t) => {
   for (const id of ['consumed', 'expired', 'outlived']) t.is(closed.get(id)?.id, id)
 })
 
-test('the memory is bounded, the oldest goes first', (t) => {
+test('the cache is bounded and evicts the oldest entry', (t) => {
   const closed = closedChallenges()
   for (let count = 0; count <= 4096; count += 1) closed.note(row(`${count}`, { outlived: true }))
   t.is(closed.get('0'), undefined)

@@ -13,7 +13,7 @@ for (const [did, url] of [
   ['did:web:xn--bcher-kva.example', 'https://xn--bcher-kva.example/.well-known/did.json'],
   ['did:web:a.example:V1.2_x-y', 'https://a.example/V1.2_x-y/did.json'],
 ] as const) {
-  test(`${did} is at ${url}`, (t) => {
+  test(`${did} has the document URL ${url}`, (t) => {
     t.deepEqual(readDidWeb(did), { tag: 'did_web', url })
   })
 }
@@ -69,7 +69,7 @@ for (const did of MALFORMED) {
   })
 }
 
-test('property: one DID has one address, and the address gives back the DID', (t) => {
+test('property: a DID has one document URL, which determines the DID', (t) => {
   const label = fc.stringMatching(/^[a-z](?:[a-z0-9]{0,8}[a-z])?$/)
   const segment = fc.stringMatching(/^[A-Za-z0-9_-][A-Za-z0-9._-]{0,8}$/)
   const port = fc.option(fc.integer({ min: 1, max: 65_535 }).filter((each) => each !== 443))
@@ -90,7 +90,7 @@ test('property: one DID has one address, and the address gives back the DID', (t
   )
 })
 
-test('property: whatever is read as a DID is an https address of the host it names', (t) => {
+test('property: every accepted DID yields an https URL of the host it names', (t) => {
   const pieces = fc.constantFrom(
     ...'aZ9.:%/\\@#?-_[ \t\0é',
     ...'.. %3A %2F %2e example .com 127.0.0.1 0x7f 8443 xn--'.split(' '),
@@ -163,13 +163,13 @@ for (const algorithm of ['ed25519', 'es256'] as const) {
     })
   }
 
-  test(`${algorithm}: a key whose private half is published is not found`, (t) => {
+  test(`${algorithm}: a key with a published private key is not found`, (t) => {
     const { publicKeyJwk } = jwkOf(key)
     const method = { id: '#key', publicKeyJwk: { ...publicKeyJwk, d: 'AA' } }
     t.is(fault({ id: DID, authentication: [method] }), UNLISTED)
   })
 
-  test(`${algorithm}: a document that is another's, or none, is told apart`, (t) => {
+  test(`${algorithm}: the document of another DID and an invalid document have their own faults`, (t) => {
     const authentication = [{ id: '#key', ...jwkOf(key) }]
     for (const id of [undefined, null, `${DID}/`, 'did:web:agents.example', [DID]]) {
       t.is(fault({ id, authentication }), 'whose document has another id')

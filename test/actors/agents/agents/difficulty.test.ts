@@ -12,7 +12,7 @@ const settings = {
   pow_flood_bits_max: 4,
 }
 
-/** A clock that stands until it is moved. */
+/** A clock that moves only when told to. */
 function standing() {
   let ms = 0
   return {
@@ -33,17 +33,17 @@ for (const [starts, bits] of [
   [480, 24],
   [300_000, 24],
 ] as const) {
-  test(`${starts} starts a minute, where 60 are a trickle, cost ${bits} bits`, (t) => {
+  test(`${starts} starts per minute, with a trickle of 60, need ${bits} bits`, (t) => {
     t.is(bitsFor(starts, settings), bits)
   })
 }
 
-test('bits never exceed what a challenge can ask for', (t) => {
+test('the difficulty never exceeds its limit', (t) => {
   t.is(bitsFor(1_000_000, { ...settings, pow_difficulty_bits: 27, pow_flood_bits_max: 8 }), 28)
   t.is(bitsFor(1_000_000, { ...settings, pow_flood_bits_max: 0 }), 20)
 })
 
-test('an honest trickle, however it falls, is never charged more', (t) => {
+test('a trickle never raises the difficulty, however it is distributed', (t) => {
   fc.assert(
     fc.property(
       // Five starts in any five seconds: sixty a minute at the most.
@@ -60,7 +60,7 @@ test('an honest trickle, however it falls, is never charged more', (t) => {
   )
 })
 
-test('a flood raises the bits of its tenant alone, and they fall when it is over', (t) => {
+test('a flood raises the difficulty of its tenant only, until it is over', (t) => {
   const { clock, pass } = standing()
   const cost = difficulty(clock, settings)
   const bits = Array.from({ length: 1_000 }, () => {
@@ -75,7 +75,7 @@ test('a flood raises the bits of its tenant alone, and they fall when it is over
   t.is(cost.next('flooded'), 20)
 })
 
-test('a flood does not stop an honest registration, which is told what it costs', async (t) => {
+test('a registration succeeds during a flood, with the difficulty it was given', async (t) => {
   const resources = await identityHouse({ difficultyBits: 4, tricklePerMinute: 10 })
   t.teardown(() => resources.close())
   const tenant = { tenantId: resources.controlPlane.id }
@@ -100,7 +100,7 @@ test('a flood does not stop an honest registration, which is told what it costs'
   t.is(after.tag === 'started' && after.difficultyBits, 8)
 })
 
-test('what challenges ask for is a figure', async (t) => {
+test('the difficulty of challenges is a metric', async (t) => {
   const registry = new Registry()
   powMetrics(registry).observeDifficulty(20)
   powMetrics(registry).observeDifficulty(24)

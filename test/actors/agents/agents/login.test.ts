@@ -90,7 +90,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
   t.true(read.tag === 'found' && read.agent.lastAuthenticatedAt instanceof Date)
 })
 
-test('an agent is found by its did and by its key id as well', async (t) => {
+test('an agent is found by its DID and by its key id', async (t) => {
   const { key, agent } = await registered(resources)
   for (const name of [
     { by: 'did', value: key.did },
@@ -101,7 +101,7 @@ test('an agent is found by its did and by its key id as well', async (t) => {
   }
 })
 
-test('unknown agents, suspended ones and those of other tenants get the same answer', async (t) => {
+test('unknown, suspended and foreign agents get the same error', async (t) => {
   const { agent } = await registered(resources)
   const deprecated = await registered(resources)
   const stranger = await registered(resources)
@@ -125,7 +125,7 @@ test('unknown agents, suspended ones and those of other tenants get the same ans
   }
 })
 
-test('a wrong signature burns the challenge', async (t) => {
+test('a wrong signature spends the challenge', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = (signature: string) => agents.ask('verify', { challengeId, signature, dpop: null })
@@ -162,7 +162,7 @@ for (const [title, statement] of [
   })
 }
 
-test('a key deprecated after its challenge still finishes the login', async (t) => {
+test('a key deprecated after its challenge completes the login', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
   await sql(database, `update agent_keys set status = 'deprecated' where agent_id = $1`, [agent.id])
@@ -173,9 +173,9 @@ test('a key deprecated after its challenge still finishes the login', async (t) 
 
 for (const [title, change] of [
   ['another key id', { keyId: 'another' }],
-  ['no signature worth the name', { signature: 'AAAA' }],
+  ['a malformed signature', { signature: 'AAAA' }],
   ['another challenge', { challengeId: crypto.randomUUID() }],
-  ['a challenge id that is none', { challengeId: 'x' }],
+  ['an invalid challenge id', { challengeId: 'x' }],
 ] as const) {
   test(`${title} does not log in`, async (t) => {
     const { key, agent } = await registered(resources)
@@ -185,7 +185,7 @@ for (const [title, change] of [
   })
 }
 
-test('a login may ask for less, and for nothing outside of what is allowed', async (t) => {
+test('a login can request fewer scopes, but no others', async (t) => {
   const { key, agent } = await registered(resources)
   const less = await loggedIn(key, agent.id, undefined, 'vault:read')
   t.like(less, { tag: 'verified', scopes: ['vault:read'] })
@@ -210,7 +210,7 @@ test('the owner of a workspace logs in to its control plane and to its tenant', 
   t.like(inside, { tenantId: tenant.id, scopes: [...TENANT_SCOPES] })
 })
 
-test('a member whose organization was suspended is a stranger in its tenant', async (t) => {
+test('a member of a suspended organization cannot log in to its tenant', async (t) => {
   const { agent, organization, tenant } = await workspace(resources)
   await sql(database, `update organizations set status = 'suspended' where id = $1`, [
     organization.id,
@@ -228,7 +228,7 @@ const dpop = (proof: string) => ({
   httpUrl: `${ISSUER}/api/v1/agents/auth/verify`,
 })
 
-test('a refused DPoP proof leaves the challenge for the proof that follows', async (t) => {
+test('an invalid DPoP proof does not spend the challenge', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = { challengeId, signature: key.signChallenge(payload) }
@@ -239,7 +239,7 @@ test('a refused DPoP proof leaves the challenge for the proof that follows', asy
   t.is(granted.find(({ agentId }) => agentId === agent.id)?.jkt, 'thumbprint')
 })
 
-test('of an agent with two keys the newest is challenged, and either when it is named', async (t) => {
+test('an agent with two keys is challenged for the newest, or for the named one', async (t) => {
   const { key, agent } = await registered(resources)
   const older = await registered(resources)
   await sql(

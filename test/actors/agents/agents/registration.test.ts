@@ -72,7 +72,7 @@ test('an agent registers with a key, a proof of ownership and a proof of work', 
   t.like(told?.data, { actor: { type: 'agent', id: done.agent.id }, name: 'Newcomer' })
 })
 
-test('starts that come together are answered each for itself', async (t) => {
+test('concurrent starts get their own results', async (t) => {
   const { registration: taken, challengeId, nonce } = await started(resources)
   await agents.ask('completeRegistration', { challengeId, nonce })
   const tenants = [controlPlane.id, await tenantWith('admit_agents = true')]
@@ -104,7 +104,7 @@ test('starts that come together are answered each for itself', async (t) => {
 })
 
 for (const keyAlgorithm of ['ed25519', 'es256'] as const) {
-  test(`the anchor value may be left out for ${keyAlgorithm}`, async (t) => {
+  test(`the anchor value is optional for ${keyAlgorithm}`, async (t) => {
     const { registration } = newcomer(controlPlane.id, 'Newcomer', keyAlgorithm)
     const outcome = await agents.ask('startRegistration', {
       kind: 'agent',
@@ -117,14 +117,14 @@ for (const keyAlgorithm of ['ed25519', 'es256'] as const) {
 
 for (const [title, change, expected] of [
   ['a missing proof', { keyOwnershipProof: undefined }, { tag: 'invalid_ownership_proof' }],
-  ['a proof that is no base64url', { keyOwnershipProof: '!' }, { tag: 'invalid_ownership_proof' }],
+  ['a proof that is not base64url', { keyOwnershipProof: '!' }, { tag: 'invalid_ownership_proof' }],
   [
     'a proof of something else',
     { keyOwnershipProof: contract.challenge.signature },
     { tag: 'invalid_ownership_proof' },
   ],
   [
-    'a key that is none',
+    'an invalid key',
     { publicKey: 'AAAA' },
     { tag: 'invalid_registration', pointer: '/public_key' },
   ],
@@ -145,7 +145,7 @@ for (const [title, change, expected] of [
   })
 }
 
-test('a proof made for one tenant does not register in another', async (t) => {
+test('a proof for one tenant is invalid in another', async (t) => {
   const tenantId = await tenantWith('admit_agents = true')
   const { registration } = newcomer(controlPlane.id)
   const outcome = await agents.ask('startRegistration', {
@@ -189,7 +189,7 @@ test('a tenant is found by its slug and by its host, and the proof still signs i
 
 for (const [title, tenant, tag] of [
   ['an unknown tenant', { tenantId: crypto.randomUUID() }, 'unknown_tenant'],
-  ['an unknown slug', { tenantSlug: 'nobody' }, 'unknown_tenant'],
+  ['an unknown slug', { tenantSlug: 'unknown' }, 'unknown_tenant'],
   ['a tenant named twice', { ...control, tenantSlug: 'control-plane' }, 'conflicting_tenant'],
 ] as const) {
   test(`${title} takes no registration`, async (t) => {
@@ -199,7 +199,7 @@ for (const [title, tenant, tag] of [
   })
 }
 
-test('a workspace starts in the control plane, whatever host it was asked on', async (t) => {
+test('a workspace starts in the control plane, whichever host the request names', async (t) => {
   const elsewhere = await tenantWith('admit_agents = true')
   const { registration } = newcomer(controlPlane.id)
   const host = `t-${elsewhere.slice(0, 8)}.svc.example`
@@ -209,7 +209,7 @@ test('a workspace starts in the control plane, whatever host it was asked on', a
   t.like(await agents.ask('startRegistration', named), { pointer: '/tenant_id' })
 })
 
-test('a registered key meets a conflict at the next start', async (t) => {
+test('a registered key conflicts at the next start', async (t) => {
   const { key } = await registered(resources)
   const sent = key.registration({ issuer: 'https://auth.svc.example', tenantId: controlPlane.id })
   const again = await agents.ask('startRegistration', {
@@ -226,7 +226,7 @@ test('a registered key meets a conflict at the next start', async (t) => {
   t.is(again.tag, 'fingerprint_known')
 })
 
-test('of two challenges for one key the second meets a conflict and stays as it was', async (t) => {
+test('of two challenges for one key the second conflicts and stays open', async (t) => {
   const { registration } = newcomer(controlPlane.id)
   const start = { kind: 'agent', registration, tenant: control } as const
   const [first, second] = [
@@ -252,13 +252,13 @@ test('a challenge completes once', async (t) => {
 })
 
 for (const challengeId of [crypto.randomUUID(), 'no-uuid', '']) {
-  test(`there is no challenge "${challengeId.slice(0, 8)}"`, async (t) => {
+  test(`unknown challenge "${challengeId.slice(0, 8)}"`, async (t) => {
     const outcome = await agents.ask('completeRegistration', { challengeId, nonce: '0' })
     t.is(outcome.tag, 'unknown_challenge')
   })
 }
 
-test('a challenge of one route does not complete on the other', async (t) => {
+test('a challenge of one route cannot be completed on the other', async (t) => {
   const workspace = await started(resources, 'workspace')
   const { challengeId, nonce } = workspace
   t.is((await agents.ask('completeRegistration', { challengeId, nonce })).tag, 'challenge_mismatch')
@@ -271,7 +271,7 @@ test('a challenge of one route does not complete on the other', async (t) => {
   t.is(checked.tag, 'challenge_mismatch')
 })
 
-test('a challenge_token that is sent must be the one that was issued', async (t) => {
+test('a sent challenge_token must equal the issued one', async (t) => {
   const { challengeId, nonce, outcome } = await started(resources)
   const wrong = await agents.ask('completeRegistration', {
     challengeId,
@@ -284,7 +284,7 @@ test('a challenge_token that is sent must be the one that was issued', async (t)
   t.is(right.tag, 'registered')
 })
 
-test('nine wrong proofs leave the challenge as it is', async (t) => {
+test('nine invalid proofs leave the challenge open', async (t) => {
   const { challengeId, nonce, outcome } = await started(resources)
   const wrong = nonceFor(outcome, 'invalid')
   for (let count = 0; count < 9; count += 1) {
@@ -294,7 +294,7 @@ test('nine wrong proofs leave the challenge as it is', async (t) => {
   t.is((await agents.ask('completeRegistration', { challengeId, nonce })).tag, 'registered')
 })
 
-test('the tenth wrong proof ends the challenge, even when all come at once', async (t) => {
+test('the tenth invalid proof expires the challenge, even if all are concurrent', async (t) => {
   const { challengeId, nonce, outcome } = await started(resources)
   const wrong = nonceFor(outcome, 'invalid')
   const refused = await Promise.all(
@@ -309,7 +309,7 @@ test('the tenth wrong proof ends the challenge, even when all come at once', asy
   t.is(late.tag, 'challenge_expired')
 })
 
-test('a challenge past its time has expired', async (t) => {
+test('a challenge expires by time', async (t) => {
   const { challengeId, nonce } = await started(resources)
   await sql(database, `update pow_challenges set expires_at = clock_timestamp() where id = $1`, [
     challengeId,
@@ -318,12 +318,12 @@ test('a challenge past its time has expired', async (t) => {
   t.is(outcome.tag, 'challenge_expired')
 })
 
-test('a proof that is right and too early waits, and the same one counts afterwards', async (t) => {
+test('a valid proof before the minimum duration succeeds when it is repeated later', async (t) => {
   const { challengeId, nonce, outcome } = await started(strict)
   const wrong = nonceFor(outcome, 'invalid')
   const complete = (sent: string) =>
     strict.agents.ask('completeRegistration', { challengeId, nonce: sent })
-  // A wrong proof is told so first: waiting does not replace the proof.
+  // An invalid proof is reported first, even before the minimum duration.
   t.is((await complete(wrong)).tag, 'invalid_proof')
   const early = await complete(nonce)
   if (early.tag !== 'too_early') return t.fail(early.tag)
@@ -343,13 +343,13 @@ test('a proof that is right and too early waits, and the same one counts afterwa
   t.is((await complete(nonce)).tag, 'registered')
 })
 
-test('direct registration is closed unless the tenant opened it', async (t) => {
+test('direct registration is refused unless the tenant allows it', async (t) => {
   const { registration } = newcomer(controlPlane.id)
   const outcome = await agents.ask('registerDirectly', { registration, tenant: control })
   t.is(outcome.tag, 'tenant_refuses')
 })
 
-test('where it is open an agent registers at once, once', async (t) => {
+test('direct registration registers an agent, once per key', async (t) => {
   const tenantId = await tenantWith('direct_agent_registration = true')
   const { key, registration } = newcomer(tenantId)
   const message = { registration, tenant: { tenantId } }
@@ -358,7 +358,7 @@ test('where it is open an agent registers at once, once', async (t) => {
   t.is((await agents.ask('registerDirectly', message)).tag, 'fingerprint_known')
 })
 
-test('the same key is an agent of its own in every tenant', async (t) => {
+test('the same key can register in several tenants', async (t) => {
   const first = await tenantWith('direct_agent_registration = true')
   const second = await tenantWith('direct_agent_registration = true')
   const { key } = newcomer(first)

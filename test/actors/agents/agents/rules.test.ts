@@ -26,7 +26,7 @@ const controlPlane: Tenant = { ...tenant, id: 'control', controlPlane: true, org
 for (const [title, change, way, detail] of [
   ['a tenant that admits agents takes them by proof of work', {}, 'proof_of_work', undefined],
   ['a tenant that does not, does not', { admitAgents: false }, 'proof_of_work', /does not admit/],
-  ['a suspended tenant takes nobody', { status: 'suspended' }, 'proof_of_work', /suspended/],
+  ['a suspended tenant admits no agent', { status: 'suspended' }, 'proof_of_work', /suspended/],
   ['direct registration is closed unless opened', {}, 'direct', /direct/],
   [
     'direct registration, where it is opened, does not need admit_agents',
@@ -93,7 +93,7 @@ for (const [ageMs, minDurationSecs, seconds] of [
   [0, 0, null],
   [-5000, 2, 7],
 ] as const) {
-  test(`after ${ageMs} ms of ${minDurationSecs} s there are ${seconds} s to wait`, (t) => {
+  test(`after ${ageMs} ms of ${minDurationSecs} s the remaining time is ${seconds} s`, (t) => {
     t.is(secondsTooEarly({ ageMs, minDurationSecs }), seconds)
   })
 }
@@ -142,12 +142,17 @@ for (const [title, candidates, named, tenantId] of [
     undefined,
   ],
   [
-    'a key registered in two other tenants is not guessed at',
+    'a key registered in two other tenants is ambiguous',
     [elsewhere, { ...elsewhere, homeTenantId: 'third' }],
     { tenant: controlPlane, by: 'control_plane' },
     undefined,
   ],
-  ['nobody logs in nowhere', [], { tenant: controlPlane, by: 'control_plane' }, undefined],
+  [
+    'without candidates there is no login',
+    [],
+    { tenant: controlPlane, by: 'control_plane' },
+    undefined,
+  ],
 ] as const) {
   test(title, (t) => t.is(chooseLogin(candidates, named)?.tenantId, tenantId))
 }
@@ -171,23 +176,18 @@ const spent: SpentChallenge = {
   role: 'owner',
 }
 
-for (const [title, change, keyId, stands] of [
-  ['a login of an active member stands', {}, undefined, true],
+for (const [title, change, keyId, allowed] of [
+  ['an active member logs in', {}, undefined, true],
   ['naming the challenged key changes nothing', {}, 'fingerprint', true],
-  ['naming another key ends it', {}, 'another', false],
-  [
-    'a key deprecated meanwhile finishes what it began',
-    { keyStatus: 'deprecated' },
-    undefined,
-    true,
-  ],
-  ['a key revoked meanwhile ends it', { keyStatus: 'revoked' }, undefined, false],
-  ['an agent suspended meanwhile ends it', { agentStatus: 'suspended' }, undefined, false],
-  ['a tenant suspended meanwhile ends it', { tenantStatus: 'suspended' }, undefined, false],
-  ['a home suspended meanwhile ends it', { homeStatus: 'suspended' }, undefined, false],
-  ['a challenge past its time ends it', { outlived: true }, undefined, false],
-  ['a membership lost meanwhile ends it', { role: null }, undefined, false],
-  ['at home no membership is needed', { role: null, homeTenantId: 'sandbox' }, undefined, true],
+  ['naming another key refuses it', {}, 'another', false],
+  ['a key deprecated since completes the login', { keyStatus: 'deprecated' }, undefined, true],
+  ['a key revoked since refuses it', { keyStatus: 'revoked' }, undefined, false],
+  ['an agent suspended since refuses it', { agentStatus: 'suspended' }, undefined, false],
+  ['a tenant suspended since refuses it', { tenantStatus: 'suspended' }, undefined, false],
+  ['a home tenant suspended since refuses it', { homeStatus: 'suspended' }, undefined, false],
+  ['an expired challenge refuses it', { outlived: true }, undefined, false],
+  ['a membership removed since refuses it', { role: null }, undefined, false],
+  ['the home tenant needs no membership', { role: null, homeTenantId: 'sandbox' }, undefined, true],
 ] as const) {
-  test(title, (t) => t.is(mayLogIn({ ...spent, ...change }, keyId), stands))
+  test(title, (t) => t.is(mayLogIn({ ...spent, ...change }, keyId), allowed))
 }

@@ -1,4 +1,4 @@
-/** The published vectors (decisions.md section 16) through the actor and the database. */
+/** The published test vectors, verified through the actor and the database. */
 import test from 'ava'
 import { insertPowChallenges } from '../../../../storage/agents/pow-challenges.js'
 import { identityHouse, sql } from '../../../support/identity/identity.js'

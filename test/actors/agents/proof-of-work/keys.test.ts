@@ -44,7 +44,7 @@ function newKey(algorithm: KeyAlgorithm) {
 }
 
 for (const algorithm of ['ed25519', 'es256'] as const) {
-  test(`an ${algorithm} key reads the same in every accepted spelling`, async (t) => {
+  test(`an ${algorithm} key has the same value in every accepted encoding`, async (t) => {
     const { raw, jwk } = newKey(algorithm)
     const did = didKey(raw, algorithm)
     const bytes = Buffer.from(raw)
@@ -62,7 +62,7 @@ for (const algorithm of ['ed25519', 'es256'] as const) {
     t.is(fingerprint(publicJwk(raw, algorithm)), await calculateJwkThumbprint({ ...jwk }))
   })
 
-  test(`an ${algorithm} ownership proof stands only for what it was made for`, (t) => {
+  test(`an ${algorithm} ownership proof is valid only for its own claim`, (t) => {
     const { raw, signText } = newKey(algorithm)
     const claim = {
       publicKey: toBase64Url(raw),
@@ -166,7 +166,7 @@ for (const [text, verdict] of [
   ['١', false],
   ['0x1', false],
 ] as const) {
-  test(`the nonce ${JSON.stringify(text)} is ${verdict ? 'well' : 'not well'} formed`, (t) => {
+  test(`the nonce ${JSON.stringify(text)} is ${verdict ? 'well-formed' : 'malformed'}`, (t) => {
     t.is(isNonce(text), verdict)
     if (!verdict) t.is(judgeWork('token', text, 1), 'malformed')
   })
@@ -184,7 +184,7 @@ test('leading zero bits are counted from the most significant bit of the first b
   for (const [hex, bits] of cases) t.is(leadingZeroBits(Buffer.from(hex, 'hex')), bits)
 })
 
-test('strict base64url has one spelling for every byte string', (t) => {
+test('strict base64url has one encoding per byte string', (t) => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 80 }), (bytes) => {
       const text = toBase64Url(bytes)
@@ -199,7 +199,7 @@ test('strict base64url has one spelling for every byte string', (t) => {
     t.is(fromAnyBase64(text), null, text)
 })
 
-test('reading arbitrary text as a key or a did never throws', (t) => {
+test('parsing arbitrary text as a key or DID never throws', (t) => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (text) => {
       for (const algorithm of ['ed25519', 'es256'] as const) {

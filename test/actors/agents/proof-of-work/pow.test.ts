@@ -17,7 +17,7 @@ test.after.always(async () => {
 const { ref } = actor
 const { challenge_token: challengeToken } = contract.work
 
-test('a burst of proofs is judged one by one, each with its own verdict', async (t) => {
+test('each proof of a burst gets its own verdict', async (t) => {
   const asks = Array.from({ length: 1000 }, (_, at) => {
     const nonce = at % 4 === 0 ? '13370' : at % 4 === 1 ? '269' : at % 4 === 2 ? '007' : '12'
     return ref.ask('verify', { challengeToken, nonce, difficultyBits: 16 })
@@ -59,7 +59,7 @@ for (const algorithm of ['ed25519', 'es256'] as const) {
   })
 }
 
-test('a proof that was made for another tenant says which check it failed', async (t) => {
+test('a proof for another tenant reports the failed check', async (t) => {
   const agent = createAgentKey()
   const sent = agent.registration({ issuer: contract.issuer, tenantId: contract.tenant_id })
   const verdict = await ref.ask('verifyOwnership', {

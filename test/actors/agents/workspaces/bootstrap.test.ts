@@ -103,7 +103,7 @@ test('it comes with a token for the control plane and one for the sandbox', asyn
   t.true(grants.every(({ keyFingerprint }) => keyFingerprint === made.key.fingerprint))
 })
 
-test('what happened is told in the tenants it happened in, in order', async (t) => {
+test('events are appended to the tenants where they happened, in order', async (t) => {
   const made = await workspace(resources)
   const events = await database.tenant(made.tenant.id, (tx) =>
     eventsAfter(tx, made.tenant.id, 0, 10),
@@ -129,7 +129,7 @@ test('what happened is told in the tenants it happened in, in order', async (t) 
   )
 })
 
-test('a name that is taken gets a slug of its own', async (t) => {
+test('a taken name gets a unique slug', async (t) => {
   const first = await workspace(resources, { organizationName: 'Twin' })
   const second = await workspace(resources, { organizationName: 'Twin' })
   t.is(first.organization.slug, 'twin')
@@ -144,7 +144,7 @@ test('the sandbox is found by its slug at once', async (t) => {
   t.like(resolved, { tag: 'resolved', tenant: { id: tenant.id, admitAgents: true } })
 })
 
-test('a replay of complete gives nothing out', async (t) => {
+test('a repeated completion returns no secrets', async (t) => {
   const { challengeId, nonce } = await workspace(resources)
   const replay = await workspaces.ask('complete', {
     challengeId,
@@ -157,7 +157,7 @@ test('a replay of complete gives nothing out', async (t) => {
   t.deepEqual(replay, { tag: 'challenge_consumed' })
 })
 
-test('a redirect URI that may not be registered leaves the challenge as it is', async (t) => {
+test('an invalid redirect URI does not spend the challenge', async (t) => {
   const { challengeId, nonce } = await started(resources, 'workspace')
   const complete = (redirectUris: string[]) =>
     workspaces.ask('complete', {
@@ -175,7 +175,7 @@ test('a redirect URI that may not be registered leaves the challenge as it is', 
   t.is((await complete([])).tag, 'provisioned')
 })
 
-test('an operator invite is worth something until it is used or seven days have passed', async (t) => {
+test('an operator invite is valid once, for seven days', async (t) => {
   const before = Date.now()
   const made = await workspace(resources, {
     issueOperatorInvite: true,
@@ -202,7 +202,7 @@ test('an operator invite is worth something until it is used or seven days have 
   t.false(kept.some(({ text }) => text.includes(token)))
 })
 
-test('a key that became an agent meanwhile stops the bootstrap with nothing made', async (t) => {
+test('a key that was registered concurrently fails the bootstrap, which creates nothing', async (t) => {
   const first = await started(resources, 'workspace')
   const twin = await resources.agents.ask('startRegistration', {
     kind: 'agent',

@@ -21,7 +21,7 @@ const workspace = {
   },
 }
 
-test('the environment block holds what the sample reads, in dotenv lines', (t) => {
+test('the environment block has every variable of the sample, as dotenv', (t) => {
   t.deepEqual(parseEnv(envBlock(workspace)), {
     SVC_ISSUER: 'https://auth.svc.example',
     SVC_CLIENT_ID: 'a',
@@ -40,7 +40,7 @@ test('without a secret there is no line for it, without a redirect URI an empty 
   t.true(block.endsWith('SVC_REDIRECT_URI=\n'))
 })
 
-test('every redirect URI that may be registered survives the way through a shell', (t) => {
+test('every valid redirect URI survives a shell', (t) => {
   const uri = fc.stringMatching(/^https:\/\/a\.example\/[!-~]{0,20}$/)
   fc.assert(
     fc.property(uri, (redirectUri) => {
@@ -54,7 +54,7 @@ test('every redirect URI that may be registered survives the way through a shell
 })
 
 for (const framework of FRAMEWORKS) {
-  test(`the sample for ${framework} asks for a token, checks one and holds no value`, (t) => {
+  test(`the sample for ${framework} requests a token, verifies one and contains no value`, (t) => {
     const text = startSnippet(framework)
     for (const name of ['SVC_ISSUER', 'SVC_CLIENT_ID', 'SVC_CLIENT_SECRET', 'SVC_AUDIENCE']) {
       t.true(text.includes(name), name)

@@ -1,5 +1,5 @@
 /**
- * Addresses and names that must not be reached, and some that must. One
+ * Addresses and names that must be refused, and some that must be allowed. One
  * table for every feature that takes a URL.
  */
 
@@ -83,7 +83,7 @@ export const REFUSED_ADDRESSES = [
   '2001:2f:ffff::1',
   '4000::1',
   '8000::1',
-  // Not addresses at all, or not in the one spelling resolvers use.
+  // Invalid addresses, or not in the canonical form of resolvers.
   '',
   'localhost',
   '127.1',
@@ -127,7 +127,7 @@ export const ALLOWED_ADDRESSES = [
 ] as const
 
 export const REFUSED_URLS = [
-  // Spellings of IPv4 that the parser makes one address of, and IPv6 in brackets.
+  // IPv4 forms that the URL parser normalises, and IPv6 in brackets.
   ['https://2130706433/', 'url_host'],
   ['https://0x7f000001/', 'url_host'],
   ['https://0177.0.0.1/', 'url_host'],
@@ -144,7 +144,7 @@ export const REFUSED_URLS = [
   ['https://[::ffff:0:127.0.0.1]/', 'url_host'],
   ['https://[2606:4700:4700::1111]/', 'url_host'],
   ['https://[fe80::1%25eth0]/', 'url_syntax'],
-  // Names that mean nothing on the internet.
+  // Special-use names without public hosts.
   ['https://localhost/', 'url_host'],
   ['https://localhost./', 'url_host'],
   ['https://LOCALHOST/', 'url_host'],
@@ -200,7 +200,7 @@ export const REFUSED_URLS = [
   ['wss://example.com/', 'url_scheme'],
 ] as const
 
-/** Hosts of the service that asks, with those of its tenants below them. */
+/** Host names of the service, with tenant hosts as subdomains. */
 export const OWN_NAMES = ['id.svc.example', 'tenants.svc.example']
 export const OWN_URLS = [
   'https://id.svc.example/',
@@ -210,7 +210,7 @@ export const OWN_URLS = [
   'https://harbour.tenants.svc.example/',
 ] as const
 
-/** What is asked for, and the host and path that are asked. */
+/** URL, and the host and path of its request. */
 export const ALLOWED_URLS = [
   ['https://example.com', 'example.com', '/'],
   ['https://example.com:443/a?b=c', 'example.com', '/a?b=c'],
@@ -220,7 +220,7 @@ export const ALLOWED_URLS = [
   ['https://a.b-c.example/%2e%2E/x', 'a.b-c.example', '/x'],
   ['https://example.com//double//slash', 'example.com', '//double//slash'],
   ['https://example.com/a@b', 'example.com', '/a@b'],
-  // Beside our own names.
+  // Similar to the own names.
   ['https://svc.example/', 'svc.example', '/'],
   ['https://other-id.svc.example/', 'other-id.svc.example', '/'],
 ] as const

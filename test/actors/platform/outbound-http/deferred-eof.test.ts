@@ -1,4 +1,4 @@
-/** Connections that end while nobody reads. RFC 9112 section 8. */
+/** Connections that end while their reader is paused (RFC 9112 section 8). */
 import { once } from 'node:events'
 import { Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
@@ -17,7 +17,7 @@ import { getting, run } from '../../vault/egress/running.js'
 
 const RECORD_BYTES = 16_384
 
-test('an answer ends with its connection while its reader has not begun', async (t) => {
+test('a response ends with its connection before its reader starts', async (t) => {
   const server = createServer({ cert: UPSTREAM_CERT, key: UPSTREAM_KEY }, (socket) => {
     socket.on('error', () => undefined)
     socket.once('data', (request: Buffer) => {
@@ -45,7 +45,7 @@ test('an answer ends with its connection while its reader has not begun', async 
     )
     const start = await started
     if (start.tag === 'failed') throw new Error(JSON.stringify(start.report))
-    // The end comes meanwhile; at one of these lengths the last record is the one that fills the room.
+    // EOF arrives during the pause. One of these lengths makes the last record fill the buffer.
     await delay(400)
     let bytes = 0
     for await (const chunk of start.body) bytes += chunk.length
@@ -55,7 +55,7 @@ test('an answer ends with its connection while its reader has not begun', async 
   await Promise.all(Array.from({ length: 32 }, (_, at) => call(at + 1)))
 })
 
-test('an end is kept until the parser that waits reads on', async (t) => {
+test('EOF is deferred until the paused parser resumes', async (t) => {
   const socket = new Socket()
   deferEof(socket)
   let ends = 0
@@ -73,7 +73,7 @@ test('an end is kept until the parser that waits reads on', async (t) => {
   socket.destroy()
 })
 
-test('an end comes at once to whoever reads', async (t) => {
+test('EOF is delivered at once to a reader that is not paused', async (t) => {
   const socket = new Socket()
   deferEof(socket)
   socket.push('body')
@@ -85,7 +85,7 @@ test('an end comes at once to whoever reads', async (t) => {
   t.pass()
 })
 
-test('a reset is no end', async (t) => {
+test('a reset is an error, not EOF', async (t) => {
   const socket = new Socket()
   deferEof(socket)
   const told = once(socket, 'error')

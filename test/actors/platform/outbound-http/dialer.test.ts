@@ -38,7 +38,7 @@ for (const [text, fault] of REFUSED_URLS) {
 }
 
 for (const [text, host, path] of ALLOWED_URLS) {
-  test(`the URL ${text} asks ${host} for ${path}`, (t) => {
+  test(`the URL ${text} requests ${path} from ${host}`, (t) => {
     const verdict = judgeTarget(text, PUBLIC_ONLY)
     if (verdict.tag === 'refused') return t.fail(verdict.fault)
     t.is(verdict.url.host, host)
@@ -46,7 +46,7 @@ for (const [text, host, path] of ALLOWED_URLS) {
   })
 }
 
-test('other ports and local names need their own switches', (t) => {
+test('other ports and local names need separate settings', (t) => {
   const judge = (text: string, nonStandardPorts: boolean, privateNetworks: boolean) =>
     judgeTarget(text, { nonStandardPorts, privateNetworks }).tag
   t.is(judge('https://example.com:8443/', true, false), 'target')
@@ -104,17 +104,17 @@ for (const [title, hostname, options] of [
   ['a name that resolves into NAT64', 'd.example', answering('64:ff9b::7f00:1')],
   ['an override to a private address', 'e.example', { dnsOverrides: { 'e.example': '127.0.0.1' } }],
 ] as const) {
-  test(`${title} is refused before anything is connected`, async (t) => {
+  test(`${title} is refused before any connection`, async (t) => {
     const { port, accepted } = await listening(t)
     const { error } = await dial(hostname, port, options)
     t.is(error?.code, 'SVC_ADDRESS_REFUSED')
-    // The name asked for is repeated, what it resolved to is not.
-    t.true(error?.message.startsWith(`${hostname.replace(/^\[|\]$/g, '')} is not`))
+    // The error contains the name, but not the resolved address.
+    t.true(error?.message.startsWith(`${hostname.replace(/^\[|\]$/g, '')} has no`))
     t.is(accepted(), 0)
   })
 }
 
-test('an address of this machine is refused however public it is', async (t) => {
+test('a public address of this machine is refused', async (t) => {
   const isOwn = (address: string) => address === '93.184.215.14'
   for (const [hostname, options] of [
     ['93.184.215.14', {}],
@@ -142,7 +142,7 @@ test('a name without an address is not found', async (t) => {
   t.is(error?.code, 'ENOTFOUND')
 })
 
-test('a name is resolved once for a connection, so a second answer cannot matter', async (t) => {
+test('a name is resolved once per connection, which prevents DNS rebinding', async (t) => {
   const { port } = await listening(t)
   let asked = 0
   const resolve: DialerOptions['resolve'] = (_, done) => {
@@ -154,7 +154,7 @@ test('a name is resolved once for a connection, so a second answer cannot matter
   t.is(asked, 1)
 })
 
-test('where private networks are allowed an override reaches them', async (t) => {
+test('an override can name a private address if those are allowed', async (t) => {
   const { port, accepted } = await listening(t)
   const dnsOverrides = { 'api.example': '127.0.0.1' }
   const { error } = await dial('api.example', port, { privateNetworks: true, dnsOverrides })

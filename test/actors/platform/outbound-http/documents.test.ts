@@ -1,4 +1,4 @@
-/** Fetching documents of other parties: what comes back, what never does, and how often is asked. */
+/** Fetching documents of other parties: results, refusals and caching. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -52,7 +52,7 @@ const json = (value: unknown, headers: Record<string, string> = {}): Answer => {
   return (_, response) => response.writeHead(200, headers).end(JSON.stringify(value))
 }
 
-test('a document is fetched once, remembered, and fetched anew when its time is over', async (t) => {
+test('a document is cached, and fetched again after its lifetime', async (t) => {
   const { documents, url, time, asked } = await opened(t, json({ keys: [] }))
   const many = await Promise.all(Array.from({ length: 50 }, () => documents.fetch(url)))
   for (const one of many) t.deepEqual(one, { tag: 'fetched', document: { keys: [] } })
@@ -65,7 +65,7 @@ test('a document is fetched once, remembered, and fetched anew when its time is 
   t.is(asked(), 2)
 })
 
-test('a refresh asks again, but not over and over', async (t) => {
+test('a refresh fetches again, at a limited rate', async (t) => {
   const { documents, url, time, asked } = await opened(t, json({}))
   await documents.fetch(url)
   await documents.fetch(url, { refresh: true })
@@ -76,7 +76,7 @@ test('a refresh asks again, but not over and over', async (t) => {
   t.is(asked(), 2)
 })
 
-test('max-age counts between a minute and an hour', async (t) => {
+test('max-age is limited to a minute at least and an hour at most', async (t) => {
   const { documents, url, time, asked } = await opened(
     t,
     json({}, { 'cache-control': 'max-age=0' }),
@@ -90,7 +90,7 @@ test('max-age counts between a minute and an hour', async (t) => {
   t.is(asked(), 2)
 })
 
-test('a failure is remembered for a moment', async (t) => {
+test('a failure is cached briefly', async (t) => {
   const { documents, url, time, asked } = await opened(t, (_, r) => r.writeHead(503).end('{}'))
   t.deepEqual(await documents.fetch(url), { tag: 'failed', fault: 'unexpected_status' })
   await documents.fetch(url)
@@ -131,20 +131,20 @@ const FAULTS: readonly [title: string, fault: string, answer: Answer][] = [
   ],
 ]
 for (const [title, fault, answer] of FAULTS) {
-  test(`${title} is no document: ${fault}`, async (t) => {
+  test(`${title} is refused: ${fault}`, async (t) => {
     const { documents, url } = await opened(t, answer)
     t.deepEqual(await documents.fetch(url), { tag: 'failed', fault })
   })
 }
 
-test('an address inside is not asked', async (t) => {
+test('a private address gets no request', async (t) => {
   const { documents, url, asked } = await opened(t, json({}), { open: false })
   const answer = await documents.fetch(url)
   t.deepEqual(answer, { tag: 'failed', fault: 'destination_ip_prohibited' })
   t.is(asked(), 0)
 })
 
-test('every address of the corpus is refused before anything is asked', async (t) => {
+test('every address of the corpus is refused before any request', async (t) => {
   const documents = createDocuments({
     clock: { monotonicMs: () => 0 } as Clock,
     settings: {

@@ -1,6 +1,6 @@
 /**
- * Memory that connections take turns in must show in nothing: answers of every framing, cut at every
- * place and read at every pace, side by side and one after another on the same connections.
+ * The shared read buffer must not change any response: responses of every framing, split at every
+ * position and read at every pace, concurrently and in sequence on the same connections.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -55,7 +55,7 @@ function answerOf(framing: Framing, seed: number, length: number): Buffer {
   return Buffer.concat([Buffer.from(head), ...rest.map((part) => Buffer.from(part))])
 }
 
-/** Sends an answer in TLS records of `cut` bytes, some turns apart. */
+/** Sends a response in TLS records of `cut` bytes, some turns of the event loop apart. */
 async function write(socket: TLSSocket, answer: Buffer, cut: number): Promise<void> {
   const over = new AbortController()
   const { signal } = over
@@ -101,7 +101,7 @@ async function setUp(t: ExecutionContext) {
   })
   const upstreams = createUpstreams(dialer, undefined, { http2: true })
   t.teardown(() => upstreams.destroy())
-  /** Reads an answer, pausing before each chunk, and says whether it is what was asked for. */
+  /** Reads a response with a pause before each chunk, and compares it with the expected bytes. */
   return async (framing: Framing, seed: number, length: number, cut: number, pauseMs: number) => {
     const { started, ended } = run(
       upstreams.of(`https://${UPSTREAM_NAME}:${port}`),
@@ -125,7 +125,7 @@ async function setUp(t: ExecutionContext) {
   }
 }
 
-test('answers come through as they are, whatever their framing and wherever they are cut', async (t) => {
+test('responses are unchanged, for every framing and every split', async (t) => {
   const call = await setUp(t)
   let seed = 0
   const lengths = [1, 1_024, 16_384, 70_001, 300_000]
@@ -141,14 +141,14 @@ test('answers come through as they are, whatever their framing and wherever they
   await Promise.all(lanes)
 })
 
-test('readers that pause get every byte, while others go on beside them', async (t) => {
+test('paused readers get every byte, while others continue', async (t) => {
   const call = await setUp(t)
   const slow = FRAMINGS.map((framing, at) => call(framing, 1 + at, 600_000, 16_384, 20))
   const fast = Array.from({ length: 15 }, (_, at) => call('length', 10 + at, 900_000, 16_384, 0))
   await Promise.all([...slow, ...fast])
 })
 
-test('heads that are cut in the middle of a field stay whole while bodies are read', async (t) => {
+test('headers that are split inside a field stay intact while bodies are read', async (t) => {
   const call = await setUp(t)
   const bodies = [1, 2].map((seed) => call('length', seed, 2_000_000, 16_384, 0))
   const heads = Array.from({ length: 30 }, (_, at) => call('length', 10 + at, 20, 90, 0))

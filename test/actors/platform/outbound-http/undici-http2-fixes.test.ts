@@ -1,4 +1,4 @@
-/** HTTP/2 upstreams: answers that end in other ways than with their last byte, and calls side by side. */
+/** HTTP/2 upstreams: responses with unusual ends, and concurrent calls. */
 import { once } from 'node:events'
 import { createSecureServer, type ServerHttp2Stream, type Settings } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -10,10 +10,10 @@ import { ByteStream } from '../../../../runtime/kernel/stream.js'
 import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from '../../vault/egress/loopback-tls.js'
 import { getting, run, type SignalledJob } from '../../vault/egress/running.js'
 
-/** A little more than the relay takes before it waits for its reader. */
+/** A little more than the relay buffers before it pauses. */
 const BYTES = 300_000
 
-/** Far less than the others go on for. */
+/** Much shorter than the other calls. */
 const LIMITS = { idleGapMs: 5_000, hopTimeoutMs: 5_000 }
 
 async function setUp(
@@ -81,7 +81,7 @@ test('trailers do not overtake a body whose reader is slow', async (t) => {
   t.is((await ended).outcome, 'completed')
 })
 
-test('calls that send something wait for no other of their connection', async (t) => {
+test('calls with a body do not wait for others on their connection', async (t) => {
   const { call, seen } = await setUp(t, (stream, path) => {
     stream.respond({ ':status': 200 })
     if (path === '/long') stream.write('it goes on')
@@ -104,7 +104,7 @@ test('calls that send something wait for no other of their connection', async (t
   t.is(seen.sessions, 1)
 })
 
-test('what an upstream does not take at once on one connection goes on another', async (t) => {
+test('calls beyond the stream limit use another connection', async (t) => {
   const running = new Map<unknown, number>()
   let most = 0
   const release: (() => void)[] = []
@@ -123,7 +123,7 @@ test('what an upstream does not take at once on one connection goes on another',
     { maxConcurrentStreams: 3 },
   )
   await bytesOf((await call('/short')).body)
-  // All are answered while all of them run.
+  // All get their response while all of them run.
   const long = await Promise.all(
     Array.from({ length: 10 }, () => call('/long', { limits: LIMITS })),
   )
@@ -136,7 +136,7 @@ test('what an upstream does not take at once on one connection goes on another',
   }
 })
 
-test('a connection that its upstream closes is left, and what runs on it goes on', async (t) => {
+test('after GOAWAY a connection takes no new calls, and running ones complete', async (t) => {
   const held: ServerHttp2Stream[] = []
   const { call, seen } = await setUp(t, (stream, path) => {
     stream.respond({ ':status': 200 })
@@ -161,7 +161,7 @@ test('a connection that its upstream closes is left, and what runs on it goes on
   }
 })
 
-test('a connection that its upstream ends for an error breaks off what runs on it', async (t) => {
+test('GOAWAY with an error aborts the running calls', async (t) => {
   const { call } = await setUp(t, (stream, path) => {
     stream.respond({ ':status': 200 })
     stream.write('part')
@@ -176,7 +176,7 @@ test('a connection that its upstream ends for an error breaks off what runs on i
 
 const REFUSED_STREAM = 7
 
-test('what an upstream refused unprocessed is sent again, once, on another connection', async (t) => {
+test('an unprocessed call is retried once on another connection', async (t) => {
   const refused = { '/goaway': 0, '/goaway-for-an-error': 0, '/refused': 0, '/always': 0 }
   type Habit = keyof typeof refused
   const of = new Map<unknown, string[]>()
@@ -200,7 +200,7 @@ test('what an upstream refused unprocessed is sent again, once, on another conne
   for (const habit of ['/goaway', '/goaway-for-an-error', '/refused'] as const) {
     for (const sent of [null, Buffer.from('hello')]) {
       refused[habit] = 0
-      // The connection has done something already.
+      // The connection has served a call already.
       t.is(await bytesOf((await call('/', { method: 'POST', body: Buffer.from('1') })).body), 1)
       const { body, ended } = await call(habit, { method: 'POST', body: sent, limits: LIMITS })
       t.is(await bytesOf(body), sent?.byteLength ?? 0, habit)
@@ -210,7 +210,7 @@ test('what an upstream refused unprocessed is sent again, once, on another conne
       t.is(once.length, 2, 'on two connections')
       of.clear()
     }
-    // A body that has begun to be read is gone.
+    // A partly read body cannot be sent again.
     refused[habit] = 0
     const streamed = ByteStream.from(Buffer.from('hello'))
     await t.throwsAsync(call(habit, { method: 'POST', body: streamed, limits: LIMITS }))
@@ -221,7 +221,7 @@ test('what an upstream refused unprocessed is sent again, once, on another conne
   t.is(refused['/always'], 2)
 })
 
-test('what may have been processed is not sent again', async (t) => {
+test('a call that may have been processed is not retried', async (t) => {
   let calls = 0
   const { call } = await setUp(t, (stream, path) => {
     calls += 1
@@ -236,7 +236,7 @@ test('what may have been processed is not sent again', async (t) => {
   }
 })
 
-test('what runs beside a refused request goes on', async (t) => {
+test('other calls continue after a refused one', async (t) => {
   let first = true
   const long: ServerHttp2Stream[] = []
   const { call } = await setUp(t, (stream, path) => {

@@ -31,13 +31,13 @@ const report: RelayReport = {
   tokens: { input: null, output: null },
   proxyError: null,
 }
-/** What is told besides who did it to what. */
+/** The event data without actor and resource. */
 const fieldsOf = ({ data }: { readonly data: Readonly<Record<string, unknown>> }) => {
   const { actor: _actor, resource: _resource, request_id: _requestId, ...fields } = data
   return fields
 }
 
-test('the end of a call tells what there is to tell, and its outcome is that of the record', (t) => {
+test('the end event has all figures, and the outcome of the report', (t) => {
   const plain = streamClosed(facts, report, now)
   t.deepEqual(fieldsOf(plain), {
     bytes: 12,
@@ -57,7 +57,7 @@ test('the end of a call tells what there is to tell, and its outcome is that of 
   t.is(ended.audit?.outcome, 'failure')
 })
 
-test('what is told is in the order in which the audit chain writes it down', (t) => {
+test('event data is in the order of the audit chain', (t) => {
   const tokens = { input: 1, output: 2 }
   for (const event of [
     credentialAccessed(facts, now),

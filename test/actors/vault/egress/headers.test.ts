@@ -24,7 +24,7 @@ for (const name of [
   'x-svc-method',
   'X-SVC-anything',
 ]) {
-  test(`a caller's ${name} does not go upstream`, (t) => {
+  test(`the caller's ${name} is not relayed`, (t) => {
     t.deepEqual(
       requestHeaders(
         [
@@ -41,7 +41,7 @@ for (const name of [
   })
 }
 
-test('what Connection names does not go upstream either', (t) => {
+test('fields that Connection names are not relayed', (t) => {
   const sent: HeaderPair[] = [
     ['Connection', 'close, X-Secret-Hop'],
     ['X-Secret-Hop', '1'],
@@ -50,7 +50,7 @@ test('what Connection names does not go upstream either', (t) => {
   t.deepEqual(requestHeaders(sent, null), { tag: 'headers', headers: [['x-stays', '1']] })
 })
 
-test('the credential is put in last and under its own name', (t) => {
+test('the credential is injected last, under its own name', (t) => {
   t.deepEqual(requestHeaders([['X-A', '1']], AUTHORIZATION), {
     tag: 'headers',
     headers: [
@@ -60,7 +60,7 @@ test('the credential is put in last and under its own name', (t) => {
   })
 })
 
-test('Connection cannot be used to take the credential out', (t) => {
+test('Connection cannot remove the credential', (t) => {
   const verdict = requestHeaders([['Connection', 'authorization']], AUTHORIZATION)
   t.deepEqual(verdict, { tag: 'headers', headers: [['authorization', 'Bearer the-secret']] })
 })
@@ -72,7 +72,7 @@ for (const [name, injected] of [
   ['x_api_key', 'x-api-key'],
   ['x-api-key', 'X_API_KEY'],
 ] as const) {
-  test(`a caller's ${name} beside the injected ${injected} is refused`, (t) => {
+  test(`the caller's ${name} with an injected ${injected} is refused`, (t) => {
     t.deepEqual(requestHeaders([[name, 'mine']], [injected, 'secret']), {
       tag: 'refused',
       fault: 'header_duplicates_injected',
@@ -99,7 +99,7 @@ for (const [title, pair, fault] of [
   })
 }
 
-test('of the upstream, only what is on the list comes back', (t) => {
+test('only allowed response headers are relayed', (t) => {
   const headers = responseHeaders({
     'content-type': 'text/plain',
     'set-cookie': ['a=1', 'b=2'],

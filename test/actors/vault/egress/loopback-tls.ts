@@ -1,6 +1,6 @@
 /**
- * A throwaway certificate for `api.upstream.example`, signed by itself and trusted by nobody but
- * these tests. Made by: openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes
+ * A throw-away, self-signed certificate for `api.upstream.example`, which only
+ * these tests trust. Made with: openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes
  * -days 36500 -subj /CN=api.upstream.example -addext subjectAltName=DNS:api.upstream.example
  */
 export const UPSTREAM_NAME = 'api.upstream.example'

@@ -1,4 +1,4 @@
-/** A process of its own that relays 256 MiB down and up and reports its memory as one JSON object. */
+/** A process that relays 256 MiB down and up and reports its memory as one JSON object. */
 import { createHash } from 'node:crypto'
 import { createDialer } from '../../../../actors/platform/outbound-http/dialer.js'
 import { createUpstreams } from '../../../../actors/platform/outbound-http/upstreams.js'
@@ -54,7 +54,7 @@ function* produce(): Generator<Uint8Array, void, void> {
   for (let left = bytes; left > 0; left -= chunk.length) yield new Uint8Array(chunk)
 }
 
-// A first small run, so that code and pools are not taken for growth.
+// Warm-up, so that code and pools do not count as growth.
 await run('GET', '/bytes/1048576', null)
 const baseMib = mib()
 let peakMib = baseMib

@@ -1,4 +1,4 @@
-/** The secret is taken out however the answer is cut, and nothing else is; usage is read however it is cut. */
+/** Redaction removes the secret and nothing else, for every split into chunks; so does reading usage. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { MemoryShareExhausted } from '../../../../actors/vault/egress/redact/secret-automaton.js'
@@ -21,11 +21,11 @@ function redacted(secret: string, chunks: readonly Uint8Array[], scheme = 'beare
   return { text, count: redactor.count }
 }
 
-/** Few letters, so that a secret often overlaps with itself and with what stands around it. */
+/** Few letters, so that a secret often overlaps itself and its surroundings. */
 const letters = fc.stringMatching(/^[ab/+~]{6,12}$/)
 const places = fc.array(fc.nat(), { maxLength: 40 })
 
-test('a secret in any spelling is taken out wherever the chunks end', (t) => {
+test('a secret in any encoding is redacted for every split into chunks', (t) => {
   fc.assert(
     fc.property(
       letters,
@@ -54,7 +54,7 @@ test('a secret in any spelling is taken out wherever the chunks end', (t) => {
   )
 })
 
-for (const [name, secret, told, scheme] of [
+for (const [name, secret, encoded, scheme] of [
   ['encodeURIComponent', "a!b/'c'", "a!b%2F'c'"],
   ['encodeURIComponent, lower case', "a!b/'c'", "a!b%2f'c'"],
   ['a form', 'a b+c/d~', 'a+b%2Bc%2Fd%7E', 'query:key'],
@@ -78,14 +78,14 @@ for (const [name, secret, told, scheme] of [
   ['Latin-1 written as UTF-8', 'schl\u00fcssel', 'schl\u00c3\u00bcssel'],
   ['a field value without the space around it', ' a-secret\t', 'a-secret'],
 ] as const) {
-  test(`a secret is taken out as it is written by others: ${name}`, (t) => {
-    const { text, count } = redacted(secret, [Buffer.from(`<${told}>`)], scheme)
+  test(`a secret is redacted in the encoding of other programs: ${name}`, (t) => {
+    const { text, count } = redacted(secret, [Buffer.from(`<${encoded}>`)], scheme)
     t.is(text, `<${REDACTED}>`)
     t.is(count, 1)
   })
 }
 
-test('what holds no secret passes byte for byte, whatever it is', (t) => {
+test('bytes without a secret are unchanged', (t) => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), places, (bytes, at) => {
       const secret = 'never-in-there-0123456789'
@@ -96,7 +96,7 @@ test('what holds no secret passes byte for byte, whatever it is', (t) => {
   )
 })
 
-test('of a beginning that goes on otherwise nothing is lost', (t) => {
+test('an incomplete occurrence is not lost', (t) => {
   const secret = 'abcabcabd'
   for (const text of ['abcabcabc', 'abcabcabcabd', 'abcabcababcabcabd', 'xabcabcab']) {
     const bytes = [...Buffer.from(text)].map((byte) => Buffer.of(byte))
@@ -104,21 +104,23 @@ test('of a beginning that goes on otherwise nothing is lost', (t) => {
   }
 })
 
-test('base64 is found at each alignment, up to the characters that it shares with its neighbours', (t) => {
+test('base64 is found at each alignment, except characters shared with neighbours', (t) => {
   const secret = 'a-secret-of-some-length'
   for (const before of ['', 'x', 'xy']) {
     for (const after of ['', 'z', 'zz']) {
-      const told = Buffer.from(`{"key":"${before}${secret}${after}"}`).toString('base64')
-      const { text, count } = redacted(secret, [Buffer.from(told)])
+      const encoded = Buffer.from(`{"key":"${before}${secret}${after}"}`).toString('base64')
+      const { text, count } = redacted(secret, [Buffer.from(encoded)])
       t.is(count, 1)
       const left = Buffer.from(text.replace(REDACTED, ''), 'base64').toString('latin1')
       t.false(/secret|some|length/.test(left), left)
-      t.true(text.length <= told.length - Math.floor((secret.length * 4) / 3) + REDACTED.length + 2)
+      t.true(
+        text.length <= encoded.length - Math.floor((secret.length * 4) / 3) + REDACTED.length + 2,
+      )
     }
   }
 })
 
-/** The definition, word by word: every byte of every occurrence is left out; what overlaps is one. */
+/** Reference implementation: every byte of every occurrence is removed; overlapping ones are one. */
 function naive(secret: string, text: Buffer, scheme: string): { text: string; count: number } {
   const covered = new Uint8Array(text.length)
   const begins = new Uint8Array(text.length)
@@ -127,7 +129,7 @@ function naive(secret: string, text: Buffer, scheme: string): { text: string; co
       const encoding = bytes.subarray(0, end)
       for (let at = text.indexOf(encoding); at >= 0; at = text.indexOf(encoding, at + 1)) {
         covered.fill(1, at, at + end)
-        // Not the first byte of an occurrence, but one within it: so it is no border.
+        // A byte inside an occurrence is not a border.
         begins.fill(1, at + 1, at + end)
       }
     }
@@ -146,7 +148,7 @@ function naive(secret: string, text: Buffer, scheme: string): { text: string; co
 
 const SEED = 20_261_123
 
-/** Words that are repeated, so that a secret overlaps with itself and with its own beginnings. */
+/** Repeated words, so that a secret overlaps itself and its prefixes. */
 const periodic = fc
   .array(fc.tuple(fc.stringMatching(/^[ab"/<]{1,3}$/), fc.integer({ min: 1, max: 30 })), {
     minLength: 1,
@@ -154,7 +156,7 @@ const periodic = fc
   })
   .map((parts) => parts.map(([word, times]) => word.repeat(times)).join(''))
 
-test('it leaves out what the definition leaves out, wherever the chunks end', (t) => {
+test('it removes the same bytes as the reference, for every split into chunks', (t) => {
   fc.assert(
     fc.property(
       periodic,
@@ -165,7 +167,7 @@ test('it leaves out what the definition leaves out, wherever the chunks end', (t
       places,
       (secret, scheme, pieces, at) => {
         const { list } = new SecretEncodings(Buffer.from(secret), scheme)
-        // Whole encodings, beginnings of them, and what looks like one.
+        // Whole encodings, prefixes of them, and similar bytes.
         const text = Buffer.concat(
           pieces.flatMap(([index, length, between]) => [
             list[index % list.length]!.bytes.subarray(0, length),
@@ -189,7 +191,7 @@ test('it leaves out what the definition leaves out, wherever the chunks end', (t
   )
 })
 
-test('no more is held back than the longest encoding, and at once what cannot be the beginning of one', (t) => {
+test('only a possible prefix is held back, at most as long as the longest encoding', (t) => {
   fc.assert(
     fc.property(periodic, fc.array(periodic, { minLength: 1, maxLength: 20 }), (secret, chunks) => {
       const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k')
@@ -232,7 +234,7 @@ for (const [name, secret, body] of [
   ['runs of many lengths', `${'a'.repeat(50_000)}b`, `${'a'.repeat(900)}b${'a'.repeat(77)}b`],
   ['all escapes', '"<&/'.repeat(15_000), '&quot;&lt;&amp;/'],
 ] as const) {
-  test(`the work is linear whatever the secret and the body are: ${name}`, (t) => {
+  test(`the work is linear for any secret and body: ${name}`, (t) => {
     const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k')
     const redactor = createRedactor(encodings)
     const body64 = Buffer.from(body.repeat(Math.ceil((4 * CHUNK_BYTES) / body.length)))
@@ -250,7 +252,7 @@ for (const [name, secret, body] of [
   })
 }
 
-test('fields are searched in linear work, too', (t) => {
+test('headers are searched in linear work too', (t) => {
   const redactor = createRedactor(
     new SecretEncodings(Buffer.from(`${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`), 'header:x-k'),
   )
@@ -261,20 +263,20 @@ test('fields are searched in linear work, too', (t) => {
   t.true(redactor.steps - built <= 3 * value.length)
 })
 
-test('the memory for a long secret is asked for once, only when its beginning comes, and is bounded', (t) => {
-  const asked: number[] = []
+test('memory for a long secret is reserved once, when its prefix occurs, and is bounded', (t) => {
+  const reserved: number[] = []
   const secret = '"<&/'.repeat(16 * 1024)
   const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k', (bytes) => {
-    asked.push(bytes)
-    return asked.length < 2
+    reserved.push(bytes)
+    return reserved.length < 2
   })
   const redactor = createRedactor(encodings)
   redactor.push(Buffer.from('something else altogether'.repeat(100)))
-  t.deepEqual(asked, [])
+  t.deepEqual(reserved, [])
   redactor.push(Buffer.from(secret))
   redactor.push(Buffer.from(secret))
-  t.is(asked.length, 1)
-  t.true(asked[0]! <= 16 * 1024 * 1024)
+  t.is(reserved.length, 1)
+  t.true(reserved[0]! <= 16 * 1024 * 1024)
   const none = createRedactor(new SecretEncodings(Buffer.from(secret), 'header:x-k', () => false))
   t.throws(() => none.push(Buffer.from(secret)), { instanceOf: MemoryShareExhausted })
 })
@@ -282,7 +284,7 @@ test('the memory for a long secret is asked for once, only when its beginning co
 const count = fc.nat({ max: 1e9 })
 const filler = fc.stringMatching(/^[a-z {}:",]{0,40}$/).filter((text) => !text.includes('usage'))
 
-test('usage of OpenAI and Anthropic is read wherever the chunks end; the last one counts', (t) => {
+test('usage of OpenAI and Anthropic is read for every split into chunks; the last one counts', (t) => {
   const objects = fc.oneof(
     fc.record({ prompt_tokens: count, completion_tokens: count }),
     fc.record({ input_tokens: count, output_tokens: count }),
@@ -316,7 +318,7 @@ test('usage of OpenAI and Anthropic is read wherever the chunks end; the last on
   )
 })
 
-test('whatever else an answer holds, reading its usage does not fail', (t) => {
+test('reading usage never fails, for any response', (t) => {
   const noise = fc.oneof(
     fc.uint8Array(),
     fc.constantFrom('"usage"', '{', '}', ':', '9').map((text) => Buffer.from(text)),

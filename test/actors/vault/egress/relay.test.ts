@@ -46,7 +46,7 @@ async function started(running: Running) {
   return start
 }
 
-/** Waits until a count has not moved for a while, and answers with it. */
+/** Waits until a count is stable. @returns the count. */
 async function settled(count: () => number): Promise<number> {
   let before = -1
   let still = 0
@@ -76,13 +76,13 @@ test('256 MiB pass unchanged in each direction through constant memory', async (
   t.true(report.peakMib - report.baseMib < 96, 'memory stays constant, a fifth of what passed')
 })
 
-test('a reader that stops reading stops the upstream, and lets it go on when it reads', async (t) => {
+test('a paused reader pauses the upstream, and resumes it', async (t) => {
   const { upstream, run } = await setUp(t)
   const running = run(`/bytes/${STREAM_BYTES}`)
   const { body } = await started(running)
   const unread = await settled(() => upstream.pushed)
   t.log({ pushedUnreadMib: unread / MIB })
-  // Our window is 256 KiB; the rest is what the two sockets' buffers hold.
+  // The window is 256 KiB; the socket buffers hold the rest.
   t.true(unread < 16 * MIB)
   let read = 0
   while (read < 32 * MIB) read += (await body.read())!.byteLength
@@ -93,7 +93,7 @@ test('a reader that stops reading stops the upstream, and lets it go on when it 
   t.is((await running.ended).outcome, 'client_closed')
 })
 
-test('an upstream that stops taking stops the client', async (t) => {
+test('an upstream that pauses reading pauses the client', async (t) => {
   const { run } = await setUp(t)
   let produced = 0
   async function* produce(): AsyncGenerator<Uint8Array, void, void> {
@@ -112,7 +112,7 @@ test('an upstream that stops taking stops the client', async (t) => {
   t.is((await running.ended).outcome, 'client_closed')
 })
 
-test('a body of known length is sent with it, one of unknown length in chunks', async (t) => {
+test('a body of known length has Content-Length, any other is chunked', async (t) => {
   const { upstream, run } = await setUp(t)
   const bytes = new Uint8Array(Buffer.from('hello'))
   for (const bodyBytes of [5, null]) {
@@ -131,7 +131,7 @@ test('a body of known length is sent with it, one of unknown length in chunks', 
   }
 })
 
-test('of an answer only the allowed fields are handed on', async (t) => {
+test('only the allowed response fields are relayed', async (t) => {
   const { run } = await setUp(t)
   const { headers, body } = await started(run('/headers'))
   await textOf(body)
@@ -157,14 +157,14 @@ test('a redirect is relayed, not followed', async (t) => {
   t.is(upstream.requests.length, 1)
 })
 
-test('interim answers are not taken for the answer', async (t) => {
+test('interim responses are not the response', async (t) => {
   const { run } = await setUp(t)
   const start = await started(run('/hints'))
   t.is(start.status, 200)
   t.is(await textOf(start.body), 'after hints')
 })
 
-test('a HEAD request and its answer without a body complete', async (t) => {
+test('a HEAD request and its response without body complete', async (t) => {
   const { run } = await setUp(t)
   const running = run('/headers', { method: 'HEAD' })
   const { body } = await started(running)
@@ -193,8 +193,8 @@ for (const [habit, phase, proxyError] of [
   })
 }
 
-test('an upstream that nobody listens on is an upstream error', async (t) => {
-  // A port that was just given up may be another test's by now; this one is nobody's.
+test('a refused connection is an upstream error', async (t) => {
+  // A port that was just closed may be reused by another test; this one is never in use.
   const { run } = await setUp(t, 'http://127.0.0.1:1')
   t.like(await run('/bytes/1').ended, {
     outcome: 'upstream_error',
@@ -215,7 +215,7 @@ for (const path of ['/silent', '/silent-after-headers', '/silent-after-chunk']) 
   })
 }
 
-test('a slow trickle does not count as a gap but ends at the hop timeout', async (t) => {
+test('a slow trickle is not idle, but ends at the hop timeout', async (t) => {
   const { run } = await setUp(t)
   const patient = run('/drip', { limits: { ...LIMITS, idleGapMs: 5_000 } })
   t.is(await textOf((await started(patient)).body), '..........')
@@ -225,7 +225,7 @@ test('a slow trickle does not count as a gap but ends at the hop timeout', async
   t.like(await hurried.ended, { outcome: 'hop_timeout', proxyError: 'http_response_timeout' })
 })
 
-test('a client that goes before the answer closes the connection to the upstream', async (t) => {
+test('a client that disconnects before the response closes the upstream connection', async (t) => {
   const { upstream, run } = await setUp(t)
   const controller = new AbortController()
   const running = run('/silent', { signal: controller.signal })
@@ -236,13 +236,13 @@ test('a client that goes before the answer closes the connection to the upstream
   await upstream.disconnected
 })
 
-test('a client that was gone before the relay began is not relayed', async (t) => {
+test('a request of a disconnected client is not relayed', async (t) => {
   const { upstream, run } = await setUp(t)
   t.is((await run('/bytes/1', { signal: AbortSignal.abort() }).ended).outcome, 'client_closed')
   t.is(upstream.requests.length, 0)
 })
 
-test('a client that stops reading within the answer closes the connection', async (t) => {
+test('a client that cancels the response closes the connection', async (t) => {
   const { upstream, run } = await setUp(t)
   const running = run(`/bytes/${STREAM_BYTES}`)
   const { body } = await started(running)
@@ -263,7 +263,7 @@ test('a client whose upload breaks off closes the connection', async (t) => {
   await upstream.disconnected
 })
 
-test('an answer that does not wait for the upload ends the upload', async (t) => {
+test('an early response ends the upload', async (t) => {
   const { run } = await setUp(t)
   const { stream, writer } = bytePipe()
   let cancelled = false
@@ -300,7 +300,7 @@ for (const [title, path, byteBudget, outcome, bytes] of [
   })
 }
 
-/** A budget of so many bytes, taken a few at a time. */
+/** A byte budget with small portions. */
 function purseOf(bytes: number): ByteBudget {
   let left = bytes
   return new ByteBudget(0, async (bytesMin) => {
@@ -323,7 +323,7 @@ test('request bytes and response bytes share the budget', async (t) => {
   t.like(await echo(999).ended, { outcome: 'budget_exhausted', requestBytes: 0 })
 })
 
-test('pools of origins not used lately are closed beyond the bound', async (t) => {
+test('the least recently used pools are closed beyond the limit', async (t) => {
   const upstreams = createUpstreams(createDialer({ privateNetworks: true, dnsOverrides: {} }), 2)
   const first = upstreams.of('http://a.example')
   upstreams.of('http://b.example')

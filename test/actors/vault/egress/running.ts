@@ -1,4 +1,4 @@
-/** A relay as promises, with its body as a stream however it came. */
+/** A relay as promises, always with a stream as body. */
 import type { Dispatcher } from 'undici'
 import type { HeaderPair, RelayReport } from '../../../../actors/vault/egress/protocol.js'
 import { relay, type RelayJob } from '../../../../actors/vault/egress/relay/relay.js'
@@ -16,11 +16,11 @@ export type Start =
 
 export type Running = { readonly started: Promise<Start>; readonly ended: Promise<RelayReport> }
 
-/** A job whose caller gives up by a signal; any answer is taken unless it says otherwise. */
+/** A job that a signal aborts, without a response limit by default. */
 export type SignalledJob = Omit<RelayJob, 'context' | 'answerBytesMax'> &
   Partial<Pick<RelayJob, 'answerBytesMax'>> & { readonly signal: AbortSignal }
 
-/** A GET that is given all the time it needs. */
+/** A GET with generous time limits. */
 export function getting(path: string): SignalledJob {
   return {
     method: 'GET',

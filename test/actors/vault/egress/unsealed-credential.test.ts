@@ -1,4 +1,4 @@
-/** Secrets while calls use them: shared by those side by side, wiped after the last. */
+/** Unsealed secrets: shared by concurrent calls, wiped after the last one. */
 import test from 'ava'
 import { createCredentialCache } from '../../../../actors/vault/egress/inject/unsealed-credential.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
@@ -34,7 +34,7 @@ function stage() {
   return { credentialCache, given, row, pass: (ms: number) => void (nowMs += ms) }
 }
 
-test('calls side by side share one opening, which is wiped when the last ends', async (t) => {
+test('concurrent calls share an unsealed credential, which is wiped when the last ends', async (t) => {
   const { credentialCache, given, row } = stage()
   const [one, two] = await Promise.all([
     credentialCache.unseal(TENANT, row('a secret')),
@@ -53,7 +53,7 @@ test('calls side by side share one opening, which is wiped when the last ends', 
   t.is(credentialCache.size, 0)
 })
 
-test('a replaced secret and a later call are opened anew', async (t) => {
+test('a rotated secret and a later call are unsealed again', async (t) => {
   const { credentialCache, given, row, pass } = stage()
   const first = await credentialCache.unseal(TENANT, row('before'))
   const replaced = await credentialCache.unseal(TENANT, row('after'))
@@ -67,12 +67,12 @@ test('a replaced secret and a later call are opened anew', async (t) => {
   t.is(credentialCache.size, 0)
 })
 
-test('what does not open is not kept', async (t) => {
+test('a failed unsealing is not cached', async (t) => {
   const { credentialCache, row } = stage()
   const tries = [credentialCache.unseal(TENANT, row('')), credentialCache.unseal(TENANT, row(''))]
   for (const each of tries) await t.throwsAsync(each, { message: 'does not open' })
   t.is(credentialCache.size, 0)
-  const opened = await credentialCache.unseal(TENANT, row('opens'))
-  opened.release()
+  const credential = await credentialCache.unseal(TENANT, row('opens'))
+  credential.release()
   t.is(credentialCache.size, 0)
 })

@@ -1,4 +1,4 @@
-/** A real upstream on loopback that misbehaves on request. One path, one habit. */
+/** A real upstream on loopback that misbehaves on request; each path has one behaviour. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -12,9 +12,9 @@ const CHUNK = Buffer.alloc(64 * 1024, 'svc ')
 
 export interface Upstream {
   readonly origin: string
-  /** Body bytes the upstream was able to hand to its socket. */
+  /** Body bytes that the upstream wrote to its socket. */
   readonly pushed: number
-  /** Body bytes the upstream took from its socket. */
+  /** Body bytes that the upstream read from its socket. */
   readonly taken: number
   /** Settles when a connection of the upstream is closed from the other side. */
   readonly disconnected: Promise<void>
@@ -40,13 +40,13 @@ function inZstdFrame(bytes: Buffer): Buffer {
   return Buffer.concat([head, bytes])
 }
 
-/** With a reset where the socket is plain; TLS knows only an end without its goodbye. */
+/** Resets a plain socket; for TLS, ends it without close_notify. */
 function reset(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()
   else socket.resetAndDestroy()
 }
 
-/** Until the response takes more, or will never again. */
+/** Waits until the response is writable or closed. */
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -171,7 +171,7 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
         response.end(encode(Buffer.from(text)))
         return
       }
-      // One byte at a time, so that every border falls into an occurrence somewhere.
+      // One byte at a time, so that every occurrence is split.
       const bytes = [...Buffer.from(text)]
       const next = () => {
         const byte = bytes.shift()

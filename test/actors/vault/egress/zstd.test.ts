@@ -1,4 +1,4 @@
-/** zstd answers: what Facebook's own program makes is read, what would exhaust is not. RFC 8878, 9659. */
+/** zstd responses: output of the zstd program is decoded, exhausting input is refused (RFC 8878, 9659). */
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { Readable, type Transform } from 'node:stream'
@@ -19,7 +19,7 @@ const block = (type: 0 | 1 | 2, size: number, content: Uint8Array, isLast: boole
   return Buffer.concat([head, content])
 }
 
-/** Threads of decoders that are done take a moment to end: where there are too many, it waits. */
+/** Finished decoder threads take a moment to exit, so this waits while there are too many. */
 async function freeDecoder(): Promise<Transform> {
   for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 20) {
     const decoder = createZstdDecoder()
@@ -38,42 +38,46 @@ async function decoded(pieces: readonly Uint8Array[]): Promise<Buffer> {
   return Buffer.concat(parts)
 }
 
-/** Cut at random places. */
+/** Split at random positions. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
   return [0, ...at].map((from, index) => bytes.subarray(from, [...at, bytes.length][index]))
 }
 
-testWithProgram('zstd', 'what zstd makes is read, however it is cut', async (t, zstd) => {
-  const made = (bytes: Buffer, ...options: string[]) =>
-    execFileSync(zstd, ['-q', '-c', ...options], { input: bytes, maxBuffer: 2 ** 28 })
-  const content = fc.oneof(
-    fc.uint8Array({ maxLength: 2_000 }).map((bytes) => Buffer.from(bytes)),
-    fc
-      .array(fc.constantFrom('data: {"a":', ' b', '}\n', 'ccc'), { maxLength: 3_000 })
-      .map((words) => Buffer.from(words.join(''))),
-    fc.integer({ min: 0, max: 600_000 }).map((length) => Buffer.alloc(length, 'svc vault ')),
-  )
-  const options = fc.subarray(['-19', '--no-check', '--content-size', '--single-thread'])
-  await fc.assert(
-    fc.asyncProperty(content, options, fc.array(fc.nat()), async (bytes, each, places) => {
-      const whole = made(bytes, ...each)
-      t.true(bytes.equals(await decoded(cut(whole, places))))
-    }),
-    { numRuns: 25 },
-  )
-  // Several frames, with something between them that is skipped.
-  const skipped = Buffer.concat([
-    Buffer.from([0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0]),
-    Buffer.alloc(3),
-  ])
-  const random = randomBytes(300_000)
-  const two = Buffer.concat([made(Buffer.from('one ')), skipped, made(random), skipped])
-  t.true((await decoded([two])).equals(Buffer.concat([Buffer.from('one '), random])))
-  t.is((await decoded([])).length, 0)
-})
+testWithProgram(
+  'zstd',
+  'output of the zstd program is decoded for every split',
+  async (t, zstd) => {
+    const made = (bytes: Buffer, ...options: string[]) =>
+      execFileSync(zstd, ['-q', '-c', ...options], { input: bytes, maxBuffer: 2 ** 28 })
+    const content = fc.oneof(
+      fc.uint8Array({ maxLength: 2_000 }).map((bytes) => Buffer.from(bytes)),
+      fc
+        .array(fc.constantFrom('data: {"a":', ' b', '}\n', 'ccc'), { maxLength: 3_000 })
+        .map((words) => Buffer.from(words.join(''))),
+      fc.integer({ min: 0, max: 600_000 }).map((length) => Buffer.alloc(length, 'svc vault ')),
+    )
+    const options = fc.subarray(['-19', '--no-check', '--content-size', '--single-thread'])
+    await fc.assert(
+      fc.asyncProperty(content, options, fc.array(fc.nat()), async (bytes, each, places) => {
+        const whole = made(bytes, ...each)
+        t.true(bytes.equals(await decoded(cut(whole, places))))
+      }),
+      { numRuns: 25 },
+    )
+    // Several frames, with a skippable one between them.
+    const skipped = Buffer.concat([
+      Buffer.from([0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0]),
+      Buffer.alloc(3),
+    ])
+    const random = randomBytes(300_000)
+    const two = Buffer.concat([made(Buffer.from('one ')), skipped, made(random), skipped])
+    t.true((await decoded([two])).equals(Buffer.concat([Buffer.from('one '), random])))
+    t.is((await decoded([])).length, 0)
+  },
+)
 
-test('what is broken, too large or too slow is an error, and in time', async (t) => {
+test('invalid, too large and too slow input is an error, in time', async (t) => {
   const run = (size: number, isLast: boolean) => block(1, size, Buffer.of(0x61), isLast)
   t.is((await decoded([HEADER, run(100, true)])).toString(), 'a'.repeat(100))
   const bomb = Buffer.concat([HEADER, ...Array.from({ length: 20_000 }, () => run(131_072, false))])
@@ -89,7 +93,7 @@ test('what is broken, too large or too slow is an error, and in time', async (t)
     ['a block that is too large', Buffer.concat([HEADER, run(131_073, true)])],
     ['no zstd', Buffer.from('{"json": true}')],
     ['a dictionary', Buffer.concat([MAGIC, Buffer.from([0x01, 7 << 3, 1]), run(1, true)])],
-    // As many sequences as there may be, each as long as it may be, in 12 bytes.
+    // The maximum number of maximum-length sequences in 12 bytes.
     [
       'work without end',
       Buffer.concat([
@@ -105,11 +109,11 @@ test('what is broken, too large or too slow is an error, and in time', async (t)
     await t.throwsAsync(decoded([bytes]), undefined, name)
     t.true(performance.now() - began < 30_000, name)
   }
-  // None of their threads is left over.
+  // No thread is left.
   for (let round = 0; round < 6; round += 1) t.is((await decoded([HEADER, run(9, true)])).length, 9)
 })
 
-test('whatever comes, cutting it never fails in another way than by refusing', (t) => {
+test('any input is split or refused, without other errors', (t) => {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 64 }),
     fc.uint8Array({ maxLength: 64 }).map((rest) => Buffer.concat([MAGIC, rest])),

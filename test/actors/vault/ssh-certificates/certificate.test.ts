@@ -1,4 +1,4 @@
-/** Certificates and keys as OpenSSH itself reads them. decisions.md 6; OpenSSH PROTOCOL.certkeys. */
+/** Certificates and keys, read by OpenSSH itself (PROTOCOL.certkeys). */
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import test from 'ava'
@@ -49,7 +49,7 @@ const pem = (name: 'ed25519' | 'prime256v1' | 'secp384r1' | 'rsa') =>
       : generateKeyPairSync('ec', { namedCurve: name })
   ).privateKey.export({ format: 'pem', type: 'pkcs8' }) as string
 
-/** The line of a fresh ECDSA key. */
+/** The public key line of a new ECDSA key. */
 function ecdsaLine(): string {
   const { x = '', y = '' } = freshKeyPair('P-256').publicKey.export({ format: 'jwk' })
   const point = Buffer.concat([
@@ -62,56 +62,60 @@ function ecdsaLine(): string {
 }
 
 for (const type of ['ed25519', 'prime256v1'] as const) {
-  testWithProgram('ssh-keygen', `ssh-keygen reads what was signed (${type})`, async (t, keygen) => {
-    const folder = sshFolder()
-    t.teardown(folder.remove)
-    const { pkcs8, caPublicKey } = madeAuthority(pem(type))
-    const made = signed({
-      authority: pkcs8,
-      sourceAddresses: ['10.1.0.0/16', '2001:db8::/32'],
-      forceCommand: 'uptime -p',
-    })
-    t.is(made.caPublicKey, caPublicKey)
-    const { code, output } = await ran(
-      keygen,
-      '-L',
-      '-f',
-      folder.write('cert.pub', made.certificate),
-    )
-    t.is(code, 0, output)
-    const { output: ca } = await ran(keygen, '-l', '-f', folder.write('ca.pub', caPublicKey))
-    const { output: own } = await ran(keygen, '-l', '-f', folder.write('own.pub', made.publicKey))
-    // Newer ones print the bytes of an option that they do not know as well.
-    const lines = output
-      .split('\n')
-      .map((line) => line.trim().replace(/ UNKNOWN OPTION.*\(len/, ' UNKNOWN OPTION (len'))
-    const at = (secs: number) => {
-      const local = new Date(secs * 1000 - new Date(secs * 1000).getTimezoneOffset() * 60_000)
-      return local.toISOString().slice(0, 19)
-    }
-    t.deepEqual(lines.slice(1), [
-      'Type: ssh-ed25519-cert-v01@openssh.com user certificate',
-      `Public key: ED25519-CERT ${own.split(' ')[1]}`,
-      `Signing CA: ${type === 'ed25519' ? 'ED25519' : 'ECDSA'} ${ca.split(' ')[1]} (using ${caPublicKey.split(' ')[0]})`,
-      `Key ID: "${KEY_ID}"`,
-      'Serial: 18446744073709551615',
-      `Valid: from ${at(1_900_000_000)} to ${at(1_900_000_360)}`,
-      'Principals:',
-      'deploy',
-      'Ops.2@db_1',
-      'Critical Options:',
-      'force-command uptime -p',
-      'source-address 10.1.0.0/16,2001:db8::/32',
-      'Extensions:',
-      'permit-pty',
-      'target-host@svc UNKNOWN OPTION (len 15)',
-      '',
-    ])
-    t.is(made.certificate.split(' ').at(-1), KEY_ID)
-  })
+  testWithProgram(
+    'ssh-keygen',
+    `ssh-keygen reads a signed certificate (${type})`,
+    async (t, keygen) => {
+      const folder = sshFolder()
+      t.teardown(folder.remove)
+      const { pkcs8, caPublicKey } = madeAuthority(pem(type))
+      const made = signed({
+        authority: pkcs8,
+        sourceAddresses: ['10.1.0.0/16', '2001:db8::/32'],
+        forceCommand: 'uptime -p',
+      })
+      t.is(made.caPublicKey, caPublicKey)
+      const { code, output } = await ran(
+        keygen,
+        '-L',
+        '-f',
+        folder.write('cert.pub', made.certificate),
+      )
+      t.is(code, 0, output)
+      const { output: ca } = await ran(keygen, '-l', '-f', folder.write('ca.pub', caPublicKey))
+      const { output: own } = await ran(keygen, '-l', '-f', folder.write('own.pub', made.publicKey))
+      // Newer versions also print the bytes of unknown options.
+      const lines = output
+        .split('\n')
+        .map((line) => line.trim().replace(/ UNKNOWN OPTION.*\(len/, ' UNKNOWN OPTION (len'))
+      const at = (secs: number) => {
+        const local = new Date(secs * 1000 - new Date(secs * 1000).getTimezoneOffset() * 60_000)
+        return local.toISOString().slice(0, 19)
+      }
+      t.deepEqual(lines.slice(1), [
+        'Type: ssh-ed25519-cert-v01@openssh.com user certificate',
+        `Public key: ED25519-CERT ${own.split(' ')[1]}`,
+        `Signing CA: ${type === 'ed25519' ? 'ED25519' : 'ECDSA'} ${ca.split(' ')[1]} (using ${caPublicKey.split(' ')[0]})`,
+        `Key ID: "${KEY_ID}"`,
+        'Serial: 18446744073709551615',
+        `Valid: from ${at(1_900_000_000)} to ${at(1_900_000_360)}`,
+        'Principals:',
+        'deploy',
+        'Ops.2@db_1',
+        'Critical Options:',
+        'force-command uptime -p',
+        'source-address 10.1.0.0/16,2001:db8::/32',
+        'Extensions:',
+        'permit-pty',
+        'target-host@svc UNKNOWN OPTION (len 15)',
+        '',
+      ])
+      t.is(made.certificate.split(' ').at(-1), KEY_ID)
+    },
+  )
 }
 
-// Of 256 numbers one begins with a zero byte, which some forms leave out: the more, the surer to meet it.
+// One of 256 numbers starts with a zero byte, which some encodings omit; many tries make it likely.
 for (const type of ['ed25519', 'prime256v1'] as const) {
   testWithProgram(
     'ssh-keygen',
@@ -126,7 +130,7 @@ for (const type of ['ed25519', 'prime256v1'] as const) {
         return signed({ authority: Uint8Array.from(pkcs8), publicKey: line }).certificate
       })
       const all = folder.write('all.pub', `${certificates.join('\n')}\n`)
-      // It checks each signature before it lists a certificate.
+      // ssh-keygen verifies the signature before it lists a certificate.
       const { output } = await ran(keygen, '-L', '-f', all)
       t.is(output.match(/invalid key.*/)?.[0], undefined)
       t.is(output.match(/Serial: /g)?.length, certificates.length)
@@ -257,7 +261,7 @@ testWithProgram(
   },
 )
 
-test('keys that are not certified are refused', (t) => {
+test('unsupported keys are refused', (t) => {
   const rsa = `ssh-rsa ${Buffer.from('nonsense').toString('base64')}`
   const offCurve = Buffer.concat([Buffer.alloc(65).fill(4, 0, 1)])
   const part = (bytes: Uint8Array) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes])

@@ -1,4 +1,4 @@
-/** Which bytes are certified as an Ed25519 public key. RFC 8032 section 5.1.3. */
+/** Validation of Ed25519 public keys (RFC 8032 section 5.1.3). */
 import { generateKeyPairSync } from 'node:crypto'
 import test from 'ava'
 import { isSoundPoint } from '../../../../actors/vault/ssh-certificates/ed25519-point.js'
@@ -6,7 +6,7 @@ import { readPublicKey } from '../../../../actors/vault/ssh-certificates/keys.js
 import { publicKeyLine, string } from '../../../../actors/vault/ssh-certificates/wire.js'
 
 const P = 2n ** 255n - 19n
-/** Every encoding whose order divides 8: the canonical ones, those past p, and a sign where x is 0. */
+/** Every encoding of a point of small order: canonical, past p, and with a sign where x is 0. */
 const SMALL = [
   0n,
   1n,
@@ -24,7 +24,7 @@ function encoded(y: bigint): Buffer {
 const lineOf = (point: Uint8Array) =>
   publicKeyLine('ssh-ed25519', Buffer.concat([string('ssh-ed25519'), string(Buffer.from(point))]))
 
-test('keys of private keys are taken', (t) => {
+test('public keys of private keys are accepted', (t) => {
   for (let count = 0; count < 200; count += 1) {
     const { x = '' } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })
     const point = Buffer.from(x, 'base64url')
@@ -42,7 +42,7 @@ test('points of small order are refused, in every encoding', (t) => {
 
 test('encodings past p, points off the curve and other lengths are refused', (t) => {
   for (let y = P; y < 2n ** 255n; y += 1n) t.false(isSoundPoint(encoded(y)))
-  // RFC 8032 decodes about half of all y: 2 is not among them, 3 is.
+  // About half of all y are valid: 3 is, 2 is not.
   t.false(isSoundPoint(encoded(2n)))
   t.true(isSoundPoint(encoded(3n)))
   t.false(isSoundPoint(encoded(3n).subarray(0, 31)))

@@ -31,7 +31,7 @@ function signedBy(pkcs8: Uint8Array, serial: bigint): string {
 const list = (serials: Map<string, bigint[]>, keys: string[] = []) =>
   encodeKrl({ version: 3n, generatedSecs: 1_900_000_000, comment: 'a list', serials, keys })
 
-testWithProgram('ssh-keygen', 'a list names exactly the revoked serials', async (t, keygen) => {
+testWithProgram('ssh-keygen', 'a list contains exactly the revoked serials', async (t, keygen) => {
   const folder = sshFolder()
   t.teardown(folder.remove)
   const [one, other] = [madeAuthority(), madeAuthority()]
@@ -73,7 +73,7 @@ testWithProgram(
   },
 )
 
-testWithProgram('ssh-keygen', 'an empty list is a list', async (t, keygen) => {
+testWithProgram('ssh-keygen', 'an empty list is valid', async (t, keygen) => {
   const folder = sshFolder()
   t.teardown(folder.remove)
   const path = folder.write('krl', list(new Map()))

@@ -1,4 +1,4 @@
-/** What only the actor can be asked in this build: delegated callers, humans, limits, other clocks. */
+/** Delegated callers, people, limits and clocks, tested on the actor. */
 import test from 'ava'
 import type { Principal } from '../../../../actors/domain/principal.js'
 import { sshCertificatesActor } from '../../../../actors/vault/ssh-certificates/actor.js'
@@ -89,7 +89,7 @@ async function create(who: Principal, more: Partial<CreateCredential> = {}): Pro
   if (outcome.tag !== 'created') throw new Error(outcome.tag)
   return outcome.credential.id
 }
-/** Grants as they are once there are delegations to be granted something. */
+/** Grants to delegations. */
 const grant = (
   tenantId: string,
   credentialId: string,
@@ -125,43 +125,40 @@ const listed = async (who: Principal, limit = 50, after: ListCursor | null = nul
   return { ids: outcome.credentials.map(({ id }) => id), next: outcome.next, outcome }
 }
 
-test.serial(
-  'the list holds what was granted to the agent or its delegation, while it lasts',
-  async (t) => {
-    const tenantId = await town.tenant('listed')
-    const owner = principal(tenantId)
-    const names = ['agent', 'delegation', 'expired', 'use only', 'other', 'leased', 'revoked']
-    const ids: Record<string, string> = {}
-    for (const name of names) ids[name] = await create(owner, { label: name })
-    const soon = new Date(town.clock.now().getTime() + 60_000)
-    await grant(tenantId, ids['agent']!, 'agent', 'helper')
-    await grant(tenantId, ids['delegation']!, 'delegation', 'deleg')
-    await grant(tenantId, ids['expired']!, 'agent', 'helper', { expiresAt: soon })
-    await grant(tenantId, ids['use only']!, 'agent', 'helper', { capabilities: ['use'] })
-    await grant(tenantId, ids['other']!, 'agent', 'somebody')
-    await grant(tenantId, ids['revoked']!, 'agent', 'helper')
-    const helper = delegated(tenantId, 'helper', 'deleg')
-    const set = (...labels: string[]) => labels.map((label) => ids[label]).toSorted()
-    const seen = async (who: Principal) => (await listed(who)).ids.toSorted()
-    t.deepEqual(await seen(helper), set('agent', 'delegation', 'expired', 'revoked'))
-    t.deepEqual(await seen(delegated(tenantId, 'helper')), set('agent', 'expired', 'revoked'))
-    t.deepEqual(await seen(delegated(tenantId, 'nobody', 'deleg')), set('delegation'))
-    t.deepEqual(await seen(delegated(tenantId, 'nobody')), [])
-    // The human behind the delegation was granted nothing itself.
-    const human = { subject: 'human', subjectType: 'human', scopes: ['vault:list'] } as const
-    t.deepEqual(await seen(principal(tenantId, human)), [])
+test.serial('the list contains active grants to the agent and its delegation', async (t) => {
+  const tenantId = await town.tenant('listed')
+  const owner = principal(tenantId)
+  const names = ['agent', 'delegation', 'expired', 'use only', 'other', 'leased', 'revoked']
+  const ids: Record<string, string> = {}
+  for (const name of names) ids[name] = await create(owner, { label: name })
+  const soon = new Date(town.clock.now().getTime() + 60_000)
+  await grant(tenantId, ids['agent']!, 'agent', 'helper')
+  await grant(tenantId, ids['delegation']!, 'delegation', 'deleg')
+  await grant(tenantId, ids['expired']!, 'agent', 'helper', { expiresAt: soon })
+  await grant(tenantId, ids['use only']!, 'agent', 'helper', { capabilities: ['use'] })
+  await grant(tenantId, ids['other']!, 'agent', 'other-agent')
+  await grant(tenantId, ids['revoked']!, 'agent', 'helper')
+  const helper = delegated(tenantId, 'helper', 'deleg')
+  const set = (...labels: string[]) => labels.map((label) => ids[label]).toSorted()
+  const seen = async (who: Principal) => (await listed(who)).ids.toSorted()
+  t.deepEqual(await seen(helper), set('agent', 'delegation', 'expired', 'revoked'))
+  t.deepEqual(await seen(delegated(tenantId, 'helper')), set('agent', 'expired', 'revoked'))
+  t.deepEqual(await seen(delegated(tenantId, 'unknown-agent', 'deleg')), set('delegation'))
+  t.deepEqual(await seen(delegated(tenantId, 'unknown-agent')), [])
+  // The person of the delegation has no grant of their own.
+  const human = { subject: 'human', subjectType: 'human', scopes: ['vault:list'] } as const
+  t.deepEqual(await seen(principal(tenantId, human)), [])
 
-    const caller = { principal: owner, address: '192.0.2.1' }
-    await actor.ref.ask('revoke', { caller, credentialId: ids['revoked']! })
-    town.clock.advance(60_000)
-    t.deepEqual(await seen(helper), set('agent', 'delegation'))
+  const caller = { principal: owner, address: '192.0.2.1' }
+  await actor.ref.ask('revoke', { caller, credentialId: ids['revoked']! })
+  town.clock.advance(60_000)
+  t.deepEqual(await seen(helper), set('agent', 'delegation'))
 
-    const elsewhere = await town.tenant('elsewhere')
-    t.deepEqual(await seen(delegated(elsewhere, 'helper', 'deleg')), [])
-  },
-)
+  const elsewhere = await town.tenant('elsewhere')
+  t.deepEqual(await seen(delegated(elsewhere, 'helper', 'deleg')), [])
+})
 
-test.serial('a lease is a grant: its recipient sees the credential', async (t) => {
+test.serial('the recipient of a lease sees the credential', async (t) => {
   const tenantId = await town.tenant('leased')
   const owner = principal(tenantId)
   const { id: agentId } = await town.agent(tenantId)
@@ -199,28 +196,25 @@ test.serial('pages come newest first and without gaps', async (t) => {
     got.push(...page.ids)
     after = page.next
   } while (after !== null)
-  // Of the same moment, the greater id comes first; an id begins with its moment.
+  // At the same time, the greater id comes first; ids start with their time.
   t.deepEqual(got, all.toSorted().toReversed())
 })
 
-test.serial(
-  'a tenant holds as many active credentials as the deployment allows, also in a race',
-  async (t) => {
-    const tenantId = await town.tenant('full')
-    const owner = principal(tenantId)
-    const small = spawn(2)
-    t.teardown(() => small.stop())
-    const outcomes = await Promise.all(
-      Array.from({ length: 6 }, () => small.ref.ask('create', draft(owner))),
-    )
-    const made = outcomes.flatMap((outcome) => (outcome.tag === 'created' ? [outcome] : []))
-    t.is(made.length, 2)
-    t.is(outcomes.filter(({ tag }) => tag === 'full').length, 4)
-    const caller = { principal: owner, address: '192.0.2.1' }
-    await small.ref.ask('revoke', { caller, credentialId: made[0]!.credential.id })
-    t.is((await small.ref.ask('create', draft(owner))).tag, 'created')
-  },
-)
+test.serial('the limit of active credentials holds under concurrency', async (t) => {
+  const tenantId = await town.tenant('full')
+  const owner = principal(tenantId)
+  const small = spawn(2)
+  t.teardown(() => small.stop())
+  const outcomes = await Promise.all(
+    Array.from({ length: 6 }, () => small.ref.ask('create', draft(owner))),
+  )
+  const made = outcomes.flatMap((outcome) => (outcome.tag === 'created' ? [outcome] : []))
+  t.is(made.length, 2)
+  t.is(outcomes.filter(({ tag }) => tag === 'full').length, 4)
+  const caller = { principal: owner, address: '192.0.2.1' }
+  await small.ref.ask('revoke', { caller, credentialId: made[0]!.credential.id })
+  t.is((await small.ref.ask('create', draft(owner))).tag, 'created')
+})
 
 test.serial('a human reads a secret only after a fresh sign-in with two factors', async (t) => {
   const tenantId = await town.tenant('fresh')
@@ -239,7 +233,7 @@ test.serial('a human reads a secret only after a fresh sign-in with two factors'
   t.is(await read(human('aal2', 301)), 'step_up')
   t.is(await read(human('aal1', 0)), 'step_up')
   t.is(await read(human(null, 0)), 'step_up')
-  // An agent of the same id is somebody else.
+  // An agent with the same id is not the owner.
   t.is(await read(principal(tenantId, { subject: 'human' })), 'denied')
 })
 

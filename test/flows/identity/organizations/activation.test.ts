@@ -5,7 +5,7 @@ import { openBrowser } from '../../../support/pages/browser.js'
 import {
   fixtureOf,
   type Human,
-  lend,
+  delegate,
   newFixture,
   ownToken,
   type Person,
@@ -54,14 +54,14 @@ test('a person activates a sandbox: what the bootstrap handed out ends, everywhe
   const agent = await api.register(made.tenantId)
   const loggedIn = await api.login(agent.key, { agent_id: agent.agentId, tenant_id: made.tenantId })
   const agentToken = String(loggedIn.body['access_token'])
-  const lent = await lend(api, agentToken, lender, { scope: 'openid vault:list' })
+  const delegated = await delegate(api, agentToken, lender, { scope: 'openid vault:list' })
   const issued = await clientToken(api, made.clientId, made.clientSecret)
   t.is(issued.status, 200)
   const serviceToken = String(issued.body['access_token'])
   const introspect = (at: Api, secret: string) =>
     at.form('/oauth/introspect', { token: serviceToken }, basic(made.clientId, secret))
   t.is((await introspect(second, made.clientSecret)).body['active'], true)
-  t.is((await second.get('/api/v1/vault/credentials', lent.token)).status, 200)
+  t.is((await second.get('/api/v1/vault/credentials', delegated.token)).status, 200)
 
   const done = await activate(api, token)
   t.is(done.status, 200, JSON.stringify(done.body))
@@ -77,7 +77,7 @@ test('a person activates a sandbox: what the bootstrap handed out ends, everywhe
     await soon(t, 401, () => clientToken(at, made.clientId, made.clientSecret))
     t.is((await clientToken(at, made.clientId, secret)).status, 200)
     await soon(t, 401, () => at.get('/api/v1/agents/me', agentToken))
-    await soon(t, 401, () => at.get('/api/v1/vault/credentials', lent.token))
+    await soon(t, 401, () => at.get('/api/v1/vault/credentials', delegated.token))
     t.is((await introspect(at, secret)).body['active'], false)
     const start = {
       tenant_id: made.tenantId,

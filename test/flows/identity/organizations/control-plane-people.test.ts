@@ -6,7 +6,7 @@ import {
   ask,
   decide,
   fixtureOf,
-  lend,
+  delegate,
   newFixture,
   ownToken,
   type Person,
@@ -234,9 +234,9 @@ test('switching is for agents, and what an agent does for a person changes nothi
   const workspace = await api.workspace()
   const lender = await present(api, fixtureOf(workspace))
   people.push(lender)
-  const lent = await lend(api, workspace.token, lender, { scope: 'openid org:read' })
-  t.deepEqual(await idsOf(lent.token), [workspace.organizationId])
-  refused(t, await api.post(tokenOf(workspace.organizationId), lent.token))
+  const delegated = await delegate(api, workspace.token, lender, { scope: 'openid org:read' })
+  t.deepEqual(await idsOf(delegated.token), [workspace.organizationId])
+  refused(t, await api.post(tokenOf(workspace.organizationId), delegated.token))
   const { made, person, token: own } = await owned(api)
   people.push(person)
   const agent = await api.register(made.tenantId)

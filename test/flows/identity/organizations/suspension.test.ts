@@ -12,7 +12,7 @@ import { openBrowser } from '../../../support/pages/browser.js'
 import {
   ask,
   fixtureOf,
-  lend,
+  delegate,
   newFixture,
   ownToken,
   present,
@@ -119,7 +119,7 @@ async function town(t: ExecutionContext) {
     authorization: `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`,
   }
   let personRefresh = tokens.refresh_token!
-  const lent = await lend(first, token, person)
+  const delegated = await delegate(first, token, person)
 
   const credential = await expected(
     201,
@@ -135,7 +135,7 @@ async function town(t: ExecutionContext) {
   const credentialId = String(credential['id'])
   for (const grantee of [
     { grantee_type: 'agent', grantee_id: agentId },
-    { grantee_type: 'delegation', grantee_id: lent.delegationId },
+    { grantee_type: 'delegation', grantee_id: delegated.delegationId },
   ])
     await expected(201, first.post(`${CREDENTIALS}/${credentialId}/grants`, token, grantee))
   const headers = bodyCall({ credentialId }, `${origin}/echo`)
@@ -223,7 +223,7 @@ async function town(t: ExecutionContext) {
       return status === 200
     }),
     'a delegated token': persons(
-      async (at) => (await at.get(CREDENTIALS, lent.token)).status === 200,
+      async (at) => (await at.get(CREDENTIALS, delegated.token)).status === 200,
     ),
     'a request for a delegation': tenants(async (at) =>
       ask(at, agentToken, { scope: 'openid' }).then(
@@ -237,7 +237,8 @@ async function town(t: ExecutionContext) {
     ),
     'a call through egress for a person': persons(
       async (at) =>
-        (await at.call('POST', '/v1/proxy/body', { token: lent.token, headers })).status === 200,
+        (await at.call('POST', '/v1/proxy/body', { token: delegated.token, headers })).status ===
+        200,
     ),
     'an SSH certificate': tenants(async (at) => {
       const { status } = await at.post('/api/v1/agents/delegations/ssh-sign', token, {
@@ -285,7 +286,7 @@ async function town(t: ExecutionContext) {
     probes,
     stream,
     agentToken,
-    lentToken: lent.token,
+    lentToken: delegated.token,
     personToken: tokens.access_token,
     boundToken: String(bound['access_token']),
   }

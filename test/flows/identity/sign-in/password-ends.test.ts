@@ -7,7 +7,7 @@ import {
   ask,
   decide,
   fixtureOf,
-  lend,
+  delegate,
   ownToken,
   poll,
   present,
@@ -61,7 +61,7 @@ async function scene(t: ExecutionContext) {
   const credential = key.create(await optionsOf(person.browser, page, ADD))
   await person.browser.submit(page, { credential, name: 'Key' }, ADD)
   const token = await ownToken(api, workspace, person)
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const waiting = await ask(api, workspace.token, { scope: 'openid' })
   await decide(person, waiting)
   const television = await relyingParty(running, workspace, {
@@ -76,7 +76,8 @@ async function scene(t: ExecutionContext) {
   await person.browser.submit(asked, { action: 'approve' })
   const pollDevice = () => api.form('/oauth/token', { grant_type: DEVICE, device_code, client_id })
   const of = { running, workspace: { ...human, tenantId: workspace.tenantId } as never }
-  const usable = async () => (await api.get('/api/v1/vault/credentials', lent.token)).status === 200
+  const usable = async () =>
+    (await api.get('/api/v1/vault/credentials', delegated.token)).status === 200
   t.true(await usable())
   return {
     mail,
@@ -87,7 +88,7 @@ async function scene(t: ExecutionContext) {
     person,
     key,
     token,
-    lent,
+    delegated,
     waiting,
     pollDevice,
     of,
@@ -104,7 +105,7 @@ async function endedWith(
     human,
     key,
     token,
-    lent,
+    delegated,
     waiting,
     pollDevice,
     of,
@@ -113,11 +114,11 @@ async function endedWith(
   }: Awaited<ReturnType<typeof scene>>,
   reason: string,
 ) {
-  t.false(await usable(), 'the agent has lost what it was lent')
+  t.false(await usable(), 'the agent has lost what it was delegated')
   t.is((await api.get('/api/v1/delegations', token)).status, 401)
   const body = new URLSearchParams({
     grant_type: 'refresh_token',
-    refresh_token: lent.refreshToken,
+    refresh_token: delegated.refreshToken,
     client_id: workspace.agentId,
   })
   const refreshed = await fetch(`${running.baseUrl}/oauth/token`, { method: 'POST', body })
@@ -147,7 +148,7 @@ async function endedWith(
   t.is((await useKey(third, login, key)).status, 303, 'the passkey still signs in')
 }
 
-test('a reset ends what was lent to agents; passkeys and the app stay', async (t) => {
+test('a reset ends what was delegated to agents; passkeys and the app stay', async (t) => {
   const at = await scene(t)
   const browser = browserOf(t, at.running)
   const login = await browser.get(`/auth/login?tenant_slug=${at.human.tenantSlug}`)
@@ -177,15 +178,15 @@ test('a change does the same, but for the browser it is made in', async (t) => {
   t.is((await at.api.get('/api/v1/delegations', at.token)).status, 401)
 })
 
-test('a new password for a fixture user ends what it lent', async (t) => {
+test('a new password for a fixture user ends what it delegated', async (t) => {
   const { api, workspace } = await scene(t)
   const human = fixtureOf(workspace)
   const person = await present(api, human)
   t.teardown(() => person.browser.close())
-  const lent = await lend(api, workspace.token, person)
+  const delegated = await delegate(api, workspace.token, person)
   const waiting = await ask(api, workspace.token, { scope: 'openid' })
   await decide(person, waiting)
-  const vault = () => api.get('/api/v1/vault/credentials', lent.token)
+  const vault = () => api.get('/api/v1/vault/credentials', delegated.token)
   t.is((await vault()).status, 200)
   const rotated = await api.post('/api/v1/sandbox/fixture-user/rotate-password', workspace.token)
   t.is(rotated.body['email'], human.email)

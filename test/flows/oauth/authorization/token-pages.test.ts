@@ -1,7 +1,7 @@
 /** The pages of docs/ on tokens promise that their code runs as it stands: by library and by hand. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf, claimsOf } from '../../../support/api.js'
-import { fixtureOf, lend, present } from '../../../support/agents/delegation.js'
+import { fixtureOf, delegate, present } from '../../../support/agents/delegation.js'
 import { docsPage, type Language, testCommands } from '../../../support/pages/docs-page.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
@@ -158,7 +158,7 @@ testCommands(
     const page = docsPage(t, 'guides/oauth/token-exchange')
     const told = await page.runCommands({
       BASE: api.at.baseUrl,
-      DELEGATED_TOKEN: (await lend(api, first.token, person)).token,
+      DELEGATED_TOKEN: (await delegate(api, first.token, person)).token,
       AGENT_TOKEN: first.token,
       SECOND_AGENT_ID: second.agentId,
       SECOND_AGENT_TOKEN: second.token,

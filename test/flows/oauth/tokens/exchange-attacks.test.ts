@@ -6,7 +6,7 @@ import type { AgentKey } from '../../../../runtime/client/agent.js'
 import { type Answer, type Api, apiOf, claimsOf, type Workspace } from '../../../support/api.js'
 import {
   fixtureOf,
-  lend,
+  delegate,
   ownToken,
   type Person,
   present,
@@ -129,11 +129,11 @@ test('a token that is bound to a key is exchanged by whoever holds it, and stays
   t.deepEqual(keyIn(given), { jkt: own.jkt })
 })
 
-test('what was lent to an agent with a key is narrowed and handed on with keys alone', async (t) => {
+test('what was delegated to an agent with a key is narrowed and handed on with keys alone', async (t) => {
   const scene = t.context
   const [first, second, other] = [await proofKey(), await proofKey(), await proofKey()]
   const [a, b] = [await helper(scene, first), await helper(scene, second)]
-  // Asked for with a proof each, so that what is lent is bound as well.
+  // Asked for with a proof each, so that what is delegated is bound as well.
   const asking = async (path: string) => ({
     authorization: `DPoP ${a.token}`,
     dpop: await first.proof('POST', `${scene.api.at.issuer}${path}`, {
@@ -155,12 +155,12 @@ test('what was lent to an agent with a key is narrowed and handed on with keys a
     await asking(`${device}/token`),
   )
   t.deepEqual(keyIn(polled), { jkt: first.jkt })
-  const lent = String(polled.body['access_token'])
+  const delegated = String(polled.body['access_token'])
 
   const name = { may_act: b.agentId }
   const narrow = async (fields: Fields, by?: ProofKey) => {
     const headers = by === undefined ? {} : { dpop: await proofOf(scene, by) }
-    return exchange(scene, lent, { ...acting(a), ...fields }, headers)
+    return exchange(scene, delegated, { ...acting(a), ...fields }, headers)
   }
   isRefused(t, await narrow({}), 401, 'invalid_dpop_proof', 'no proof of the agent')
   isRefused(t, await narrow(name, other), 401, 'invalid_dpop_proof', 'of another key')
@@ -180,17 +180,17 @@ test('what was lent to an agent with a key is narrowed and handed on with keys a
 test('an exchanged token ends no later than what it was made of', async (t) => {
   const scene = t.context
   const a = await helper(scene)
-  const lent = await lend(scene.api, a.token, scene.ada)
+  const delegated = await delegate(scene.api, a.token, scene.ada)
   const mine = await ownToken(scene.api, scene.here, scene.ada, 'openid vault:list vault:read')
   // Whatever would begin anew now is longer than what is left.
   await sleep(2100)
-  const narrowed = await exchange(scene, lent.token, acting(a))
-  t.is(claimsOf(narrowed.body['access_token'])['exp'], claimsOf(lent.token)['exp'])
+  const narrowed = await exchange(scene, delegated.token, acting(a))
+  t.is(claimsOf(narrowed.body['access_token'])['exp'], claimsOf(delegated.token)['exp'])
   t.true(Number(narrowed.body['expires_in']) <= LENT_SECS - 2)
   const again = await exchange(scene, String(narrowed.body['access_token']), acting(a))
-  t.is(claimsOf(again.body['access_token'])['exp'], claimsOf(lent.token)['exp'])
+  t.is(claimsOf(again.body['access_token'])['exp'], claimsOf(delegated.token)['exp'])
 
-  // A person's token lasts longer than what they lent: the delegation ends it.
+  // A person's token lasts longer than what they delegated: the delegation ends it.
   const turned = await exchange(scene, mine, acting(a))
   t.is(turned.status, 200, JSON.stringify(turned.body))
   const { exp, act } = claimsOf(turned.body['access_token'])
@@ -213,8 +213,8 @@ test('an agent that signs takes over with its own token, not with none and not w
   const scene = t.context
   const { api, ada } = scene
   const [a, b, c] = [await helper(scene), await helper(scene), await helper(scene)]
-  const lent = await lend(api, a.token, ada)
-  const named = await exchange(scene, lent.token, { ...acting(a), may_act: b.agentId })
+  const delegated = await delegate(api, a.token, ada)
+  const named = await exchange(scene, delegated.token, { ...acting(a), may_act: b.agentId })
   const handed = String(named.body['access_token'])
   const signed = async ({ key, agentId }: Helper): Promise<Fields> => ({
     client_assertion_type: JWT_BEARER,

@@ -12,7 +12,7 @@ import { openBrowser } from '../../../support/pages/browser.js'
 import {
   fixtureOf,
   type Human,
-  lend,
+  delegate,
   newFixture,
   ownToken,
   type Person,
@@ -221,7 +221,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
   'a delegation': async ({ first, second, workspace, person }) => {
     const own = await ownToken(first, workspace, person)
-    const { token, delegationId } = await lend(first, workspace.token, person)
+    const { token, delegationId } = await delegate(first, workspace.token, person)
     return {
       alive: async () => notRefused(await credentials(second, token)),
       end: () => expected(200, first.post(`/api/v1/delegations/${delegationId}/revoke`, own)),
@@ -236,7 +236,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   'a running stream whose delegation ends': async (resources) => {
     const { first, second, workspace, person, origin } = resources
     const own = await ownToken(first, workspace, person)
-    const { token, delegationId } = await lend(first, workspace.token, person)
+    const { token, delegationId } = await delegate(first, workspace.token, person)
     const of = await granted(resources, { grantee_type: 'delegation', grantee_id: delegationId })
     const { statusCode, body } = await request(new URL('/v1/proxy/body', second.at.baseUrl), {
       method: 'POST',

@@ -11,7 +11,7 @@ import {
 } from '../../../support/api.js'
 import {
   fixtureOf,
-  lend,
+  delegate,
   ownToken,
   type Person,
   present,
@@ -108,15 +108,15 @@ async function plain(
   return tokens.access_token
 }
 
-test('an agent narrows what it was lent: fewer scopes, never longer, the chain as it was', async (t) => {
+test('an agent narrows what it was delegated: fewer scopes, never longer, the chain as it was', async (t) => {
   const { api, ada, a } = t.context
-  const lent = await lend(api, a.token, ada)
-  const answer = await exchange(api, lent.token, { scope: 'vault:list' }, a)
+  const delegated = await delegate(api, a.token, ada)
+  const answer = await exchange(api, delegated.token, { scope: 'vault:list' }, a)
   t.is(answer.status, 200, JSON.stringify(answer.body))
   t.like(answer.body, { token_type: 'Bearer', scope: 'vault:list', issued_token_type: ACCESS })
   t.is(answer.body['refresh_token'], undefined)
   t.is(answer.headers['cache-control'], 'no-store')
-  const [before, after] = [claimsOf(lent.token), claimsIn(answer)]
+  const [before, after] = [claimsOf(delegated.token), claimsIn(answer)]
   for (const name of ['sub', 'act', 'delegation_id', 'acr', 'amr', 'auth_time', 'sid', 'aud']) {
     t.deepEqual(after[name], before[name], name)
   }
@@ -130,14 +130,14 @@ test('an agent narrows what it was lent: fewer scopes, never longer, the chain a
 
 test('what was made of a delegation ends with it, and a revoked one is not exchanged', async (t) => {
   const { api, here, ada, a } = t.context
-  const lent = await lend(api, a.token, ada)
+  const delegated = await delegate(api, a.token, ada)
   const narrow = String(
-    (await exchange(api, lent.token, { scope: 'vault:list' }, a)).body['access_token'],
+    (await exchange(api, delegated.token, { scope: 'vault:list' }, a)).body['access_token'],
   )
   const own = await ownToken(api, here, ada)
-  t.is((await api.post(`/api/v1/delegations/${lent.delegationId}/revoke`, own)).status, 200)
+  t.is((await api.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)).status, 200)
   t.is((await api.get('/api/v1/vault/credentials', narrow)).status, 401)
-  for (const token of [lent.token, narrow]) {
+  for (const token of [delegated.token, narrow]) {
     const refused = await exchange(api, token, {}, a)
     t.is(refused.status, 400)
     t.is(refused.body['error'], 'invalid_grant')
@@ -146,9 +146,9 @@ test('what was made of a delegation ends with it, and a revoked one is not excha
 
 test('an agent hands on to the one that it named, and to nobody else', async (t) => {
   const { api, ada, a, b, here } = t.context
-  const lent = await lend(api, a.token, ada)
-  t.is((await exchange(api, lent.token, {}, b)).body['error'], 'consent_required')
-  const named = await exchange(api, lent.token, { may_act: b.agentId }, a)
+  const delegated = await delegate(api, a.token, ada)
+  t.is((await exchange(api, delegated.token, {}, b)).body['error'], 'consent_required')
+  const named = await exchange(api, delegated.token, { may_act: b.agentId }, a)
   t.is(named.status, 200, JSON.stringify(named.body))
   t.deepEqual(claimsIn(named)['may_act'], { sub: b.agentId })
   const token = String(named.body['access_token'])
@@ -163,7 +163,7 @@ test('an agent hands on to the one that it named, and to nobody else', async (t)
       subject_type: 'agent',
       act: { sub: a.agentId, subject_type: 'agent' },
     },
-    delegation_id: lent.delegationId,
+    delegation_id: delegated.delegationId,
     client_id: b.agentId,
   })
   t.is(claimsIn(taken)['may_act'], undefined)
@@ -173,7 +173,7 @@ test('an agent hands on to the one that it named, and to nobody else', async (t)
   t.is((await exchange(api, second, {}, a)).body['error'], 'consent_required')
 
   // The chain is bounded: five actors, not six.
-  let held = lent.token
+  let held = delegated.token
   const agents = [a, b]
   for (let depth = 1; depth < 5; depth += 1) {
     const [holder, next] = [agents[(depth - 1) % 2]!, agents[depth % 2]!]
@@ -193,8 +193,8 @@ test('an agent in the middle of a chain that is suspended takes the chain along'
   const { key, agentId } = await api.register(here.tenantId)
   const login = await api.login(key, { agent_id: agentId, tenant_id: here.tenantId })
   const middle = { agentId, token: String(login.body['access_token']) }
-  const lent = await lend(api, middle.token, ada)
-  const named = await exchange(api, lent.token, { may_act: b.agentId }, middle)
+  const delegated = await delegate(api, middle.token, ada)
+  const named = await exchange(api, delegated.token, { may_act: b.agentId }, middle)
   const taken = await exchange(api, String(named.body['access_token']), {}, b)
   const token = String(taken.body['access_token'])
   t.is((await api.get('/api/v1/vault/credentials', token)).status, 200)
@@ -226,7 +226,7 @@ test('an agent gets a person’s token turned into a delegated one only where th
   const { api, ada, a, b, party } = t.context
   const token = await plain(t.context, party)
   t.is((await exchange(api, token, {}, b)).body['error'], 'consent_required')
-  const lent = await lend(api, a.token, ada, { scope: 'openid vault:list' })
+  const delegated = await delegate(api, a.token, ada, { scope: 'openid vault:list' })
   const acting = await exchange(api, token, { scope: 'vault:list' }, a)
   t.is(acting.status, 200, JSON.stringify(acting.body))
   t.like(claimsIn(acting), {
@@ -242,21 +242,21 @@ test('an agent gets a person’s token turned into a delegated one only where th
   const actor = { actor_token: a.token, actor_token_type: ACCESS, scope: 'vault:list' }
   t.is((await exchange(api, token, actor, party)).status, 200)
   t.is((await exchange(api, token, actor, t.context.other)).body['error'], 'consent_required')
-  void lent
+  void delegated
 })
 
 test('applications never exchange delegated tokens; who may not exchange at all is told so', async (t) => {
   const { api, here, ada, a, party } = t.context
-  const lent = await lend(api, a.token, ada)
-  t.is((await exchange(api, lent.token, {}, party)).body['error'], 'consent_required')
+  const delegated = await delegate(api, a.token, ada)
+  t.is((await exchange(api, delegated.token, {}, party)).body['error'], 'consent_required')
   const without = await relyingParty(api.at, here, {})
-  const refused = await exchange(api, lent.token, {}, without)
+  const refused = await exchange(api, delegated.token, {}, without)
   t.is(refused.status, 403)
   t.is(refused.body['error'], 'unauthorized_client')
-  const bare = await exchange(api, lent.token, { client_id: a.agentId })
+  const bare = await exchange(api, delegated.token, { client_id: a.agentId })
   t.is(bare.status, 403)
   t.is(bare.body['error'], 'unauthorized_client')
-  const nobody = await exchange(api, lent.token)
+  const nobody = await exchange(api, delegated.token)
   t.is(nobody.status, 401)
   t.is(nobody.body['error'], 'invalid_client')
 })
@@ -264,8 +264,8 @@ test('applications never exchange delegated tokens; who may not exchange at all 
 test('tokens of another tenant are of no use here', async (t) => {
   const { api, there, a, party, ada } = t.context
   const foreign = { agentId: there.agentId, token: there.token }
-  const lent = await lend(api, a.token, ada)
-  t.is((await exchange(api, lent.token, {}, foreign)).body['error'], 'invalid_grant')
+  const delegated = await delegate(api, a.token, ada)
+  t.is((await exchange(api, delegated.token, {}, foreign)).body['error'], 'invalid_grant')
   t.is((await exchange(api, there.token, {}, party)).body['error'], 'invalid_grant')
 })
 
@@ -288,10 +288,10 @@ for (const [title, fields, error] of [
 ] as const) {
   test(`${title}: 400 ${error}`, async (t) => {
     const { api, a, ada } = t.context
-    const lent = await lend(api, a.token, ada)
+    const delegated = await delegate(api, a.token, ada)
     const sent: Record<string, string> = { ...fields }
     if (sent['may_act'] === 'self') sent['may_act'] = a.agentId
-    const answer = await exchange(api, lent.token, sent, a)
+    const answer = await exchange(api, delegated.token, sent, a)
     t.is(answer.status, 400, JSON.stringify(answer.body))
     t.is(answer.body['error'], error)
   })
@@ -299,9 +299,9 @@ for (const [title, fields, error] of [
 
 test('a delegated token is no actor token, and an agent’s own token may be narrowed by it', async (t) => {
   const { api, a, ada } = t.context
-  const lent = await lend(api, a.token, ada)
-  const as = { agentId: a.agentId, token: lent.token }
-  t.is((await exchange(api, lent.token, {}, as)).body['error'], 'invalid_grant')
+  const delegated = await delegate(api, a.token, ada)
+  const as = { agentId: a.agentId, token: delegated.token }
+  t.is((await exchange(api, delegated.token, {}, as)).body['error'], 'invalid_grant')
   const own = await exchange(api, a.token, { scope: 'vault:list' }, a)
   t.is(own.status, 200, JSON.stringify(own.body))
   t.like(claimsIn(own), { subject_type: 'agent', sub: a.agentId, scope: 'vault:list' })
@@ -310,19 +310,19 @@ test('a delegated token is no actor token, and an agent’s own token may be nar
 
 test('introspection tells the chain and the delegation', async (t) => {
   const { api, ada, a, here } = t.context
-  const lent = await lend(api, a.token, ada)
+  const delegated = await delegate(api, a.token, ada)
   const basic = Buffer.from(
     `${String(here.body['client_id'])}:${String(here.body['client_secret'])}`,
   ).toString('base64')
   const { body } = await api.form(
     '/oauth/introspect',
-    { token: lent.token },
+    { token: delegated.token },
     { authorization: `Basic ${basic}` },
   )
   t.like(body, {
     active: true,
     act: { sub: a.agentId, subject_type: 'agent' },
-    delegation_id: lent.delegationId,
+    delegation_id: delegated.delegationId,
     subject_type: 'human',
   })
 })
@@ -342,14 +342,14 @@ test('an actor token for another API says nothing here: that API has seen it', a
   const own = await exchange(api, a.token, narrow, a)
   t.is(claimsIn(own)['aud'], party.audience)
   const seen = { ...a, token: String(own.body['access_token']) }
-  const lent = await lend(api, a.token, ada, narrow)
-  t.is(claimsOf(lent.token)['aud'], party.audience)
-  for (const subject of [lent.token, seen.token]) {
+  const delegated = await delegate(api, a.token, ada, narrow)
+  t.is(claimsOf(delegated.token)['aud'], party.audience)
+  for (const subject of [delegated.token, seen.token]) {
     const refused = await exchange(api, subject, { audience: api.at.issuer }, seen)
     t.is(refused.status, 400)
     t.is(refused.body['error'], 'invalid_grant')
   }
-  t.is((await exchange(api, lent.token, { audience: api.at.issuer }, a)).status, 200)
+  t.is((await exchange(api, delegated.token, { audience: api.at.issuer }, a)).status, 200)
 })
 
 test('a narrowed token tells no claims that were asked for by name', async (t) => {

@@ -1,4 +1,4 @@
-/** Upstreams that answer what is no answer, and callers that leave oddly: the service goes on. docs/guides/vault/egress-proxy.md */
+/** Invalid responses and unusual disconnects do not affect the service. */
 import { createHash } from 'node:crypto'
 import { connect, type ClientHttp2Stream } from 'node:http2'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -20,37 +20,40 @@ test.after.always(async () => {
 })
 
 for (const [transport, at] of houses) {
-  test.serial(`a status beyond 599 is a 502, and ends nothing (${transport})`, async (t) => {
-    const setting = await settingOf(at)
-    const call = (path: string, stream: string) =>
-      at.send('/v1/proxy/body', {
-        token: setting.direct,
-        headers: bodyCall(setting, at.upstream.origin + path, {
-          'x-svc-method': 'GET',
-          'x-svc-stream-response': stream,
-        }),
-      })
-    for (const stream of ['true', 'false']) {
-      for (const status of [600, 999]) {
-        const answer = await call(`/status/${status}`, stream)
-        t.is(answer.statusCode, 502, `${status}, stream ${stream}`)
-        t.is(answer.headers['proxy-status'], 'svc-egress; error=http_protocol_error')
-        await answer.body.dump()
+  test.serial(
+    `a status beyond 599 is a 502 and affects no other call (${transport})`,
+    async (t) => {
+      const setting = await settingOf(at)
+      const call = (path: string, stream: string) =>
+        at.send('/v1/proxy/body', {
+          token: setting.direct,
+          headers: bodyCall(setting, at.upstream.origin + path, {
+            'x-svc-method': 'GET',
+            'x-svc-stream-response': stream,
+          }),
+        })
+      for (const stream of ['true', 'false']) {
+        for (const status of [600, 999]) {
+          const answer = await call(`/status/${status}`, stream)
+          t.is(answer.statusCode, 502, `${status}, stream ${stream}`)
+          t.is(answer.headers['proxy-status'], 'svc-egress; error=http_protocol_error')
+          await answer.body.dump()
+        }
+        // 205 has no content, though this response has some.
+        const reset = await call('/status/205', stream)
+        t.is(reset.statusCode, 205)
+        t.is(await reset.body.text(), '')
+        const last = await call('/status/599', stream)
+        t.is(last.statusCode, 599)
+        t.is(await last.body.text(), 'as it says')
       }
-      // It has no content, though this one has some.
-      const reset = await call('/status/205', stream)
-      t.is(reset.statusCode, 205)
-      t.is(await reset.body.text(), '')
-      const last = await call('/status/599', stream)
-      t.is(last.statusCode, 599)
-      t.is(await last.body.text(), 'as it says')
-    }
-    const outcomes = (await closedCalls(at, setting.tenantId, 8)).map(({ outcome }) => outcome)
-    t.is(outcomes.filter((outcome) => outcome === 'upstream_error').length, 4)
-    t.is(outcomes.filter((outcome) => outcome === 'completed').length, 4)
-  })
+      const outcomes = (await closedCalls(at, setting.tenantId, 8)).map(({ outcome }) => outcome)
+      t.is(outcomes.filter((outcome) => outcome === 'upstream_error').length, 4)
+      t.is(outcomes.filter((outcome) => outcome === 'completed').length, 4)
+    },
+  )
 
-  test.serial(`an empty answer needs no coding (${transport})`, async (t) => {
+  test.serial(`an empty response is not decoded (${transport})`, async (t) => {
     const setting = await settingOf(at)
     for (const coding of ['gzip', 'deflate', 'br', 'zstd']) {
       for (const stream of [true, false]) {
@@ -70,7 +73,7 @@ for (const [transport, at] of houses) {
   })
 }
 
-test.serial('a body in base64 is of any size that the document may be', async (t) => {
+test.serial('a base64 body can be as large as the document allows', async (t) => {
   const at = houses.get('plain_http')!
   const setting = await settingOf(at)
   const call = (base64: string) =>
@@ -104,7 +107,7 @@ test.serial('a body in base64 is of any size that the document may be', async (t
   }
 })
 
-/** Resets a stream as if nothing had gone wrong, and without an end of its body. */
+/** Resets a stream with NO_ERROR before the end of its body. */
 function leave(stream: ClientHttp2Stream): void {
   const symbol = Object.getOwnPropertySymbols(stream).find(
     ({ description }) => description === 'kHandle',
@@ -132,7 +135,7 @@ test.serial(
       stream.write(body)
       return stream
     }
-    // One that is read, and one of more than is taken on the way to an upstream that does not read.
+    // A body that is read, and one beyond the buffers to an upstream that does not read.
     for (const [path, bytes] of [
       ['/hash', 1000],
       ['/late/1500', 32 * MIB],

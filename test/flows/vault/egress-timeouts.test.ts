@@ -1,6 +1,6 @@
-/** The clocks of a call over HTTP, and a person's own delegation to an agent. decisions.md 5; docs/guides/vault/egress-proxy.md. */
+/** Time limits of a call over HTTP, and calls with a delegation. */
 import test from 'ava'
-import { fixtureOf, lend, ownToken, present } from '../../support/agents/delegation.js'
+import { fixtureOf, delegate, ownToken, present } from '../../support/agents/delegation.js'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
 import {
   bodyCall,
@@ -21,7 +21,7 @@ const resources = await egressHouse({
 const { api, upstream, running } = resources
 test.after.always(() => resources.end())
 
-test.serial('an upstream that is silent from the start is a 504, whole or streamed', async (t) => {
+test.serial('an upstream without response is a 504, buffered or streamed', async (t) => {
   const setting = await settingOf(resources)
   for (const stream of [true, false]) {
     const answer = await api.post('/v1/proxy', setting.delegated, {
@@ -38,7 +38,7 @@ test.serial('an upstream that is silent from the start is a 504, whole or stream
 })
 
 test.serial(
-  'an upstream that is silent behind its head breaks a stream off, and is a 504 where it is buffered',
+  'an upstream that stalls after its headers aborts a stream and is a 504 when buffered',
   async (t) => {
     const setting = await settingOf(resources)
     const call = (stream: boolean) =>
@@ -61,7 +61,7 @@ test.serial(
   },
 )
 
-test.serial('a stream that falls silent is broken off, and one that never ends too', async (t) => {
+test.serial('an idle stream and an endless stream are aborted', async (t) => {
   const setting = await settingOf(resources)
   for (const [habit, outcome] of [
     ['silent-after-chunk', 'idle_timeout'],
@@ -79,7 +79,7 @@ test.serial('a stream that falls silent is broken off, and one that never ends t
     t.is(closed.at(-1)!['outcome'], outcome)
     t.true(Number(closed.at(-1)!['bytes']) > 0)
   }
-  // Waited for in one piece, it is a clean 504.
+  // Buffered, it is a 504.
   const whole = await resources.send('/v1/proxy/body', {
     token: setting.direct,
     headers: bodyCall(setting, `${upstream.origin}/trickle`, {
@@ -92,12 +92,12 @@ test.serial('a stream that falls silent is broken off, and one that never ends t
   await whole.body.dump()
 })
 
-test.serial('a delegation that a person approved calls until the person ends it', async (t) => {
+test.serial('a delegated token calls until the person revokes the delegation', async (t) => {
   const workspace = await api.workspace()
   const { token: operator, key, agentId, tenantId } = workspace
   const person = await present(api, fixtureOf(workspace))
   const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
-  const lent = await lend(api, String(body['access_token']), person)
+  const delegated = await delegate(api, String(body['access_token']), person)
   const created = await api.post(CREDENTIALS, operator, {
     provider: 'upstream',
     credential_type: 'api_key',
@@ -108,31 +108,31 @@ test.serial('a delegation that a person approved calls until the person ends it'
   })
   const credentialId = String(created.body['id'])
   const call = () =>
-    api.post('/v1/proxy', lent.token, {
+    api.post('/v1/proxy', delegated.token, {
       credential_id: credentialId,
       url: `${upstream.origin}/headers`,
     })
-  t.is((await call()).status, 404, 'nothing was granted yet')
+  t.is((await call()).status, 404, 'there is no grant yet')
   const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
     grantee_type: 'delegation',
-    grantee_id: lent.delegationId,
+    grantee_id: delegated.delegationId,
   })
   t.is(granted.status, 201, JSON.stringify(granted.body))
   const answer = await call()
   t.is(answer.status, 200, JSON.stringify(answer.body))
   t.is(upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}`)
-  const { rows } = await api.list(CREDENTIALS, lent.token)
+  const { rows } = await api.list(CREDENTIALS, delegated.token)
   t.deepEqual(
     rows.map(({ id }) => id),
     [credentialId],
   )
   const own = await ownToken(api, workspace, person)
-  const ended = await api.post(`/api/v1/delegations/${lent.delegationId}/revoke`, own)
+  const ended = await api.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)
   t.is(ended.status, 200, JSON.stringify(ended.body))
   t.is((await call()).status, 401)
 })
 
-testCommands('docs/guides/vault/egress-proxy.md, its calls', async (t) => {
+testCommands('the commands of docs/guides/vault/egress-proxy.md run unchanged', async (t) => {
   const setting = await settingOf(resources)
   const page = docsPage(t, 'guides/vault/egress-proxy')
   const env = {

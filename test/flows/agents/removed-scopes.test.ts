@@ -1,4 +1,4 @@
-/** What an operator takes away, from an application or a person, is not given again. RFC 6749 section 6. */
+/** A scope that is taken from an application or a person is not granted again (RFC 6749 section 6). */
 import test from 'ava'
 import { type Api, apiOf, claimsOf, type Workspace } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
@@ -59,23 +59,23 @@ async function granted() {
   return { party, refreshToken: tokens.refresh_token }
 }
 
-test.serial('a scope that an application lost is in no refreshed token', async (t) => {
+test.serial('a removed scope of an application is not in refreshed tokens', async (t) => {
   const { party, refreshToken } = await granted()
   t.is((await holding(party, ['openid', 'email'])).status, 200)
   const lost = await refresh(party, refreshToken, 'vault:list')
   t.is(lost.status, 400)
   t.is(lost.body['error'], 'invalid_scope')
   const less = await refresh(party, refreshToken)
-  t.is(less.status, 200, 'what is left is given')
+  t.is(less.status, 200, 'the other scopes are granted')
   t.is(less.body['scope'], 'openid email')
   t.is(claimsOf(less.body['access_token'])['scope'], 'openid email')
 
   t.is((await holding(party, ['openid', 'email', 'vault:list'])).status, 200)
   const again = await refresh(party, less.body['refresh_token'])
-  t.is(again.body['scope'], 'openid email vault:list', 'the person has not taken it back')
+  t.is(again.body['scope'], 'openid email vault:list', 'the consent still has it')
 })
 
-test.serial('a code and an approval give nothing that the application lost since', async (t) => {
+test.serial('a code and an approval do not grant scopes that were removed since', async (t) => {
   const party = await relyingParty(running, workspace, {
     scopes: ['openid', 'email', 'vault:list'],
     grantTypes: ['authorization_code', 'refresh_token', DEVICE],
@@ -112,7 +112,7 @@ test.serial('a code and an approval give nothing that the application lost since
   }
 })
 
-test.serial('claims that were asked for by name end with their scope', async (t) => {
+test.serial('individually requested claims end with their scope', async (t) => {
   const party = await relyingParty(running, workspace, { scopes: ['openid', 'email'] })
   const claims = JSON.stringify({ id_token: { email: null }, userinfo: { email: null } })
   const person = fixtureOf(workspace)
@@ -135,7 +135,7 @@ test.serial('claims that were asked for by name end with their scope', async (t)
   t.deepEqual(await told(again), { token: person.email, userinfo: person.email })
 })
 
-test.serial('an application that lost all that was granted gets nothing', async (t) => {
+test.serial('an application without any granted scope gets no token', async (t) => {
   const { party, refreshToken } = await granted()
   t.is((await holding(party, ['profile'])).status, 200)
   const nothing = await refresh(party, refreshToken)
@@ -143,7 +143,7 @@ test.serial('an application that lost all that was granted gets nothing', async 
   t.is(nothing.body['error'], 'invalid_scope')
 })
 
-test.serial('a person who lost a role keeps nothing that rests on it', async (t) => {
+test.serial('a person who lost a role keeps none of its scopes', async (t) => {
   const { rows } = await api.list('/api/v1/tenant-users', workspace.token)
   const path = `/api/v1/tenant-users/${String(rows[0]!['id'])}`
   const giving = (roles: readonly string[]) =>

@@ -1,4 +1,4 @@
-/** The books of egress where the answer to their commit is lost: each end is booked once. */
+/** Admission with lost commit responses: each call end is stored once. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { apiOf } from '../../support/api.js'
@@ -7,7 +7,7 @@ import { bodyCall, closedCalls, egressHouse, settingOf } from '../../support/vau
 import { sql } from '../../support/identity/identity.js'
 import { testService } from '../../support/service.js'
 
-test('an end whose commit was not answered is booked once, and calls go on', async (t) => {
+test('a call end with a lost commit response is stored once, and calls continue', async (t) => {
   const first = await testService()
   t.teardown(() => first.end())
   const relay = await relayTo(t, first.db.url)
@@ -42,7 +42,7 @@ test('an end whose commit was not answered is booked once, and calls go on', asy
   relay.loseAnswerTo('outbox.append')
   t.is(await call(), 200)
   await closedCalls(resources, setting.tenantId, 2)
-  // Longer than the books wait before they try again.
+  // Longer than the retry delay.
   await sleep(2_000)
   t.is(await call(), 200)
   t.is((await closedCalls(resources, setting.tenantId, 3)).length, 3)
@@ -51,7 +51,7 @@ test('an end whose commit was not answered is booked once, and calls go on', asy
   t.is(await used(), each * 3)
 })
 
-test('an end that cannot be booked keeps no other from it', async (t) => {
+test('an invalid call end does not block others', async (t) => {
   const resources = await egressHouse()
   t.teardown(() => resources.end())
   const setting = await settingOf(resources, {}, { max_bytes: 4_000_000 })
@@ -66,7 +66,7 @@ test('an end that cannot be booked keeps no other from it', async (t) => {
   }
   const odd = call('/pause/1500')
   await sleep(700)
-  // What the call has taken cannot be put back: the books hold less.
+  // The bytes cannot be returned, because the stored usage is smaller.
   await sql(
     resources.running.db.database,
     'update vault_grants set bytes_used = 0 where tenant_id = $1 and id = $2 returning id',
