@@ -1,6 +1,6 @@
 /**
- * The one script of the hosted pages, for passkeys: a ceremony needs `navigator.credentials`. It is
- * the library that knows the browsers' ways, and what joins it to our forms.
+ * The script of the hosted pages, for passkeys: WebAuthn ceremonies need `navigator.credentials`. It consists of
+ * the @simplewebauthn/browser library and the code that connects it to the forms.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ const OURS = new URL('../../../../gateway/pages/templates/identity/passkeys.js',
 const SCRIPT = `${readFileSync(LIBRARY, 'utf8').trimEnd()}\n${readFileSync(OURS, 'utf8')}`
 const DIGEST = createHash('sha256').update(SCRIPT).digest('hex').slice(0, 16)
 
-/** Named by its content, so that it may be kept for ever. */
+/** The path contains a digest of the content, so that the script can be cached for ever. */
 export const PASSKEY_SCRIPT = {
   path: `/auth/script/${DIGEST}`,
   integrity: `sha384-${createHash('sha384').update(SCRIPT).digest('base64')}`,
