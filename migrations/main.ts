@@ -10,7 +10,7 @@ import { Client, type DatabaseError } from 'pg'
 import type { Logger } from '../runtime/kernel/log.js'
 import { tlsOptions } from '../storage/platform/pool-plan.js'
 import {
-  judgeSchema,
+  compareSchema,
   type MigrationFile,
   MIGRATIONS_FOLDER,
   readAppliedMigrations,
@@ -70,7 +70,7 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
          duration_ms integer not null
        )`,
     )
-    const verdict = judgeSchema(files, await readAppliedMigrations(client))
+    const verdict = compareSchema(files, await readAppliedMigrations(client))
     if (verdict.tag !== 'current' && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
     const missing = verdict.tag === 'behind' ? verdict.missing : []
     for (const file of missing) await apply(client, file, log)
