@@ -108,10 +108,10 @@ test('a wrong address fails the first subscription', async (t) => {
   await listener.close()
 })
 
-test('what is no name of a channel is refused', async (t) => {
+test('what is no valid channel name is refused', async (t) => {
   const fresh = await freshDatabase(t)
   await t.throwsAsync(
     fresh.database.listener.listen('x; drop table events', { notified: () => undefined }),
-    { message: /name of a channel/ },
+    { message: /valid channel name/ },
   )
 })
