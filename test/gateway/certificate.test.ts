@@ -112,7 +112,7 @@ test('a renewed certificate is served to new connections, and ends none', async 
   t.true(await served(second), 'the certificate that the name leads to now')
   t.is(await statusOf(first.session), 204)
 
-  // What nobody can serve is told once, however often it is read, and the one before stays.
+  // An invalid certificate is logged once, and the one before is still served.
   renameSync(cert, `${cert}.kept`)
   writeFileSync(cert, 'nonsense')
   while (logged('cannot be served') === 0) await sleep(10)

@@ -32,7 +32,7 @@ test('a parameter is neither empty nor two segments', (t) => {
   }
 })
 
-test('the methods of one path are told apart and listed', (t) => {
+test('the methods of one path are distinguished and listed', (t) => {
   const router = new Router<string>()
   router.add('GET', '/a/{id}', 'read')
   router.add('DELETE', '/a/{id}', 'remove')
