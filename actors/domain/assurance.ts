@@ -24,7 +24,7 @@ export type SessionDemand = {
   readonly since?: Date | undefined
 }
 
-/** The part of a session that a demand checks. */
+/** The evidence of a session for a demand. */
 export type Evidence = { readonly level: AssuranceLevel; readonly authTime: Date }
 
 /** The unmet requirement: a new sign-in (`stale`), a second factor (`level`), or none. */

@@ -67,7 +67,7 @@ export type EventType = (typeof EVENT_CATALOGUE)[EventCategory][number]
 
 export const EVENT_TYPES: readonly EventType[] = Object.values(EVENT_CATALOGUE).flat()
 
-/** Optional features of a deployment that have events. */
+/** Optional features with events of their own. */
 export type EventFeatures = {
   readonly commerce: boolean
   /** Sign-in with identity providers of the deployment or of tenants. */

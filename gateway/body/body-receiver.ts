@@ -198,7 +198,7 @@ export class BodyReceiver {
     })
   }
 
-  /** Starts the time limits of a body that is not complete yet. */
+  /** Starts the time limits of an incomplete body. */
   watchIncomplete(): void {
     if (this.waiter === null) return
     const { withinMs } = this.waiter

@@ -32,7 +32,7 @@ export class RequestContext implements AskOptions, Leaver {
   share = ''
   browser: Browser = NO_BROWSER
   session: BrowserSession | null = null
-  /** JSON pointers of members of the body that the operation does not know. */
+  /** JSON pointers of unknown members of the body. */
   unknown: readonly string[] = NO_NAMES
   /** The value of `svc-warnings`, or null. */
   warnings: string | null = null
@@ -75,7 +75,7 @@ export class RequestContext implements AskOptions, Leaver {
     }
   }
 
-  /** Cancels the asks of a client that has left. */
+  /** Cancels all asks, because the client has left. */
   leave(): void {
     this.hasLeft = true
     const { onLeftListener, moreListeners } = this

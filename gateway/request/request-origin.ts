@@ -1,5 +1,5 @@
 /**
- * The origin of the service that a request was sent to, for the `htu` check of DPoP proofs (RFC 9449 section 4.3,
+ * The service's own origin to which a request was sent, for the `htu` check of DPoP proofs (RFC 9449 section 4.3,
  * check 9). It is never an arbitrary Host value: another server that received a token and a proof could replay
  * both here with its own host name.
  */

@@ -5,7 +5,7 @@ import type { HeaderPair } from '../http-exchange.js'
 import { type Browser, NO_BROWSER } from '../request/browser.js'
 import { PROBLEM_TYPES, type Problem, type ProblemDetails, type ProblemName } from './problems.js'
 
-/** The parts of the request that a rule may use. */
+/** Parts of the request for rules. */
 export type ReplyContext = {
   readonly requestId: string
   /** Public base URL of the service, without a trailing slash. */

@@ -259,7 +259,7 @@ function fillerOf(contentType: string | null): Uint8Array | undefined {
 /** The name of this proxy in Proxy-Status (RFC 9209 section 2). */
 export const PROXY_NAME = 'svc-egress'
 
-/** The Proxy-Status error type of an error that the proxy generates (RFC 9209 section 2.3). */
+/** The Proxy-Status type of errors that the proxy generates (RFC 9209 section 2.3). */
 function refusalType(status: number): string {
   if (status === 504) return 'http_response_timeout'
   if (status >= 500) return 'proxy_internal_error'

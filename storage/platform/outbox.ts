@@ -49,7 +49,7 @@ function appending(events: readonly OutboxEvent[]): Statement {
 
 /** A column that appends the events of `appended`, for a statement that also writes other rows. */
 export const APPENDING = 'svc_append_events($1, $2, $3, $4, $5, $6) as waiting'
-/** Number of the events that a subscription may want. */
+/** Number of events with possible subscriptions. */
 export type Appended = { waiting: number }
 
 /** The first six parameters of a statement with `APPENDING`. */
@@ -91,7 +91,7 @@ export async function eventsAfter(
   return rows
 }
 
-/** Those of the event ids of a tenant that are in the outbox. */
+/** The event ids of a tenant which are in the outbox. */
 export async function toldEvents(
   tx: Transaction,
   tenantId: string,
@@ -138,7 +138,7 @@ export async function takeEvents(tx: Transaction, limit: number): Promise<EventR
   )
 }
 
-/** Dispatched events of a tenant since a time for which the subscription has no delivery. */
+/** Dispatched events of a tenant, since a time, without a delivery to the subscription. */
 export async function eventsNotDelivered(
   tx: Transaction,
   tenantId: string,

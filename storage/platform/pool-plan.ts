@@ -118,7 +118,7 @@ export function backgroundShare(max: number, plane: Plane): number {
   return plane === 'async' ? max : Math.max(1, Math.floor(max / 4))
 }
 
-/** Maximum of connections of a pool that one tenant can hold. The rest is for other tenants. */
+/** Maximum of connections per tenant in a pool. The rest is for other tenants. */
 export function tenantConnections(max: number): number {
   return Math.max(1, max - Math.ceil(max / 4))
 }

@@ -1,5 +1,6 @@
 /**
- * What every OAuth endpoint refuses alike, and what is never told by a redirect. 
+ * Refusals that all OAuth endpoints share: errors that must not be redirected, repeated parameters, no-store, and unregistered
+ * redirect URIs at PAR.
  */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, type Workspace } from '../support/api.js'

@@ -1,4 +1,4 @@
-/** Rotations of data keys, and the lease of the worker that seals old values again. */
+/** Rotations of data keys, and the lease of their worker. */
 import type { Transaction } from '../sql.js'
 
 export type RotationRow = { tenantId: string; version: number; startedAt: Date }
