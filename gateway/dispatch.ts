@@ -397,7 +397,11 @@ export class Pipeline {
     try {
       respond.problem(context, { name: 'server-error' })
     } catch (second) {
-      log.error({ err: second, request_id: context.requestId }, 'cannot write an answer')
+      log.error({ err: second, request_id: context.requestId }, 'cannot render the error')
+      // Without templates or translations: the client must not wait for an answer that never comes.
+      if (!context.exchange.done) {
+        respond.send(context, 500, 'text/plain; charset=utf-8', 'no-store', [], 'Internal error\n')
+      }
     }
   }
 }

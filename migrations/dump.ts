@@ -1,10 +1,10 @@
 /**
- * The schema as text, out of the catalogues: `migrations/schema.sql` is what the migrations come
- * to, for people to read and for a test to compare. The embedded package has no pg_dump.
+ * Dumps the schema from the system catalogues into `migrations/schema.sql`, for readers and for a test that compares it.
+ * The embedded PostgreSQL has no pg_dump.
  */
 import type { Client } from 'pg'
 
-/** Everything in the schema public, in an order that does not depend on when it was made. */
+/** All objects of the schema public, in an order independent of their creation. */
 export async function dumpSchema(client: Client): Promise<string> {
   const parts = [
     '-- What the migrations come to. Written by `node dist/test/support/storage/write-schema.js`.',
@@ -85,7 +85,7 @@ function columns(client: Client, table: string): Promise<string[]> {
   )
 }
 
-/** Without the not-null constraints, which PostgreSQL 18 lists here and the columns say already. */
+/** Constraints except not-null, which PostgreSQL 18 lists here and the columns contain already. */
 function constraints(client: Client, table: string): Promise<string[]> {
   return lines(
     client,

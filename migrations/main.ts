@@ -1,16 +1,16 @@
 /**
- * The separate initialization step: brings a database to the schema of this program. Forward
- * only, one transaction a file, one runner at a time.
+ * Migrates a database to the schema of this program. Migrations run forward only, one transaction per file, one runner at
+ * a time.
  *
- * It is our own and not node-pg-migrate because a second runner must wait and then find nothing to
- * do (that one fails at once), and because a file that was edited after it ran must be refused.
+ * node-pg-migrate is not used, because a second runner must wait (there it fails at once), and because files that were
+ * edited after they were applied must be refused.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type DatabaseError } from 'pg'
 import type { Logger } from '../runtime/kernel/log.js'
 import { tlsOptions } from '../storage/platform/pool-plan.js'
 import {
-  judgeSchema,
+  compareSchema,
   type MigrationFile,
   MIGRATIONS_FOLDER,
   readAppliedMigrations,
@@ -19,30 +19,30 @@ import {
 } from '../storage/platform/schema-version.js'
 import { DatabaseUnavailable } from '../storage/platform/unavailable.js'
 
-/** 'svc' and a number of ours: any constant will do, as long as it stays. */
+/** An arbitrary constant, which must never change. */
 const ADVISORY_LOCK = 0x737663_0001
 const WAIT_MS_MAX = 10 * 60_000
 const WAIT_STEP_MS = 100
-/** How long a file may wait for a table that a running process holds before it gives up. */
+/** Time that a migration waits for a table lock. */
 const LOCK_TIMEOUT_SECS = 60
 
 export interface MigrationOptions {
-  /** The migration URL. It must keep its session: not through a transaction pooler. */
+  /** The migration URL. It needs a session, so it must not go through a transaction pooler. */
   readonly url: string
   readonly log: Logger
-  /** Roles of the runtime URLs; they get the rights that the service needs and no more. */
+  /** Roles of the runtime URLs, which get only the required privileges. */
   readonly runtimeRoles?: readonly string[] | undefined
   readonly folder?: URL | undefined
   /** `database.require_ssl`. */
   readonly requireSsl?: boolean | undefined
-  /** `database.connect_timeout_secs`; without it a server that says nothing is waited for without an end. */
+  /** `database.connect_timeout_secs`. Without it there is no time limit. */
   readonly connectTimeoutSecs?: number | undefined
 }
 
 /**
- * @returns the names of the files that were applied, empty when there was nothing to do.
- * @throws SchemaMismatch on a database that is ahead, or had a file that was edited since.
- * @throws DatabaseUnavailable where it cannot be reached.
+ * @returns the names of the applied files. Empty if the schema is current.
+ * @throws SchemaMismatch if the database is newer, or an applied file was edited.
+ * @throws DatabaseUnavailable if the database is unreachable.
  */
 export async function runMigrations(options: MigrationOptions): Promise<string[]> {
   const { url, log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, requireSsl = false } = options
@@ -55,7 +55,7 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
     connectionTimeoutMillis: connectTimeoutSecs * 1000,
     ...tlsOptions(url, requireSsl),
   })
-  // A lost connection fails the query that runs; without a listener it would also end Node.
+  // A lost connection fails the running query. Without a listener it would also end Node.
   client.on('error', (error) => log.error({ err: error }, 'the migration lost its connection'))
   await client.connect().catch((error: unknown) => {
     throw new DatabaseUnavailable('no connection to migrate with', error)
@@ -70,7 +70,7 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
          duration_ms integer not null
        )`,
     )
-    const verdict = judgeSchema(files, await readAppliedMigrations(client))
+    const verdict = compareSchema(files, await readAppliedMigrations(client))
     if (verdict.tag !== 'current' && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
     const missing = verdict.tag === 'behind' ? verdict.missing : []
     for (const file of missing) await apply(client, file, log)
@@ -82,7 +82,7 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
   }
 }
 
-/** The lock ends with the session, so a killed runner holds nobody up. */
+/** Takes the lock, which ends with the session, so that a killed runner does not block others. */
 async function takeTurn(client: Client, log: Logger): Promise<void> {
   for (let waited = 0; waited < WAIT_MS_MAX; waited += WAIT_STEP_MS) {
     const { rows } = await client.query<{ taken: boolean }>(
@@ -111,7 +111,7 @@ async function apply(client: Client, file: MigrationFile, log: Logger): Promise<
     log.info({ migration: file.name, durationMs }, 'migrated')
   } catch (error) {
     await client.query('rollback').catch(() => undefined)
-    throw new Error(`the migration ${file.name} failed and was undone: ${describe(error)}`, {
+    throw new Error(`the migration ${file.name} failed and was rolled back: ${describe(error)}`, {
       cause: error,
     })
   }
@@ -122,7 +122,7 @@ function describe(error: unknown): string {
   return [message, detail, position && `at character ${position}`].filter(Boolean).join('; ')
 }
 
-/** What the service does with tables: rows in and out, nothing to their shape. */
+/** Grants the privileges of the service: read and write rows, no changes of the schema. */
 async function admit(client: Client, role: string): Promise<void> {
   const { rows } = await client.query<{ needed: boolean }>(
     'select exists (select from pg_roles where rolname = $1 and rolname <> current_user) as needed',

@@ -1,7 +1,6 @@
 /**
- * How sure we are who sits at the browser, and since when. `aal1` is one factor, `aal2` a password
- * and a second factor or a passkey that knew its person, `aal3` such a passkey that cannot leave its
- * device (decisions.md 7.2, `acr`; NIST SP 800-63B for the names).
+ * Authentication assurance levels (`acr`), named after NIST SP 800-63B. `aal1` is one factor. `aal2` is a password with a
+ * second factor, or a passkey with user verification. `aal3` is such a passkey that is bound to its device.
  */
 
 export type AssuranceLevel = 1 | 2 | 3
@@ -10,25 +9,25 @@ export type Acr = 'aal1' | 'aal2' | 'aal3'
 
 export const acrOf = (level: AssuranceLevel): Acr => `aal${level}`
 
-/** What a page or an authorization request asks of the session it is shown in. */
+/** The requirements of a page or an authorization request on the session. */
 export type SessionDemand = {
-  /** The least level that will do. */
+  /** The minimum level. */
   readonly level: AssuranceLevel
-  /** The authentication is at most this old: `max_age`, `approval_max_auth_age_secs`. */
+  /** Maximum age of the authentication: `max_age`, `approval_max_auth_age_secs`. */
   readonly maxAgeSecs?: number | undefined
   /**
-   * When `maxAgeSecs` is measured: for `max_age` the moment in which the request came, so that a
-   * sign-in made for it is young enough however long it takes, `max_age=0` included. Default: now.
+   * The time at which `maxAgeSecs` is measured. For `max_age` it is the time of the request, so that a sign-in for
+   * the request always satisfies it, also with `max_age=0`. Default: now.
    */
   readonly asOf?: Date | undefined
-  /** The authentication happened at or after this moment: for `prompt=login`, the same moment. */
+  /** The earliest time of the authentication: for `prompt=login`, the time of the request. */
   readonly since?: Date | undefined
 }
 
-/** The part of a session that a demand looks at. */
+/** The evidence of a session for a demand. */
 export type Evidence = { readonly level: AssuranceLevel; readonly authTime: Date }
 
-/** What is missing: a whole new sign-in (`stale`), a second factor (`level`), or nothing. */
+/** The unmet requirement: a new sign-in (`stale`), a second factor (`level`), or none. */
 export function unmetDemand(
   { level, authTime }: Evidence,
   demand: SessionDemand,
@@ -42,15 +41,15 @@ export function unmetDemand(
   return level < demand.level ? 'level' : null
 }
 
-/** What an account has set up beside its password. */
+/** The factors of an account besides its password. */
 export type OwnFactors = {
   readonly totp: boolean
   readonly passkey: boolean
-  /** A passkey that never leaves its device. */
+  /** A device-bound passkey. */
   readonly deviceBound: boolean
 }
 
-/** The highest level that an account can reach with what it has set up. */
+/** The highest level that an account can reach with its factors. */
 export function reachOf({ totp, passkey, deviceBound }: OwnFactors): AssuranceLevel {
   if (deviceBound) return 3
   return totp || passkey ? 2 : 1

@@ -1,12 +1,12 @@
-/** What happened, who did it and in whose name (decisions.md 18 and 22). */
+/** Audit events: the action, the actors, and the subject on whose behalf they act. */
 import type { Principal } from './principal.js'
 
 export type AuditOutcome = 'success' | 'failure' | 'denied'
-/** A principal in the words of its tokens. */
+/** A principal with the names of token claims. */
 export type AuditParty = { readonly sub: string; readonly subject_type: string }
 export type AuditResource = { readonly type: string; readonly id: string }
 
-/** Actions that are audited and not told to webhooks; every event of the catalogue is audited too. */
+/** Actions that are audited without a webhook event. All events of the catalogue are audited as well. */
 export const AUDIT_ONLY_TYPES = [
   'account.email.verified',
   'account.password.changed',
@@ -76,14 +76,14 @@ export const AUDIT_ONLY_TYPES = [
 ] as const
 export type AuditOnlyType = (typeof AUDIT_ONLY_TYPES)[number]
 
-/** Whoever asks for an action: the verified token, and where the request came from. */
+/** The caller of an action: the verified token and the client's address. */
 export type Caller = {
   readonly principal: Principal
   /** Address of the client behind trusted proxies. */
   readonly address: string
 }
 
-/** The members of an audit event that tell who did it. */
+/** The members of an audit event that identify the caller. */
 export function doneBy({ principal, address }: Caller): {
   readonly subject: AuditParty
   readonly actors: readonly AuditParty[]
@@ -110,7 +110,7 @@ export type AuditedAction = {
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-/** An action of the list above on its way to the audit chain. */
+/** The audit event of an action without a webhook event. */
 export function audited(caller: Caller, action: AuditedAction) {
   const { requestId, data = {}, ...rest } = action
   return {
@@ -123,7 +123,7 @@ export function audited(caller: Caller, action: AuditedAction) {
   }
 }
 
-/** Who did it, as the `actor` of an event names it (decisions.md 9, other events). */
+/** The `actor` of an event: the outermost actor of the token, otherwise its subject. */
 export function actorOf({ principal }: Caller): { readonly type: string; readonly id: string } {
   const acting = principal.actors[0]
   return acting === undefined
@@ -131,7 +131,7 @@ export function actorOf({ principal }: Caller): { readonly type: string; readonl
     : { type: acting.subjectType, id: acting.sub }
 }
 
-/** A person at their browser, as the audit chain records them. */
+/** The members of an audit event for a user in a browser. */
 export function byPerson({ sub }: { readonly sub: string }, address: string) {
   return {
     subject: { sub, subject_type: 'human' },

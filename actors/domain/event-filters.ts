@@ -1,9 +1,9 @@
-/** Which events a subscription asks for: exact names, `prefix.*`, or `*`. decisions.md section 9. */
+/** Event filters of webhook subscriptions: exact names, `prefix.*`, or `*`. */
 import { EVENT_TYPES, type EventType } from './events.js'
 
 export const EVENT_FILTERS_MAX = 100
 
-/** Whether a filter names anything that is offered. A prefix ends at a dot. */
+/** True if a filter matches an offered type. A prefix ends at a dot. */
 export function isEventFilter(filter: string, offered: readonly EventType[]): boolean {
   if (filter === '*') return true
   if (filter.endsWith('.*')) {

@@ -1,8 +1,4 @@
-/**
- * The event catalogue: every type that may be written to the outbox (interface.md, Event types). The types of
- * wallets, of chains and of step-up by risk are not here: this build does not have those features, so a
- * subscription to them is refused.
- */
+/** The event catalogue: all types of events in the outbox. Subscriptions to other types are refused. */
 import type { AuditParty } from './audit.js'
 import type { AgentId, KeyFingerprint, TenantId } from './ids.js'
 
@@ -71,16 +67,16 @@ export type EventType = (typeof EVENT_CATALOGUE)[EventCategory][number]
 
 export const EVENT_TYPES: readonly EventType[] = Object.values(EVENT_CATALOGUE).flat()
 
-/** Features that a deployment switches on and that have events of their own. */
+/** Optional features with events of their own. */
 export type EventFeatures = {
   readonly commerce: boolean
-  /** Providers of the deployment or of tenants. */
+  /** Sign-in with identity providers of the deployment or of tenants. */
   readonly sso: boolean
-  /** Providers of tenants. */
+  /** Sign-in with identity providers of tenants. */
   readonly enterpriseSso: boolean
 }
 
-/** The types that can occur in a deployment, in the order of the catalogue. */
+/** The event types of a deployment, in catalogue order. */
 export function offeredEventTypes(features: EventFeatures): readonly EventType[] {
   return EVENT_TYPES.filter((type) => {
     if (type.startsWith('commerce.')) return features.commerce
@@ -89,14 +85,14 @@ export function offeredEventTypes(features: EventFeatures): readonly EventType[]
   })
 }
 
-/** An event on its way to the outbox, in the transaction of the change it tells. */
+/** An event for the outbox. */
 export type NewEvent = {
   readonly id: string
   readonly tenantId: TenantId
   readonly type: EventType
   readonly occurredAt: Date
   readonly data: Record<string, unknown>
-  /** What the audit event says besides; never sent to receivers. */
+  /** Further members of the audit event. Never sent to receivers. */
   readonly audit?: {
     readonly subject?: AuditParty
     readonly actors?: readonly AuditParty[]
@@ -107,14 +103,14 @@ export type NewEvent = {
   }
 }
 
-/** Who did it and to what. */
+/** The actor and the resource of an event. */
 export type EventSubject = {
   readonly actor: { readonly type: string; readonly id: string }
   readonly resource: { readonly type: string; readonly id: string }
   readonly requestId: string | undefined
 }
 
-/** The `data` of such an event: who, what, for which request, then the resource's public fields. */
+/** The `data` of an event: actor, resource, request id, and public fields of the resource. */
 export function eventData(
   { actor, resource, requestId }: EventSubject,
   fields: Readonly<Record<string, unknown>>,
@@ -122,7 +118,7 @@ export function eventData(
   return { actor, resource, request_id: requestId ?? null, ...fields }
 }
 
-/** admin.agent.registered: the agent is its own registrar. `id` is that of the event. */
+/** admin.agent.registered, with the agent as actor. `id` is that of the event. */
 export function agentRegistered(
   id: string,
   agent: {

@@ -1,7 +1,7 @@
-/** Whose grants count for a principal. */
+/** The grantee whose credential grants apply to a principal. */
 import type { Principal } from './principal.js'
 
-/** The agent that acts, and the delegation under which it does. */
+/** The acting agent and its delegation. */
 export function granteeOf({ actors, delegationId, subject, subjectType }: Principal): {
   agentId: string | null
   delegationId: string | null

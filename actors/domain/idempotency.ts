@@ -1,11 +1,11 @@
-/** An idempotency key as a message carries it (decisions.md section 14, Idempotency-Key). */
+/** Idempotency keys in messages (docs/reference/http.md, Idempotency). */
 
 export type IdempotencyClaim = {
-  /** Tenant, caller, method and path: the same key means something else for another scope. */
+  /** Tenant, caller, method and path. Keys of different scopes are independent. */
   readonly scope: string
-  /** As sent: 1..255 visible ASCII characters, without quotes. */
+  /** 1 to 255 visible ASCII characters, without quotes. */
   readonly key: string
-  /** SHA-256 of the body as sent: the same key with another body is the caller's mistake. */
+  /** SHA-256 of the body. The same key with another body is an error. */
   readonly fingerprint: Uint8Array
 }
 
@@ -14,8 +14,8 @@ const HEX_CHARS_MIN = 32
 const BASE64URL_CHARS_MIN = 22
 
 /**
- * True for a key in a form that holds 128 bits: a UUID, 32 or more digits of hex, or 22 or more
- * characters of base64url. Who sends such a key again is taken for who sent it first.
+ * True for a key with the form of 128 random bits: a UUID, at least 32 hexadecimal digits, or at least 22 base64url
+ * characters. The sender of such a key is assumed to be the sender of the first request.
  */
 export function isUnguessableKey(key: string): boolean {
   if (UUID.test(key)) return true

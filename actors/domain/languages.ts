@@ -1,4 +1,4 @@
-/** Which of the languages there are somebody wants, from what their browser and application say. */
+/** Chooses a language by the preferences of browser and application. */
 
 const ranges = (wanted: string): string[] =>
   wanted
@@ -6,7 +6,7 @@ const ranges = (wanted: string): string[] =>
     .map((range) => range.split(';')[0]!.trim().toLowerCase())
     .filter((range) => range !== '')
 
-/** Accept-Language in the order of its weights (RFC 9110 section 12.5.4); weight 0 is left out. */
+/** Languages of Accept-Language by weight (RFC 9110 section 12.5.4), without weight 0. */
 function byWeight(header: string): string[] {
   return header
     .split(',')
@@ -22,8 +22,8 @@ function byWeight(header: string): string[] {
 }
 
 /**
- * `ui_locales` first (OpenID Connect Core section 3.1.2.1), then Accept-Language; null when neither
- * names one of `locales`.
+ * `ui_locales` has precedence (OpenID Connect Core section 3.1.2.1) over Accept-Language. Null if neither contains one
+ * of `locales`.
  */
 export function wantedLocale(
   locales: readonly string[],
@@ -37,7 +37,7 @@ export function wantedLocale(
   return null
 }
 
-/** The words of a key, with `{name}` filled in. */
+/** A text with its `{name}` placeholders replaced. */
 export function filledIn(
   words: string,
   values: Readonly<Record<string, string | number>> = {},
@@ -47,7 +47,7 @@ export function filledIn(
   )
 }
 
-/** Writes a moment in UTC, as people of the language do. */
+/** Formats times in UTC for a locale. */
 export function timeWriter(locale: string): (moment: Date) => string {
   const format = new Intl.DateTimeFormat(locale, {
     dateStyle: 'medium',

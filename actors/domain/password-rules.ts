@@ -1,6 +1,6 @@
-/** What a person may choose for a password, before anything is computed. */
+/** Rules for new passwords that need no look-up. */
 
-/** NIST SP 800-63B section 3.1.1.2 asks for at least 8; whoever runs a tenant may take more care. */
+/** NIST SP 800-63B section 3.1.1.2 requires at least 8. */
 const PASSWORD_LENGTH_MIN = 12
 const PASSWORD_LENGTH_MAX = 256
 

@@ -1,4 +1,4 @@
-/** What an application learns of a person: scopes and single claims. decisions.md 7.3, userinfo. */
+/** Claims about a user, by scope and by `claims` parameter. */
 
 export type PersonFacts = {
   readonly email: string
@@ -9,7 +9,7 @@ export type PersonFacts = {
   readonly organizationName: string | null
 }
 
-/** The scope that opens each claim (OpenID Connect Core section 5.4); what we do not know is absent. */
+/** The scope of each supported claim (OpenID Connect Core section 5.4). */
 const SCOPE_OF = {
   name: 'profile',
   preferred_username: 'profile',
@@ -23,17 +23,17 @@ export type PersonClaim = keyof typeof SCOPE_OF
 
 export const PERSON_CLAIMS = Object.keys(SCOPE_OF) as readonly PersonClaim[]
 
-/** Which of these names are claims of a person, in catalogue order. */
+/** The supported claims among the names, in catalogue order. */
 export function personClaims(names: readonly string[]): readonly PersonClaim[] {
   return PERSON_CLAIMS.filter((claim) => names.includes(claim))
 }
 
-/** The scopes that the named claims would need: what a person is asked to allow for them. */
+/** The scopes of the named claims, for the consent page. */
 export function scopesOfClaims(names: readonly string[]): readonly string[] {
   return [...new Set(personClaims(names).map((claim) => SCOPE_OF[claim]))]
 }
 
-/** The values of everything that the scopes open, and of the claims that are named besides. */
+/** The values of the claims of the scopes and of the named claims. */
 export function claimsOf(
   facts: PersonFacts,
   scopes: readonly string[],

@@ -1,7 +1,7 @@
-/** By what guesses and requests of one client are counted. */
+/** The rate limit key of an address. */
 import ipaddr from 'ipaddr.js'
 
-/** The unit a quota counts by: an IPv4 address, or the /64 that one IPv6 customer has. */
+/** An IPv4 address, or the /64 network of an IPv6 address, which usually belongs to one customer. */
 export function quotaAddress(address: string): string {
   if (!address.includes(':')) return address
   if (!ipaddr.IPv6.isValid(address)) return address

@@ -1,18 +1,18 @@
-/** Where a checkout may send a buyer back to. decisions.md 10 and 22, redirect hosts. */
+/** Allowed return URLs of checkouts. */
 import type { Environment } from './tenants/tenancy.js'
 
 const URL_CHARS_MAX = 2048
 const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
-/** A host name or address as a URL has it, with or without a port. */
+/** A host name or address in URL form, with or without a port. */
 const ENTRY = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
 
 export type RedirectRules = {
   readonly environment: Environment
-  /** Lower-case hosts, with a port where only that port may be used. */
+  /** Lower-case hosts. An entry with a port allows only that port. */
   readonly hosts: ReadonlySet<string>
 }
 
-/** `commerce.redirect_hosts` and what the tenant's settings add. */
+/** Rules from `commerce.redirect_hosts` and the tenant's settings. */
 export function redirectRules(
   environment: Environment,
   ...lists: readonly (readonly string[])[]
@@ -21,7 +21,7 @@ export function redirectRules(
   return { environment, hosts }
 }
 
-/** `checkout_redirect_hosts` of a tenant's settings. Anything unfit is left out. */
+/** Valid entries of `checkout_redirect_hosts` in a tenant's settings. */
 export function redirectHostsIn(settings: Readonly<Record<string, unknown>>): readonly string[] {
   const listed = settings['checkout_redirect_hosts']
   return Array.isArray(listed)
@@ -31,7 +31,7 @@ export function redirectHostsIn(settings: Readonly<Record<string, unknown>>): re
 
 export type RedirectFault = { readonly allowed: boolean; readonly detail: string }
 
-/** Null when the buyer may be sent there; `allowed` is false where the host alone is at fault. */
+/** The fault of a return URL, or null. `allowed` is false if only the host is not allowed. */
 export function redirectFault(url: string, rules: RedirectRules): RedirectFault | null {
   const malformed = (detail: string) => ({ allowed: true, detail })
   if (url.length > URL_CHARS_MAX) return malformed(`At most ${URL_CHARS_MAX} characters.`)
@@ -39,11 +39,11 @@ export function redirectFault(url: string, rules: RedirectRules): RedirectFault 
     return malformed('Visible ASCII characters only.')
   }
   if (!/^https?:\/\/[^/?#]/i.test(url) || !URL.canParse(url)) {
-    return malformed('Not an absolute https URL.')
+    return malformed('Must be an absolute https URL.')
   }
   const { protocol, hostname, host, port, username, password } = new URL(url)
   if (username !== '' || password !== '' || /^https?:\/\/[^/?#]*@/i.test(url)) {
-    return malformed('Must not carry credentials.')
+    return malformed('Must not contain credentials.')
   }
   if (LOOPBACK_HOSTS.has(hostname) && rules.environment === 'sandbox') return null
   if (protocol !== 'https:') return malformed('Must be an https URL.')
@@ -51,10 +51,10 @@ export function redirectFault(url: string, rules: RedirectRules): RedirectFault 
   const known = rules.hosts.has(hostname) || rules.hosts.has(named)
   return known
     ? null
-    : { allowed: false, detail: 'The host is not one that checkouts may lead to.' }
+    : { allowed: false, detail: 'The host is not an allowed redirect host of checkouts.' }
 }
 
-/** Whether a text may stand in `checkout_redirect_hosts`. */
+/** True if a text is a valid entry of `checkout_redirect_hosts`. */
 export function isRedirectHost(text: string): boolean {
   return ENTRY.test(text)
 }

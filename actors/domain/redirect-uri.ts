@@ -1,4 +1,4 @@
-/** The one rule for redirect URIs (decisions.md 7.4 and 21; RFC 8252 section 7). */
+/** The rules for redirect URIs (RFC 8252 section 7). */
 
 const REDIRECT_URI_LENGTH_MAX = 2048
 const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
@@ -6,25 +6,25 @@ const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 const PRIVATE_USE_SCHEME = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/i
 
 /**
- * What names and addresses consist of. URLs may hold more, such as `;` and `,`, which mean something
- * in a content security policy, and no name of the DNS has them.
+ * Characters of host names and addresses. URLs allow more, such as `;` and `,`, which have a meaning in content security
+ * policies and do not occur in DNS names.
  */
 const HOST_NAME = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/
 
 /**
- * Says what is wrong with a redirect URI, or undefined when it may be registered: HTTPS, HTTP on a
- * loopback host, or a private-use scheme with a dot; absolute, no fragment, no user, no wildcard.
+ * The fault of a redirect URI, or undefined if it may be registered. It must be absolute, without fragment, user and
+ * wildcard, and use HTTPS, HTTP on a loopback host, or a private-use scheme with a dot.
  */
 export function redirectUriFault(uri: string): string | undefined {
   if (uri.length > REDIRECT_URI_LENGTH_MAX) return 'is longer than 2048 characters'
-  if (!/^[\x21-\x7e]+$/.test(uri)) return 'may hold visible ASCII characters only'
+  if (!/^[\x21-\x7e]+$/.test(uri)) return 'may contain visible ASCII characters only'
   if (uri.includes('#')) return 'must not have a fragment'
   if (uri.includes('*')) return 'must not have a wildcard'
   if (uri.includes('\\')) return 'must not have a backslash'
-  // Of private schemes too: no browser opens one that it cannot read, like `com.example.app://host:99999`.
+  // Private-use schemes too: browsers do not open an invalid URL such as `com.example.app://host:99999`.
   if (!URL.canParse(uri)) return 'is not an absolute URI'
   const { protocol, hostname, username, password } = new URL(uri)
-  if (username !== '' || password !== '') return 'must not name a user'
+  if (username !== '' || password !== '') return 'must not contain a user'
   if (PRIVATE_USE_SCHEME.test(uri)) return undefined
   if (!/^https?:\/\/[^/?]/i.test(uri)) return 'must name a host, or use a private scheme with a dot'
   if (!HOST_NAME.test(hostname)) return 'must name a host of letters, digits, dots and hyphens'

@@ -1,6 +1,6 @@
-/** The scope catalogue, and what each kind of principal may hold (decisions.md 7.5, 17, 21). */
+/** The scope catalogue, and the scopes that each kind of principal may have. */
 
-/** Every scope of a tenant token, in the order in which they are listed to people and clients. */
+/** All scopes of tenant tokens, in display order. */
 export const TENANT_SCOPES = [
   'openid',
   'profile',
@@ -29,7 +29,7 @@ export const TENANT_SCOPES = [
   'tokens:introspect',
 ] as const
 
-/** Scopes that speak of a user, not of this service's own APIs. */
+/** Scopes for claims about a user, as opposed to APIs of the service. */
 export const PERSON_SCOPES: ReadonlySet<string> = new Set<Scope>([
   'openid',
   'profile',
@@ -39,12 +39,12 @@ export const PERSON_SCOPES: ReadonlySet<string> = new Set<Scope>([
 ])
 
 /**
- * What a client that registers itself can be given of this service: the data of its user. A client asks
- * for `offline_access` where the authorization server lists it, so a resource does not list it.
+ * Scopes of this service for self-registered clients: claims about their user. `offline_access` is listed by the
+ * authorization server, not by a resource.
  */
 export const SELF_REGISTERED_SCOPES: readonly Scope[] = ['openid', 'profile', 'email', 'phone']
 
-/** Scopes that mean something in the control-plane tenant only. */
+/** Scopes that are valid only in the control-plane tenant. */
 export const CONTROL_PLANE_SCOPES = [
   'org:create',
   'metrics:read',
@@ -56,7 +56,7 @@ export type Scope = (typeof TENANT_SCOPES)[number] | (typeof CONTROL_PLANE_SCOPE
 
 export const SCOPES: readonly Scope[] = [...TENANT_SCOPES, ...CONTROL_PLANE_SCOPES]
 
-/** What the owner of an organization holds in the control-plane tenant. */
+/** Scopes of an organization's owner in the control-plane tenant. */
 export const CONTROL_PLANE_OWNER_SCOPES: readonly Scope[] = [
   'org:read',
   'org:create',
@@ -67,8 +67,8 @@ export const CONTROL_PLANE_OWNER_SCOPES: readonly Scope[] = [
 ]
 
 /**
- * What concerns the whole deployment. No role brings it, since anybody becomes the owner of an
- * organization: whoever runs the deployment gives it to an agent of the control plane.
+ * Scopes for the whole deployment. They come with no role, because any user can own an organization. The operator of the
+ * deployment grants them to an agent of the control plane.
  */
 export const APPOINTED_SCOPES = [
   'signing_keys:manage',
@@ -76,10 +76,10 @@ export const APPOINTED_SCOPES = [
 ] as const satisfies readonly Scope[]
 export type AppointedScope = (typeof APPOINTED_SCOPES)[number]
 
-/** What an application that the operator makes in the control plane may have. */
+/** Scopes of applications that the operator creates in the control plane. */
 export const OPERATOR_APPLICATION_SCOPES: readonly Scope[] = ['metrics:read']
 
-/** What the application of a bootstrapped workspace may ask for: decisions.md 7.5 within a tenant. */
+/** Scopes of the application of a bootstrapped workspace. */
 export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [
   'openid',
   'profile',
@@ -98,7 +98,7 @@ export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [
   'delegations:manage',
 ]
 
-/** What any other registered agent holds; PATCH /api/v1/agents/{id} replaces it. */
+/** Default scopes of other registered agents. PATCH /api/v1/agents/{id} replaces them. */
 export const REGISTERED_AGENT_SCOPES: readonly Scope[] = ['openid', 'vault:list', 'vault:read']
 
 export type OrganizationRole = 'owner' | 'admin' | 'member'
@@ -133,28 +133,28 @@ const HUMAN_ADMIN_SCOPES: readonly Scope[] = [
   'audit:read',
 ]
 
-/** What a human of a role may be given. A delegation grants the intersection with it. */
+/** Scopes of users by role. A delegation grants the intersection with them. */
 export const HUMAN_SCOPES: Readonly<Record<OrganizationRole, readonly Scope[]>> = {
   member: HUMAN_MEMBER_SCOPES,
   admin: HUMAN_ADMIN_SCOPES,
   owner: [...HUMAN_ADMIN_SCOPES, 'tenant:manage', 'org:create'],
 }
 
-/** Where an agent logs in, and as what. */
-export type AgentStanding = {
-  /** The token would be one of the control-plane tenant. */
+/** The tenant and role of an agent at login. */
+export type AgentLogin = {
+  /** True if the agent logs in to the control-plane tenant. */
   readonly controlPlane: boolean
   /**
-   * The agent's highest role: in the organization of the tenant, or, in the control-plane tenant,
-   * in any organization. Null when it belongs to none.
+   * The agent's highest role in the organization of the tenant, or in any organization for the control-plane tenant.
+   * Null if it is not a member.
    */
   readonly role: OrganizationRole | null
-  /** The scopes stored with the agent: `REGISTERED_AGENT_SCOPES` until somebody changes them. */
+  /** The stored scopes of the agent, by default `REGISTERED_AGENT_SCOPES`. */
   readonly granted: readonly string[]
 }
 
-/** Everything an agent may have in a token, in catalogue order (decisions.md 21, scopes at login). */
-export function agentScopes({ controlPlane, role, granted }: AgentStanding): readonly Scope[] {
+/** All scopes that an agent's token may have, in catalogue order. */
+export function agentScopes({ controlPlane, role, granted }: AgentLogin): readonly Scope[] {
   if (!controlPlane) {
     return role === 'owner' ? TENANT_SCOPES : TENANT_SCOPES.filter((each) => granted.includes(each))
   }
@@ -163,15 +163,12 @@ export function agentScopes({ controlPlane, role, granted }: AgentStanding): rea
   return [...CONTROL_PLANE_OWNER_SCOPES, ...appointed]
 }
 
-/** The scopes of a space-separated list (RFC 6749 section 3.3), each once, in the order given. */
+/** The scopes of a space-separated list (RFC 6749 section 3.3), without duplicates, in order. */
 export function parseScope(scope: string): readonly string[] {
   return [...new Set(scope.split(' ').filter((token) => token !== ''))]
 }
 
-/**
- * What a request for scopes gives out of what is allowed. Nothing asked for is everything allowed.
- * Undefined when something outside was asked for.
- */
+/** The requested scopes, or all allowed ones without a request. Undefined if a requested scope is not allowed. */
 export function narrowScopes(
   asked: readonly string[] | null,
   allowed: readonly Scope[],
@@ -186,8 +183,8 @@ export function narrowScopes(
 const ROLES: readonly OrganizationRole[] = ['owner', 'admin']
 
 /**
- * The highest of the known roles; whoever has none of them is a member (decisions.md 21). Roles are
- * those in the tenant alone: who owns the organization and was made a member here is a member here.
+ * The highest of the known roles, otherwise member. Only roles in the tenant count: an owner of the organization who is
+ * a member of the tenant has the scopes of a member there.
  */
 export function highestRole(roles: readonly string[]): OrganizationRole {
   return ROLES.find((role) => roles.includes(role)) ?? 'member'

@@ -1,4 +1,4 @@
-/** The strings that agents sign: suite first, fields joined by one LF, no trailing LF (decisions.md 0). */
+/** The strings that agents sign: the suite, then fields, joined by LF without a trailing LF. */
 export type KeyAlgorithm = 'ed25519' | 'es256'
 
 export const OWNERSHIP_SUITE = 'svc-agent-key-ownership-v1'
@@ -36,7 +36,7 @@ export type OwnershipClaim = {
   readonly publicKey: string
 }
 
-/** What a `key_ownership_proof` signs (decisions.md 1.2). */
+/** The signed string of a `key_ownership_proof`. */
 export function ownershipString(claim: OwnershipClaim): string {
   return joined([
     OWNERSHIP_SUITE,
@@ -59,7 +59,7 @@ export type ChallengeClaim = {
   readonly expiresAtSecs: number
 }
 
-/** What an agent signs to log in (decisions.md 1.5). */
+/** The signed string of an agent's login. */
 export function challengePayload(claim: ChallengeClaim): string {
   return joined([
     CHALLENGE_SUITE,
@@ -73,18 +73,16 @@ export function challengePayload(claim: ChallengeClaim): string {
   ])
 }
 
-/** @throws RangeError when a field holds a line feed: it could pass for two fields. */
+/** @throws RangeError if a field contains a line feed, which would make it ambiguous. */
 function joined(fields: readonly string[]): string {
   for (const field of fields) {
-    if (field.includes(FIELD_SEPARATOR)) throw new RangeError('a signed field holds a line feed')
+    if (field.includes(FIELD_SEPARATOR))
+      throw new RangeError('a signed field must not contain a line feed')
   }
   return fields.join(FIELD_SEPARATOR)
 }
 
-/**
- * How an ownership proof is made, for clients that need not guess: in the bootstrap metadata and in
- * the 400 that answers a bad one (decisions.md 1.2, self-description).
- */
+/** The format of the ownership proof, for the bootstrap metadata and for the 400 after an invalid proof. */
 export const OWNERSHIP_DESCRIPTION = {
   suite: OWNERSHIP_SUITE,
   fields: OWNERSHIP_FIELDS,

@@ -1,6 +1,6 @@
-/** A provider that people sign in with. */
+/** An upstream identity provider. */
 export type Upstream = {
-  /** `google`, `microsoft`, `gitlab`, `oidc`, or the id of a provider of the tenant. */
+  /** `google`, `microsoft`, `gitlab`, `oidc`, or the id of a tenant's provider. */
   readonly id: string
   readonly name: string
 }

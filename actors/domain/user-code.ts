@@ -1,21 +1,18 @@
-/**
- * The code a person reads from one device and types into another: eight letters, shown as
- * `XXXX-XXXX` (RFC 8628 section 6.1; decisions.md section 3, `user_code`).
- */
+/** User codes of the device flow: eight letters, displayed as `XXXX-XXXX` (RFC 8628 section 6.1). */
 
-/** Consonants without Y: no words come out, and no letter is taken for a digit. */
+/** Consonants without Y, so that codes form no words and letters are not confused with digits. */
 export const USER_CODE_ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ'
 export const USER_CODE_LENGTH = 8
 
-/** Bytes from here on would make the first letters of the alphabet likelier than the others. */
+/** Bytes from this value on are rejected, otherwise the first letters would be more likely. */
 const FAIR_BYTES = 256 - (256 % USER_CODE_ALPHABET.length)
 const CODE = new RegExp(`^[${USER_CODE_ALPHABET}]{${USER_CODE_LENGTH}}$`)
-/** What people put between the letters; a hyphen by any of its characters. */
+/** Separators that users type, including all hyphen characters. */
 const SEPARATORS = /[\s\-\u2010-\u2015\u2212]/g
-/** Longer texts are no code however they are grouped. */
+/** Longer input is never a code. */
 const TYPED_LENGTH_MAX = 64
 
-/** A new code, each letter equally likely; `bytes` gives that many unpredictable bytes. */
+/** Generates a uniformly distributed code. @param bytes returns random bytes. */
 export function newUserCode(bytes: (count: number) => Uint8Array): string {
   let code = ''
   while (code.length < USER_CODE_LENGTH) {
@@ -28,7 +25,7 @@ export function newUserCode(bytes: (count: number) => Uint8Array): string {
   return code
 }
 
-/** The code in a text as typed, whatever its case, hyphens and spaces; null when there is none. */
+/** Parses typed input, independent of case, hyphens and spaces. Null if it is not a code. */
 export function readUserCode(typed: string): string | null {
   if (typed.length > TYPED_LENGTH_MAX) return null
   const code = typed.replace(SEPARATORS, '').toUpperCase()

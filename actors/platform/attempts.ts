@@ -1,15 +1,14 @@
 /**
- * Attempts at a secret, counted in the coordination backend so that all processes count together.
+ * Limits attempts at a secret. They are counted in the coordination backend, so that all processes count together.
  *
- * An attempt takes its place before it is judged and keeps it while it is: as many at once get no
- * more guesses than one after another. A failure leaves its place taken, a success gives its own back
- * and those of the failures before it, and what was not judged (a full line, a database that gives no
- * answer) gives back its own alone. Where the places are taken by attempts that are judged right now,
- * the next one waits for their verdicts: many right ones at once are not a guess among them.
+ * An attempt takes a slot before the check, so that concurrent attempts get no more guesses than sequential ones. A
+ * failure keeps its slot. A success releases its slot and those of earlier failures. An attempt without a result (for
+ * example an unavailable database) releases only its own slot. If all slots are taken by running checks, the next
+ * attempt waits for their results, so that concurrent correct attempts are not refused.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The part of the coordination port this uses (storage/platform/coordination/port.ts). */
+/** The used part of the coordination interface (storage/platform/coordination/port.ts). */
 export interface AttemptCounts {
   take(
     key: string,
@@ -24,27 +23,26 @@ export type AttemptWindow = {
   readonly windowSecs: number
 }
 
-/** An attempt that has a place. Given back unless one of these was called. */
+/** An attempt with a slot. The slot is released unless one of these methods is called. */
 export interface OpenAttempt {
-  /** The attempt failed. True for the failure that reaches the limit. */
+  /** Records a failure. @returns true for the failure that reaches the limit. */
   failed(): Promise<boolean>
   succeeded(): Promise<void>
 }
 
 export type Judged<Outcome> =
   | { readonly tag: 'judged'; readonly outcome: Outcome }
-  /** The failures have reached the limit: nothing was judged. */
+  /** The limit of failures is reached, and the attempt was not checked. */
   | { readonly tag: 'spent'; readonly retryAfterSecs: number }
 
-/** How long an attempt waits for the verdicts of others: several times what the slowest takes. */
+/** Maximum wait for the results of concurrent attempts, several times the slowest check. */
 const VERDICTS_MS = 5_000
 const LOOK_MS_MIN = 20
 const LOOK_MS_MAX = 250
 
 /**
- * Judges one attempt of those that `key` has.
- * @throws CoordinationUnavailable when attempts cannot be counted, AbortError with `signal`, and what
- * `judge` throws.
+ * Checks one attempt of `key`.
+ * @throws CoordinationUnavailable if attempts cannot be counted, AbortError with `signal`, and errors of `judge`.
  */
 export async function judgeAttempt<Outcome>(
   counts: AttemptCounts,
@@ -54,8 +52,8 @@ export async function judgeAttempt<Outcome>(
   signal?: AbortSignal,
 ): Promise<Judged<Outcome>> {
   const failures = `${key}:failed`
-  const place = await placeOf(counts, key, window, signal)
-  if (place.tag === 'spent') return place
+  const slot = await takeSlot(counts, key, window, signal)
+  if (slot.tag === 'spent') return slot
   let isDecided = false
   const attempt: OpenAttempt = {
     async failed() {
@@ -77,7 +75,7 @@ export async function judgeAttempt<Outcome>(
   }
 }
 
-async function placeOf(
+async function takeSlot(
   counts: AttemptCounts,
   key: string,
   window: AttemptWindow,
@@ -85,12 +83,12 @@ async function placeOf(
 ) {
   let waitedMs = 0
   for (let lookMs = LOOK_MS_MIN; ; lookMs = Math.min(LOOK_MS_MAX, lookMs * 2)) {
-    const place = await counts.take(key, window)
-    if (place.allowed) return { tag: 'taken' } as const
+    const slot = await counts.take(key, window)
+    if (slot.allowed) return { tag: 'taken' } as const
     const failures = await counts.take(`${key}:failed`, window, 0)
-    // A process that died while it judged leaves its places taken until the window ends.
+    // Slots of a crashed process are taken until the window ends.
     if (failures.used >= window.limit || waitedMs >= VERDICTS_MS)
-      return { tag: 'spent', retryAfterSecs: place.resetSecs } as const
+      return { tag: 'spent', retryAfterSecs: slot.resetSecs } as const
     await sleep(lookMs, undefined, { signal })
     waitedMs += lookMs
   }

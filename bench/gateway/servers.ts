@@ -31,7 +31,7 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
   }),
 })
 
-/** A key set of the size that two ES256 keys have. */
+/** A JWKS with the size of two ES256 keys. */
 const KEY_SET = new TextEncoder().encode(
   JSON.stringify({ keys: ['k'.repeat(230), 'k'.repeat(230)] }),
 )

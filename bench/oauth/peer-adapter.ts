@@ -1,6 +1,6 @@
 /**
  * oidc-provider's storage on PostgreSQL, as well as we can write it for the peer: one table, one
- * named statement per operation, a pool of the size that our own service has.
+ * named statement per operation, a pool with as many connections as the service.
  */
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { Pool } from 'pg'

@@ -13,7 +13,7 @@ type Form = Readonly<Record<string, string>>
 /** A token endpoint that is asked for the same thing over and over. */
 export interface Hammered {
   readonly peer: Peer
-  /** The same form over and over, by wrk: what a request costs the server and nobody else. */
+  /** Sends the same form repeatedly with wrk, which measures the cost of a request for the server. */
   hammer(path: string, fields: Form, ms: number): Promise<Measured>
   stop(): Promise<void>
 }

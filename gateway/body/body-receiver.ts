@@ -1,17 +1,17 @@
-/** A request body while it arrives: bounded in bytes and in time, whatever the transport. */
+/** Receives a request body within limits of size and time, for all transports. */
 import { bytePipe, type ByteStream, type ByteWriter } from '../../runtime/kernel/stream.js'
 import { BodyUnreadable, type BodyFailure } from '../http-exchange.js'
 
-/** A body that stands still this long is given up. decisions.md 23: at most 15 s. */
+/** Time after which a stalled body fails. */
 const STALL_MS_MAX = 12_000
-/** A sender whose body is dropped and that sends nothing for this long waits for its answer. */
+/** A client that pauses for this long while its body is dropped gets the answer. */
 const QUIET_MS = 1_000
-/** After the first seconds a body must have come at least this fast on average. */
+/** Minimum average rate of a body after `STALL_MS_MAX`. */
 const BYTES_PER_SEC_MIN = 4_096
 const RATE_CHECK_MS = 1_000
-/** What may arrive before anybody asked for the body; more stops the reading. */
+/** Bytes that are buffered before the body is read. Then reception is paused. */
 const EARLY_BYTES_MAX = 64 * 1024
-/** What may arrive ahead of the reader of a streamed body. */
+/** Bytes that are buffered for the reader of a streamed body. */
 const STREAM_WINDOW_BYTES = 256 * 1024
 
 export interface FlowControl {
@@ -44,12 +44,12 @@ export class BodyReceiver {
     this.flow = flow
   }
 
-  /** True once the last byte is here. */
+  /** True after the last byte has arrived. */
   get complete(): boolean {
     return this.ended
   }
 
-  /** Takes a chunk; the bytes must be the receiver's to keep. */
+  /** Adds a chunk. The bytes must not change afterwards. */
   push(chunk: Uint8Array): void {
     if (this.dropping !== null) {
       this.dropping.bytesLeft -= chunk.byteLength
@@ -60,7 +60,7 @@ export class BodyReceiver {
     if (this.failure !== null || this.ended) return
     this.size += chunk.byteLength
     if (this.writer !== null) {
-      this.pass(this.writer, chunk)
+      this.writeToStream(this.writer, chunk)
       return
     }
     const { waiter } = this
@@ -82,7 +82,7 @@ export class BodyReceiver {
     }
     if (this.ended || this.failure !== null) return
     this.ended = true
-    // The sender is not to be held any longer: what it sends next is another request.
+    // Reception resumes, because the next bytes belong to another request.
     if (this.paused) {
       this.paused = false
       this.flow.resume()
@@ -91,8 +91,8 @@ export class BodyReceiver {
   }
 
   /**
-   * Nobody wants the rest: it is dropped as it comes, so that whoever sends it first and reads then
-   * comes to the answer, and the connection to the next request.
+   * Drops the rest as it arrives, so that a client that writes its whole request before it reads gets the answer,
+   * and the connection can be used again.
    */
   discard(): void {
     this.fail('aborted')
@@ -102,8 +102,8 @@ export class BodyReceiver {
   }
 
   /**
-   * Drops the rest as it comes and calls `done` once: at its end, after `maxBytes` more, or when the
-   * sender stands still. What comes after that is dropped too.
+   * Drops the rest as it arrives and calls `done` once: at the end, after `maxBytes`, or when the client pauses.
+   * Later bytes are dropped too.
    */
   drop(maxBytes: number, done: () => void): void {
     this.dropping = { bytesLeft: maxBytes, done }
@@ -111,7 +111,7 @@ export class BodyReceiver {
     this.expectMore()
   }
 
-  /** A sender that waits for its answer before it goes on gets it after a second. */
+  /** Ends the dropping if the client pauses, because it may wait for its answer. */
   private expectMore(): void {
     clearTimeout(this.timer)
     this.timer = setTimeout(() => this.dropped(), QUIET_MS)
@@ -133,8 +133,8 @@ export class BodyReceiver {
   }
 
   /**
-   * What has come and what will, as a stream: once its window is full, the sender has to wait. Only a
-   * sender that is waited for can be too slow.
+   * The body as a stream. When the window is full, reception is paused. The stall limit applies only while the
+   * reader waits for the client.
    */
   stream(maxBytes: number): ByteStream {
     const { stream, writer } = bytePipe({ windowBytes: STREAM_WINDOW_BYTES })
@@ -155,7 +155,7 @@ export class BodyReceiver {
     return stream
   }
 
-  private pass(writer: ByteWriter, chunk: Uint8Array): void {
+  private writeToStream(writer: ByteWriter, chunk: Uint8Array): void {
     if (this.size > this.maxBytes) {
       this.fail('too_large')
       return
@@ -167,7 +167,7 @@ export class BodyReceiver {
     this.flow.pause()
   }
 
-  /** The reader has taken what there was: the sender may go on, and has to. */
+  /** Resumes reception after the reader has emptied the window. */
   private proceed(): void {
     if (this.ended || this.failure !== null) return
     this.awaitMore()
@@ -198,7 +198,7 @@ export class BodyReceiver {
     })
   }
 
-  /** Begins to count the time of a body that has not come yet. */
+  /** Starts the time limits of an incomplete body. */
   watchIncomplete(): void {
     if (this.waiter === null) return
     const { withinMs } = this.waiter
@@ -229,16 +229,16 @@ export class BodyReceiver {
   }
 }
 
-/** Bodies that are waited for: nearly all are there before the turn is over and need no timer. */
+/** Bodies that are being read. Nearly all are complete within this turn and need no timer. */
 let awaited: BodyReceiver[] = []
 
 function watchLater(receiver: BodyReceiver): void {
   awaited.push(receiver)
   if (awaited.length > 1) return
   setImmediate(() => {
-    const those = awaited
+    const receivers = awaited
     awaited = []
-    for (const one of those) one.watchIncomplete()
+    for (const receiver of receivers) receiver.watchIncomplete()
   })
 }
 

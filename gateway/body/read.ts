@@ -1,4 +1,4 @@
-/** The parts of a request, checked against what the route declares. */
+/** Parses and validates the parts of a request. */
 import { asId } from '../../actors/domain/ids.js'
 import { detached } from '../../runtime/kernel/text/flat-string.js'
 import { findLost } from '../../runtime/kernel/text/json-lossiness.js'
@@ -24,16 +24,19 @@ const badBody = (detail: string): Parsed<never> =>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Whether Content-Type and Content-Encoding are such as the rule reads; checked before reading. */
+/** Checks Content-Type and Content-Encoding before the body is read. @returns null if they are supported. */
 export function refuseMedia(rule: BodyRule<unknown>, exchange: HttpExchange): Problem | null {
   const encoding = exchange.headers.get('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    return { name: 'unsupported-media-type', detail: 'Compressed request bodies are not read.' }
+    return {
+      name: 'unsupported-media-type',
+      detail: 'Compressed request bodies are not supported.',
+    }
   }
   const mediaType = mediaTypeOf(exchange.headers.get('content-type'))
   const expected = expectedMedia(rule)
   if (expected.length === 0 || (mediaType !== null && expected.includes(mediaType))) return null
-  // Nothing was sent: that a body is missing says more than that its type is.
+  // A missing body gets its own error, which is clearer than a missing type.
   if (mediaType === null && !exchange.hasBody) return null
   return {
     name: 'unsupported-media-type',
@@ -47,7 +50,7 @@ function expectedMedia(rule: BodyRule<unknown>): readonly string[] {
   return rule.kind === 'json' ? ['application/json'] : ['application/x-www-form-urlencoded']
 }
 
-/** @param onUnknown is called with the pointers of members that the schema of a JSON body does not know. */
+/** @param onUnknown gets the JSON pointers of unknown members of a JSON body. */
 export function parseBody(
   rule: BodyRule<unknown>,
   bytes: Uint8Array,
@@ -58,7 +61,7 @@ export function parseBody(
   try {
     text = utf8.decode(bytes)
   } catch {
-    return badBody('The body is not UTF-8.')
+    return badBody('The body is not valid UTF-8.')
   }
   if (rule.kind === 'json') {
     return parseJson(rule, text === '' && rule.optional ? '{}' : text, onUnknown)
@@ -78,13 +81,13 @@ function parseJson(
 ): Parsed<unknown> {
   if (text === '') return badBody('The request has no body.')
   if (text.length > JSON_DEPTH_MAX && isTooDeep(text)) {
-    return badBody(`The body nests deeper than ${JSON_DEPTH_MAX} levels.`)
+    return badBody(`The body has more than ${JSON_DEPTH_MAX} levels of nesting.`)
   }
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return badBody('The body is not JSON.')
+    return badBody('The body is not valid JSON.')
   }
   if (onUnknown !== undefined) {
     const unknown = unknownMembers(schema, value)
@@ -103,7 +106,7 @@ function parseJson(
   })
 }
 
-/** Counts brackets outside of strings. */
+/** Counts brackets outside of strings, without recursion. */
 function isTooDeep(text: string): boolean {
   let depth = 0
   let quoted = false
@@ -122,8 +125,8 @@ function isTooDeep(text: string): boolean {
 }
 
 /**
- * application/x-www-form-urlencoded, also the query: pairs in order. What is named an id is read as one;
- * anything else is the client's own text, which it gets back as it sent it (`state`, `nonce`).
+ * Parses application/x-www-form-urlencoded, of bodies and queries, into pairs in order. Values of names that end
+ * with `_id` are lower-cased. Other values, such as `state` and `nonce`, are returned to the client unchanged.
  */
 export function parseFields(text: string): Parsed<FormFields> {
   if (text === '') return good([])
@@ -131,13 +134,16 @@ export function parseFields(text: string): Parsed<FormFields> {
   for (const pair of text.split('&')) {
     if (pair === '') continue
     if (fields.length >= FIELDS_MAX) {
-      return bad({ name: 'bad-request', detail: `There are more than ${FIELDS_MAX} parameters.` })
+      return bad({
+        name: 'bad-request',
+        detail: `The request has more than ${FIELDS_MAX} parameters.`,
+      })
     }
     const equals = pair.indexOf('=')
     const name = decode(equals < 0 ? pair : pair.slice(0, equals))
     const value = decode(equals < 0 ? '' : pair.slice(equals + 1))
     if (name === null || value === null) {
-      return bad({ name: 'bad-request', detail: 'A parameter has a broken percent escape.' })
+      return bad({ name: 'bad-request', detail: 'A parameter has an invalid percent escape.' })
     }
     fields.push([name, name.endsWith('_id') ? asId(value) : value])
   }
@@ -146,7 +152,7 @@ export function parseFields(text: string): Parsed<FormFields> {
 
 function decode(text: string): string | null {
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
-  // Never a part of the body itself: a remembered client_id would keep the secret beside it.
+  // A copy, because a slice would keep the whole body, with its secrets, in memory.
   if (!spaced.includes('%')) return detached(spaced)
   try {
     return decodeURIComponent(spaced)
@@ -156,14 +162,14 @@ function decode(text: string): string | null {
 }
 
 /**
- * A repeated name has two readings; it is refused (RFC 6749 section 3.1). NUL is refused as it is in JSON
- * (`findLost`): PostgreSQL takes no text with it, and nobody types it.
+ * Fields as an object. A repeated name is ambiguous and refused (RFC 6749 section 3.1). NUL is refused as in JSON
+ * (`findLost`), because PostgreSQL cannot store it.
  */
 export function objectOf(fields: FormFields, prefix: string): Parsed<Record<string, string>> {
   const object: Record<string, string> = {}
   for (const [name, value] of fields) {
     if (value.includes('\0') || name.includes('\0')) {
-      const detail = 'Must not hold NUL.'
+      const detail = 'Must not contain NUL.'
       const pointer = `${prefix}${name.replaceAll('\0', '')}`
       return bad({
         name: 'bad-request',
@@ -180,7 +186,7 @@ export function objectOf(fields: FormFields, prefix: string): Parsed<Record<stri
       })
     }
     if (name !== '__proto__') object[name] = value
-    // A member like any other: assigned, it would be what the object inherits from.
+    // Defined, not assigned: an assignment to `__proto__` would set the prototype.
     else
       Object.defineProperty(object, name, {
         value,
@@ -192,17 +198,17 @@ export function objectOf(fields: FormFields, prefix: string): Parsed<Record<stri
   return good(object)
 }
 
-/** What a schema found, without the stack that an error of zod's own would trace. */
-class Found {
+/** The issues of a schema, without the stack trace of a ZodError. */
+class Issues {
   readonly issues: z.core.$ZodIssue[]
 
   constructor(issues: z.core.$ZodIssue[]) {
     this.issues = issues
   }
 }
-const parse = z.core._safeParse(Found as unknown as Parameters<typeof z.core._safeParse>[0])
+const parse = z.core._safeParse(Issues as unknown as Parameters<typeof z.core._safeParse>[0])
 
-/** Runs a schema; its issues become the `errors` of a 400. */
+/** Validates a value. Issues become the `errors` of a 400. */
 export function checked(
   schema: z.ZodType,
   value: unknown,
@@ -217,12 +223,12 @@ export function checked(
   const [first] = errors
   return bad({
     name: 'bad-request',
-    detail: first === undefined ? 'The request is not valid.' : `${first.pointer}: ${first.detail}`,
+    detail: first === undefined ? 'The request is invalid.' : `${first.pointer}: ${first.detail}`,
     errors,
   })
 }
 
-/** RFC 6901 as a URI fragment: `#/redirect_uris/0`. */
+/** A JSON pointer as URI fragment (RFC 6901 section 6): `#/redirect_uris/0`. */
 export function bodyPointer(path: readonly PropertyKey[]): string {
   const parts = path.map((part) => String(part).replaceAll('~', '~0').replaceAll('/', '~1'))
   return parts.length === 0 ? '#' : `#/${parts.join('/')}`
@@ -237,7 +243,7 @@ export function fingerprintOf(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(createHash('sha256').update(bytes).digest())
 }
 
-/** An idempotency-key value: 1 to 255 visible ASCII, bare or as a quoted string; else null. */
+/** Parses an idempotency-key: 1 to 255 visible ASCII characters, bare or as a quoted string. Null if invalid. */
 export function idempotencyKey(value: string): string | null {
   const bare =
     /^"((?:[!#-[\]-~]|\\["\\])+)"$/.exec(value)?.[1]?.replaceAll(/\\(["\\])/g, '$1') ?? value

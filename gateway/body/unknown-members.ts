@@ -1,10 +1,10 @@
 /**
- * Members of a JSON body that its schema does not know. They are ignored by contract, so that clients
- * may send what a later version reads; a misspelt one is ignored as well, and nothing says so.
+ * Unknown members of a JSON body. They are ignored, so that clients can send members of later versions. A
+ * misspelt member is ignored as well, so sandbox tenants get a warning.
  */
 import type { z } from 'zod'
 
-/** The most that is named, and how long a name may be. */
+/** Limits of the warning. */
 const NAMED_MAX = 10
 const POINTER_CHARS_MAX = 64
 
@@ -24,7 +24,7 @@ interface Shape {
   readonly getter?: () => z.ZodType
 }
 
-/** JSON pointers (RFC 6901) of unknown members, ten at most; the whole is judged, valid or not. */
+/** JSON pointers (RFC 6901) of at most ten unknown members, of valid and invalid bodies. */
 export function unknownMembers(schema: z.ZodType, value: unknown): readonly string[] {
   const found: string[] = []
   walk(schema, value, '', found)
@@ -58,12 +58,12 @@ function walk(schema: z.ZodType, value: unknown, at: string, found: string[]): v
   }
 }
 
-/** The schema of what was sent, behind optional, default, lazy, transform and preprocess. */
+/** The input schema within optional, default, lazy, transform and preprocess. */
 function innerOf({ innerType, in: input, out, getter }: Shape): z.ZodType | undefined {
   return innerType ?? (input?._zod.def.type === 'transform' ? out : input) ?? getter?.()
 }
 
-/** A union knows what the alternative knows that the value fits best. */
+/** For a union: the unknown members of the alternative with the fewest. */
 function fewest(options: readonly z.ZodType[], value: unknown, at: string, found: string[]): void {
   let best: string[] | undefined
   for (const option of options) {
@@ -75,7 +75,7 @@ function fewest(options: readonly z.ZodType[], value: unknown, at: string, found
   found.push(...(best ?? []).slice(0, NAMED_MAX - found.length))
 }
 
-/** An intersection knows what either side knows. */
+/** For an intersection: members that both sides do not know. */
 function both(
   left: z.ZodType,
   right: z.ZodType,
@@ -90,7 +90,7 @@ function both(
   found.push(...unknown.slice(0, NAMED_MAX - found.length))
 }
 
-/** Alternatives for texts and numbers know no member, so they say nothing of an object. */
+/** True if a schema accepts objects (or arrays). Alternatives that do not are skipped. */
 function takesObjects(schema: z.ZodType, isArray: boolean): boolean {
   const def = schema._zod.def as unknown as Shape
   const inner = innerOf(def)
@@ -105,8 +105,8 @@ function takesObjects(schema: z.ZodType, isArray: boolean): boolean {
 const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
 /**
- * The value of `svc-warnings`: a list of structured fields (RFC 9651), `unknown-member;pointer="#/name"`.
- * What a client named stands in it: characters that a header or a quoted text could misread become `?`.
+ * The value of `svc-warnings`: a list of structured fields (RFC 9651), `unknown-member;pointer="#/name"`. Names come
+ * from the client, so unsafe characters are replaced by `?`.
  */
 export function warningsHeader(pointers: readonly string[]): string {
   return pointers

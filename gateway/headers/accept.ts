@@ -1,4 +1,4 @@
-/** Whether Accept admits a media type (RFC 9110 section 12.5.1). */
+/** True if Accept admits a media type (RFC 9110 section 12.5.1). */
 export function accepts(accept: string | undefined, mediaType: string): boolean {
   if (accept === undefined || accept === '' || accept === '*/*') return true
   const [type = ''] = mediaType.split('/')
@@ -14,7 +14,7 @@ export function accepts(accept: string | undefined, mediaType: string): boolean 
   return admitted
 }
 
-/** The media type of Content-Type without its parameters, lower case; null when absent. */
+/** The media type of Content-Type without parameters, lower case, or null. */
 export function mediaTypeOf(contentType: string | undefined): string | null {
   if (contentType === undefined) return null
   const end = contentType.indexOf(';')

@@ -1,4 +1,4 @@
-/** If-None-Match (RFC 9110 section 13.1.2): weak comparison against one entity tag. */
+/** Evaluates If-None-Match by weak comparison with one entity tag (RFC 9110 section 13.1.2). */
 export function noneMatch(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return true
   if (ifNoneMatch.trim() === '*') return false

@@ -1,15 +1,15 @@
-/** Which web origins may read an answer. WHATWG Fetch, CORS protocol; decisions.md 14 and 23. */
+/** CORS: the web origins that may read an answer (WHATWG Fetch, CORS protocol; docs/reference/http.md). */
 import type { HeaderPair } from '../http-exchange.js'
 import type { CorsPolicy } from '../route.js'
 
-/** Knows the allowed_origins of applications. */
+/** Looks up the allowed_origins of applications. */
 export interface ApplicationOrigins {
-  /** Whether the application lists the origin; with `clientId` null, whether any application does. */
+  /** True if the application lists the origin. With `clientId` null: if any application does. */
   lists(origin: string, clientId: string | null): Promise<boolean>
 }
 
 export interface CorsOptions {
-  /** server.cors_allowed_origins; empty means the issuer's origin. */
+  /** server.cors_allowed_origins. Empty means the issuer's origin. */
   readonly allowedOrigins: readonly string[]
   readonly issuer: string
   readonly applications: ApplicationOrigins | undefined
@@ -17,9 +17,8 @@ export interface CorsOptions {
 
 export interface Cors {
   /**
-   * Headers for an answer to a request with this Origin, or without one; `clientId` null is a
-   * preflight. Where the answer is `cached`, the next to be given it may be a page of another origin
-   * (Fetch standard, CORS protocol and HTTP caches).
+   * CORS headers of an answer. `clientId` null is a preflight. A `cached` answer gets Vary without an Origin too,
+   * because the cache may serve it to another origin (Fetch standard, CORS protocol and HTTP caches).
    */
   headers(
     policy: CorsPolicy,
@@ -36,8 +35,8 @@ const EXPOSED =
   'location, link, etag, idempotency-replayed, deprecation, sunset, svc-warnings, ' +
   'payment-required, payment-response, x-payment-response'
 /**
- * Named, because `*` does not stand for `authorization` and older browsers do not know it; `*` for what
- * tracing, frameworks and SDKs add by themselves. It is one only without credentials, which no answer here allows.
+ * The names are listed because `*` does not include `authorization` and older browsers do not support it. `*`
+ * admits headers of tracing, frameworks and SDKs. It is valid only without credentials, which no answer allows.
  */
 const REQUEST_HEADERS =
   'authorization, content-type, dpop, idempotency-key, x-request-id, if-none-match, ' +
@@ -64,7 +63,7 @@ export function corsOf({ allowedOrigins, issuer, applications }: CorsOptions): C
       if (policy === 'configured' || applications === undefined) {
         return origins.has(origin) ? allowed(origin) : REFUSED
       }
-      // Before the client is known nothing may be read; a preflight (null) asks for any application.
+      // No origin is allowed before the client is known. A preflight (null) checks all applications.
       if (clientId === undefined) return REFUSED
       return applications
         .lists(origin, clientId)
@@ -73,7 +72,7 @@ export function corsOf({ allowedOrigins, issuer, applications }: CorsOptions): C
   }
 }
 
-/** What a preflight is told besides: methods, headers, how long to remember. */
+/** Further headers of a preflight: methods, request headers, lifetime. */
 export function preflightHeaders(allow: string): readonly HeaderPair[] {
   return [
     ['access-control-allow-methods', allow],

@@ -1,4 +1,4 @@
-/** RateLimit, RateLimit-Policy and the 429 problem. draft-ietf-httpapi-ratelimit-headers. */
+/** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers), and the 429 problem. */
 import type {
   Policies,
   PolicyName,
@@ -26,7 +26,7 @@ export function stateHeader(windows: readonly WindowState[]): HeaderPair {
 export function rateLimited(violated: readonly string[], retryAfterSecs: number): Problem {
   return {
     name: 'rate-limited',
-    detail: `The quota ${violated.join(', ')} is used up.`,
+    detail: `The rate limit ${violated.join(', ')} is exceeded.`,
     retryAfterSecs,
     members: { 'violated-policies': violated },
   }

@@ -1,4 +1,4 @@
-/** GET /metrics in the Prometheus text format. interface.md, Metrics. */
+/** GET /metrics in the Prometheus text format. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Metrics } from '../../runtime/kernel/metrics/metrics.js'
 import { ownRoute, type Route } from '../route.js'
@@ -12,8 +12,8 @@ export function metricsRoute(metrics: Metrics): Route {
     operationId: 'getMetrics',
     summary: 'Read the metrics of this process',
     description:
-      'With server.metrics_bearer_token set, that token is accepted; a service token with scope ' +
-      'metrics:read always is.',
+      'Accepts server.metrics_bearer_token, if it is set, and service tokens with the scope ' +
+      'metrics:read.',
     tags: ['Operations'],
     exposure: 'internal',
     security: { scheme: 'metrics' },

@@ -1,4 +1,4 @@
-/** svc_http_requests_total and svc_http_request_duration_seconds, by route. */
+/** HTTP metrics by route: svc_http_requests_total and svc_http_request_duration_seconds. */
 import type { Registry } from 'prom-client'
 import { Durations, registerPlain } from '../../runtime/kernel/metrics/plain-metrics.js'
 
@@ -7,7 +7,7 @@ const DURATION = 'svc_http_request_duration_seconds'
 
 type Labels = { readonly method: string; readonly route: string }
 
-/** The figures of one route; `observe` is all the hot path calls. */
+/** The metrics of one route. The request path calls only `observe`. */
 export class RouteMeter {
   readonly labels: Labels
   readonly counts = new Map<number, number>()

@@ -1,6 +1,6 @@
 /**
- * The `webhooks` of the OpenAPI document: every type of event that the deployment offers, with the schema of what
- * is posted and an example. interface.md, Event types; decisions.md section 9, envelope and data.
+ * The `webhooks` of the OpenAPI document: all event types of the deployment, with the schema of the payload and an
+ * example.
  */
 import { z } from 'zod'
 import type { ZodOpenApiPathItemObject } from 'zod-openapi'
@@ -13,9 +13,9 @@ const EXAMPLE_OTHER = '0199c5a0-9d2f-7c71-8e46-2a3b4c5d6e7f'
 
 const Party = z
   .object({ type: z.string(), id: z.string() })
-  .meta({ id: 'EventParty', description: 'Who did something, or what it was done to.' })
+  .meta({ id: 'EventParty', description: 'The actor or the resource of an event.' })
 
-/** Members beside actor, resource and request_id, and what an example says in them. */
+/** Members besides actor, resource and request_id, with example values. */
 type Fields = Readonly<Record<string, readonly [schema: z.ZodType, example: unknown]>>
 
 const text = z.string()
@@ -39,7 +39,7 @@ const member = (type: string, role: string): Fields => ({
 })
 const credential: Fields = { credential_id: [text.optional(), EXAMPLE_OTHER] }
 
-/** What the events of a subsystem say beyond who, what and for which request. */
+/** Members of `data` by event type. */
 const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
   'auth.login.success': {
     amr: [z.array(text).optional(), ['pwd', 'otp']],
@@ -172,7 +172,7 @@ const payout = (status: string): Fields => ({
   status: [text, status],
   ...(status === 'failed' ? { failure_code: [text, 'account_closed'] } : {}),
 })
-/** What becomes of the money of payments. */
+/** Members of settlement, dispute and payout events. */
 const MONEY: Readonly<Partial<Record<EventType, Fields>>> = {
   'commerce.settlement.created': settlement('created'),
   'commerce.settlement.held': settlement('held', 'dispute'),
@@ -192,7 +192,7 @@ const MONEY: Readonly<Partial<Record<EventType, Fields>>> = {
   },
 }
 
-/** Payment events have no actor: metadata is what a merchant correlates by (interface.md). */
+/** Payment events have no actor. Merchants correlate them by metadata. */
 const PAYMENT: Fields = {
   charge_id: [text, EXAMPLE_OTHER],
   amount_minor: [z.int(), 1999],
@@ -208,7 +208,7 @@ const PAYMENT: Fields = {
 const PAYMENTS: Readonly<Partial<Record<EventType, Fields>>> = {
   'commerce.payment.pending': {
     ...PAYMENT,
-    // Of a renewal that its buyer pays on a page: send it to them.
+    // For a renewal that the buyer pays on a page. The merchant sends the URL to the buyer.
     invoice_url: [z.url().optional(), 'https://auth.svc.example/pay/0aB1…'],
     invoice_expires_at: [z.iso.datetime().optional(), EXAMPLE_TIME],
     x402_url: [z.url().optional(), 'https://auth.svc.example/api/v1/public/commerce/…'],
@@ -230,7 +230,7 @@ const COMMON: Fields = {
   request_id: [nullable, EXAMPLE_OTHER],
 }
 
-/** The schema of what is posted for a type, and an example of it. */
+/** The payload schema of an event type, with an example. */
 export function eventDocument(type: EventType): { schema: z.ZodType; example: object } {
   const fields = PAYMENTS[type] ?? { ...COMMON, ...FIELDS[type], ...MONEY[type] }
   const members = Object.entries(fields)
@@ -241,7 +241,7 @@ export function eventDocument(type: EventType): { schema: z.ZodType; example: ob
     event_id: z.uuid(),
     type: z.literal(type),
     tenant_id: z.uuid(),
-    timestamp: z.iso.datetime().describe('When it happened.'),
+    timestamp: z.iso.datetime().describe('Time of the event.'),
     data,
   })
   const example = {
@@ -262,15 +262,13 @@ const DeliveryHeaders = z.object({
   'x-svc-signature-max-age': header('Replay window of the sender, in seconds.'),
   'x-svc-timestamp': header('Unix time at signing.'),
   'x-svc-event': header('The type of the event.'),
-  'x-svc-delivery': header('Identifies the delivery; the same for every attempt.'),
+  'x-svc-delivery': header('Identifies the delivery. All attempts have the same value.'),
   'webhook-id': header('Same as x-svc-delivery (Standard Webhooks).'),
   'webhook-timestamp': header('Same as x-svc-timestamp (Standard Webhooks).'),
-  'webhook-signature': header(
-    '`v1,` and base64, one for each secret in force (Standard Webhooks).',
-  ),
+  'webhook-signature': header('`v1,` and base64, one for each active secret (Standard Webhooks).'),
 })
 
-/** Of these types, by name. */
+/** Path items of the offered types, by name. */
 export function eventDocuments(
   offered: readonly EventType[],
 ): Record<string, ZodOpenApiPathItemObject> {
@@ -294,12 +292,12 @@ function pathItem(category: EventCategory, type: EventType): ZodOpenApiPathItemO
       requestParams: { header: DeliveryHeaders },
       requestBody: { required: true, content: { 'application/json': { schema, example } } },
       responses: {
-        '2XX': { description: 'Accepted for good. Answer only once it is stored.' },
+        '2XX': { description: 'Accepted. Answer after the event is stored.' },
         '4XX': {
           description:
-            'Refused for good: no further attempt, but for 408, 425 and 429. 410 ends the subscription.',
+            'Refused: no further attempt, except for 408, 425 and 429. 410 disables the subscription.',
         },
-        '5XX': { description: 'Try again later; Retry-After is honoured.' },
+        '5XX': { description: 'Temporary failure: retried later. Retry-After is respected.' },
       },
     },
   } as ZodOpenApiPathItemObject

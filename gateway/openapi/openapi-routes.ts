@@ -1,4 +1,4 @@
-/** GET /openapi.json and the page that shows it, without anything from outside. decisions.md 14. */
+/** GET /openapi.json, and the API page, which loads no resources from other hosts. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -13,16 +13,16 @@ import type { OpenapiSettings } from '../settings.js'
 export type DocumentRoutesOptions = {
   readonly openapi: OpenapiSettings
   readonly issuer: string
-  /** What the document describes. */
+  /** The described routes. */
   readonly routes: readonly Route[]
   readonly policies: Policies
-  /** The types of events that can occur; default: all. */
+  /** Event types of the deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
 }
 
 type Ready = { readonly body: string | Uint8Array; readonly etag: string }
 
-/** The files of swagger-ui that the page uses; no other file of the package can be fetched. */
+/** The files of swagger-ui that the page uses. Other files of the package are not served. */
 const FILES: Readonly<Record<string, string>> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
@@ -31,7 +31,7 @@ const FILES: Readonly<Record<string, string>> = {
 }
 const START_FILE = 'start.js'
 
-/** Empty when openapi.enabled is off: then the paths are 404 like any other. */
+/** Empty if openapi.enabled is false. */
 export function documentRoutes({
   openapi,
   issuer,
@@ -83,7 +83,7 @@ export function documentRoutes({
       ...facts,
       path: `${docsPath}/{file}`,
       operationId: 'getApiPageFile',
-      summary: 'Fetch a file of that page',
+      summary: 'Fetch a file of the API page',
       params: z.object({ file: z.string().max(64) }),
       responses: [
         { status: 200, contentType: '*/*', schema: null },
@@ -107,15 +107,15 @@ export function documentRoutes({
   return own
 }
 
-/** Makes the bytes at the first request for them. */
+/** Computes a body at its first request. */
 function once(make: () => string | Uint8Array): () => Ready {
-  let made: Ready | null = null
+  let cached: Ready | null = null
   return () => {
-    if (made === null) {
+    if (cached === null) {
       const body = make()
-      made = { body, etag: strongTag(body) }
+      cached = { body, etag: strongTag(body) }
     }
-    return made
+    return cached
   }
 }
 
@@ -141,7 +141,7 @@ function pageOf(docsPath: string): string {
 </head>
 <body>
 <div id="swagger-ui"></div>
-<noscript>The description itself is at <a href="/openapi.json">/openapi.json</a>.</noscript>
+<noscript>The OpenAPI document is at <a href="/openapi.json">/openapi.json</a>.</noscript>
 <script src="${docsPath}/swagger-ui-bundle.js"></script>
 <script src="${docsPath}/${START_FILE}"></script>
 </body>

@@ -1,4 +1,4 @@
-/** OpenAPI 3.1 from the route table. interface.md, What the service does; decisions.md 14 and 23. */
+/** Generates the OpenAPI 3.1 document from the route declarations. */
 import { z } from 'zod'
 import {
   createDocument,
@@ -24,16 +24,16 @@ export type Exposure = 'public' | 'internal'
 
 export type OpenapiOptions = {
   readonly issuer: string
-  /** `public` leaves the operators' routes out; `internal` has all of them. */
+  /** `public` leaves out internal routes. */
   readonly exposure: Exposure
   readonly routes: readonly Route[]
-  /** Default: those of decisions.md 14. */
+  /** Default: `POLICIES`. */
   readonly policies?: Policies | undefined
-  /** The types of events that can occur; default: all. */
+  /** Event types of the deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
 }
 
-const ErrorPlace = z.object({
+const ErrorLocation = z.object({
   pointer: z
     .string()
     .describe('JSON pointer into the body (`#/name`), or `query:`, `path:`, `header:` and a name.'),
@@ -47,11 +47,11 @@ const ProblemSchema = z
     status: z.int(),
     detail: z.string().optional(),
     instance: z.string().optional().describe('Path of the request.'),
-    error: z.string().describe('The code in snake_case.'),
+    error: z.string().describe('The error code, in snake_case.'),
     error_description: z.string().optional(),
     request_id: z.string().describe('Same as the x-request-id header.'),
     retry_after: z.int().optional().describe('Seconds.'),
-    errors: z.array(ErrorPlace).optional(),
+    errors: z.array(ErrorLocation).optional(),
     'violated-policies': z.array(z.string()).optional(),
   })
   .meta({ id: 'Problem', description: 'Problem details (RFC 9457).' })
@@ -70,14 +70,14 @@ const header = (description: string, schema: object = { type: 'string' }) => ({
 })
 
 const HEADERS = {
-  'x-request-id': header('Identifies the request; tell it when asking for help.'),
-  ratelimit: header('What is left of each quota: `"default";r=599;t=42`.'),
-  'ratelimit-policy': header('The quotas of this operation: `"default";q=600;w=60`.'),
+  'x-request-id': header('Identifies the request. Quote it in support requests.'),
+  ratelimit: header('Remaining quota of each rate limit: `"default";r=599;t=42`.'),
+  'ratelimit-policy': header('The rate limits of this operation: `"default";q=600;w=60`.'),
   'retry-after': header('Seconds to wait.', { type: 'integer', minimum: 0 }),
-  'www-authenticate': header('The scheme that is expected (RFC 9110 section 11.6.1).'),
-  'idempotency-replayed': header('`true` when the answer is that of an earlier request.'),
+  'www-authenticate': header('The expected authentication scheme (RFC 9110 section 11.6.1).'),
+  'idempotency-replayed': header('`true` if the response repeats that of an earlier request.'),
   'svc-warnings': header(
-    'In sandbox tenants: members of the body that the operation does not know, ten at most, as ' +
+    'In sandbox tenants: at most ten unknown members of the request body, as ' +
       '`unknown-member;pointer="#/name"`.',
   ),
   etag: header('Entity tag for If-None-Match.'),
@@ -96,27 +96,27 @@ export function openapiDocument(options: OpenapiOptions): object {
     paths[route.path] ??= {}
     paths[route.path]![route.method.toLowerCase()] = operationOf(route, policies)
   }
-  const hearers = shown.some(({ capabilities = [] }) => capabilities.includes('webhooks'))
+  const hasWebhooks = shown.some(({ capabilities = [] }) => capabilities.includes('webhooks'))
   const tags = [
-    ...new Set([...shown.flatMap(({ tags }) => tags), ...(hearers ? ['Events'] : [])]),
+    ...new Set([...shown.flatMap(({ tags }) => tags), ...(hasWebhooks ? ['Events'] : [])]),
   ].toSorted()
   return createDocument({
     openapi: '3.1.0',
     info: {
       title: 'svc',
       description:
-        'Identity and access for humans and software agents.\n\nFailures are problem details (RFC 9457) except on OAuth protocol endpoints, which answer ' +
-        'in the form of their standards. Every response carries x-request-id. Quotas are announced ' +
-        'in RateLimit-Policy and RateLimit. Unknown request members are ignored; in sandbox tenants ' +
-        'the header svc-warnings names them.',
+        'Identity and access for humans and software agents.\n\nErrors are problem details (RFC 9457), except on OAuth endpoints, which use the error ' +
+        'responses of their standards. All responses have x-request-id. RateLimit-Policy and RateLimit ' +
+        'describe rate limits. Unknown request members are ignored. In sandbox tenants the header ' +
+        'svc-warnings names them.',
       version: INTERFACE_VERSION,
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: issuer }],
     tags: tags.map((name) => ({ name })),
     paths,
-    // Subscriptions are served by the control plane; what they receive is described with them.
-    ...(hearers ? { webhooks: eventDocuments(events) } : {}),
+    // Only the control plane has webhook subscriptions, so only its document describes events.
+    ...(hasWebhooks ? { webhooks: eventDocuments(events) } : {}),
     components: {
       headers: HEADERS as never,
       responses: Object.fromEntries(
@@ -143,7 +143,7 @@ export function openapiDocument(options: OpenapiOptions): object {
           type: 'apiKey',
           in: 'cookie',
           name: '__Host-svc_session',
-          description: 'The session of a browser; without TLS the cookie is `svc_session`.',
+          description: 'The session cookie of a browser. Without TLS its name is `svc_session`.',
         },
       },
     },
@@ -180,7 +180,7 @@ const IDEMPOTENCY_PARAMETER = {
   in: 'header',
   required: false,
   description:
-    '1 to 255 visible ASCII characters; a repeated request with the same key has one effect for 24 hours.',
+    '1 to 255 visible ASCII characters. Repeated requests with the same key take effect once within 24 hours.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
@@ -190,8 +190,9 @@ function descriptionOf(route: Route, policies: Policies): string {
   const demanded = demandsOf(security)
   if (demanded !== null) {
     const { scopes = [], subjects, direct, directScopes = [] } = demanded
-    if (scopes.length > 0) notes.push(`Needs scope ${scopes.map((s) => `\`${s}\``).join(' or ')}.`)
-    if (subjects !== undefined) notes.push(`For tokens of kind ${subjects.join(', ')}.`)
+    if (scopes.length > 0)
+      notes.push(`Requires scope ${scopes.map((s) => `\`${s}\``).join(' or ')}.`)
+    if (subjects !== undefined) notes.push(`Subject types: ${subjects.join(', ')}.`)
     if (direct === 'required') notes.push('Delegated tokens are refused.')
     if (direct === 'forbidden') {
       const words = directScopes.map((s) => `\`${s}\``).join(' or ')
@@ -203,9 +204,9 @@ function descriptionOf(route: Route, policies: Policies): string {
     }
   }
   if (security.scheme === 'page_call') {
-    notes.push('Only for pages of the service, with a session; access tokens are refused.')
+    notes.push('Only for pages of the service, with a session. Access tokens are refused.')
   }
-  if (route.onceOnly === true) notes.push('The answer holds secrets that are shown once.')
+  if (route.onceOnly === true) notes.push('The response contains secrets that are shown once.')
   if (route.throttle !== 'none') {
     const named = route.throttle ?? [{ policy: 'default' as const }]
     const quotas = named.flatMap(({ policy }) =>
@@ -213,7 +214,7 @@ function descriptionOf(route: Route, policies: Policies): string {
         ({ name, limit, windowSecs }) => `\`${name}\` ${limit} per ${windowSecs} s`,
       ),
     )
-    notes.push(`Quota: ${quotas.join(', ')}.`)
+    notes.push(`Rate limit: ${quotas.join(', ')}.`)
   }
   return notes.filter((note) => note !== undefined).join('\n\n')
 }
@@ -239,7 +240,7 @@ function securityOf(security: Security): Record<string, string[]>[] {
   }
 }
 
-/** Any one scope suffices, so each is a requirement of its own. */
+/** One scope is enough, so each is an alternative requirement. */
 function tokensWith(scopes: readonly string[]): Record<string, string[]>[] {
   const each = scopes.length === 0 ? [[]] : scopes.map((scope) => [scope])
   return each.flatMap((one) => [{ bearer: one }, { dpop: one }])
@@ -270,7 +271,7 @@ function requestBodyOf(body: BodyRule<unknown>) {
   }
 }
 
-/** One response per status: what the declaration says, then what the pipeline may say by itself. */
+/** One response per status, from the declaration and from the pipeline. */
 function responsesOf(route: Route, docs: readonly ResponseDoc[]): Record<string, unknown> {
   const byStatus = new Map<number, ResponseDoc[]>()
   for (const doc of [...docs, ...pipelineDocs(route)]) {
@@ -315,7 +316,8 @@ function responseOf(
   if (route.body?.kind === 'json' && demandsOf(route.security) !== null) names.push('svc-warnings')
   if (status === 401) names.push('www-authenticate')
   return {
-    description: words.length > 0 ? [...new Set(words)].join('. ') : (REASONS[status] ?? 'Answer'),
+    description:
+      words.length > 0 ? [...new Set(words)].join('. ') : (REASONS[status] ?? 'Response'),
     headers: references(...names),
     ...(Object.keys(content).length === 0 ? {} : { content }),
   }
@@ -337,7 +339,7 @@ const PAGE_ERRORS = [
   ...(['server-error', 'service-unavailable', 'gateway-timeout'] as const),
 ]
 
-/** Pages fail as pages; where the client has a choice, also as OAuth does. */
+/** Error responses of pages. Negotiated routes also have OAuth errors. */
 function pageDocs({ errors, body, security }: Route): readonly ResponseDoc[] {
   const names = [...PAGE_ERRORS, ...(body === undefined ? [] : BODY_ERRORS)]
   const docs: ResponseDoc[] = names.map((name) => ({
@@ -350,7 +352,7 @@ function pageDocs({ errors, body, security }: Route): readonly ResponseDoc[] {
   return docs
 }
 
-/** As an OAuth endpoint answers it. */
+/** The form of a problem on OAuth endpoints. */
 function oauthDoc(name: ProblemName): ResponseDoc {
   const { status } = PROBLEM_TYPES[name]
   if (!hasOauthForm(status)) return problemDoc(name)
@@ -362,13 +364,13 @@ function problemDoc(name: ProblemName): ResponseDoc {
   return { status, contentType: PROBLEM_MEDIA_TYPE, schema: null, problem: name }
 }
 
-/** Without a session a page leads to the sign-in. */
+/** The redirect of a page without a session to sign-in. */
 const SIGN_IN: ResponseDoc = { status: 303, contentType: null, schema: null }
 
-/** What any such route may answer before its actor is asked. */
+/** Responses of the pipeline before the actor is asked. */
 function pipelineDocs(route: Route): readonly ResponseDoc[] {
   const names: ProblemName[] = []
-  // An Idempotency-Key is input too.
+  // An Idempotency-Key is validated input too.
   const hasInput =
     route.idempotent === true ||
     [route.params, route.query, route.headers, route.body].some((p) => p !== undefined)

@@ -1,4 +1,4 @@
-/** Credentials to a `Principal`, by asking the tokens actor; then what the route demands of it. */
+/** Authenticates a request with the tokens actor, and checks the principal against the route. */
 import { isDirect, type Principal } from '../../actors/domain/principal.js'
 import {
   type Authenticate,
@@ -26,9 +26,9 @@ const PROBLEM_OF: Readonly<Record<Unauthenticated['error'], ProblemName>> = {
 
 export interface Authenticator {
   /**
-   * Judges the access token of a request.
-   * @param host the Host of the request: a token is good only where its tenant is meant.
-   * @param scopes those that the operation needs; a challenge names them.
+   * Verifies the access token of a request.
+   * @param host the Host of the request. On a tenant's host only tokens of that tenant are valid.
+   * @param scopes of the operation, for the challenge.
    */
   authenticate(
     credentials: Credentials,
@@ -38,7 +38,7 @@ export interface Authenticator {
   ): Promise<AuthenticationResult>
 }
 
-/** The scheme and token of an Authorization header; null when it is another scheme or malformed. */
+/** The scheme and token of an Authorization header. Null for another scheme or malformed credentials. */
 export function presentedToken(
   authorization: string,
 ): { readonly scheme: Authenticate['scheme']; readonly token: string } | null {
@@ -51,8 +51,8 @@ export function presentedToken(
 }
 
 /**
- * The part of a Bearer challenge that tells a client what to ask for, and where: the address of the
- * metadata (RFC 9728 section 5.1) and the scopes that the operation needs (RFC 6750 section 3).
+ * Parameters of a Bearer challenge: the URL of the resource metadata (RFC 9728 section 5.1) and the scopes of the
+ * operation (RFC 6750 section 3).
  */
 export function challengeHints(baseUrl: string, scopes: readonly string[]): string {
   const metadata = metadataHint(baseUrl)
@@ -102,16 +102,16 @@ export function authenticator(
         }
       }
       const { principal } = verdict
-      const judged = checkTokenHost(host, principal, options)
-      const misplaced = judged === null ? null : await judged
-      return misplaced === null
+      const checking = checkTokenHost(host, principal, options)
+      const hostProblem = checking === null ? null : await checking
+      return hostProblem === null
         ? { tag: 'principal', principal }
-        : { tag: 'problem', problem: misplaced }
+        : { tag: 'problem', problem: hostProblem }
     },
   }
 }
 
-/** The challenge to a request without credentials names no error code (RFC 6750 section 3.1). */
+/** The challenge to a request without credentials has no error code (RFC 6750 section 3.1). */
 export function missingToken(hints: string) {
   return {
     detail: 'This operation needs an access token in the Authorization header.',
@@ -119,17 +119,17 @@ export function missingToken(hints: string) {
   }
 }
 
-/** `invalid_request` belongs to status 400, so a malformed token is invalid (RFC 6750 section 3.1). */
+/** `invalid_request` has status 400, so a malformed token is reported as `invalid_token` (RFC 6750 section 3.1). */
 function malformedToken(hints: string) {
   return {
-    detail: 'The Authorization header holds no bearer token.',
+    detail: 'The Authorization header does not contain a bearer token.',
     headers: {
       'www-authenticate': `Bearer error="invalid_token", error_description="not a bearer token", ${hints}`,
     },
   }
 }
 
-/** RFC 6750 section 3, RFC 9449 section 7.1 and 9. */
+/** The challenge to a refused token (RFC 6750 section 3, RFC 9449 sections 7.1 and 9). */
 export function refusedToken(verdict: Unauthenticated, hints: string) {
   const { error, description, dpopNonce } = verdict
   const proof = error === 'invalid_dpop_proof' || error === 'use_dpop_nonce'
@@ -150,7 +150,7 @@ export function refusedToken(verdict: Unauthenticated, hints: string) {
 
 type TokenDemands = Omit<Extract<Security, { scheme: 'bearer' }>, 'scheme'>
 
-/** What a route asks of the tokens that it is called with; null when nothing. */
+/** The requirements of a route on access tokens, or null. */
 export function demandsOf(security: Security): TokenDemands | null {
   switch (security.scheme) {
     case 'bearer':
@@ -162,16 +162,16 @@ export function demandsOf(security: Security): TokenDemands | null {
   }
 }
 
-/** The demands on the metrics endpoint's caller without the configured token. */
+/** Requirements of the metrics endpoint on access tokens. */
 const METRICS_DEMANDS = { scopes: ['metrics:read'], subjects: ['service'] } as const
 
-/** The scopes that a token needs for a route: any one of them suffices. */
+/** The scopes of a route. One of them is enough. */
 export function scopesOf(security: Security): readonly string[] {
   if (security.scheme === 'metrics') return METRICS_DEMANDS.scopes
   return demandsOf(security)?.scopes ?? []
 }
 
-/** What the route demands of a valid token; null when it is met. */
+/** Checks the principal of a valid token against the route. @returns null if it is accepted. */
 export function refuseAuthority(
   security: Security,
   principal: Principal,
@@ -180,7 +180,8 @@ export function refuseAuthority(
   if (security.scheme === 'page_call') {
     return {
       name: 'insufficient-scope',
-      detail: 'No scope allows this: the user does it on a page of this service.',
+      detail:
+        'No scope permits this operation: the user must perform it on a page of this service.',
       headers: scopeChallenge(baseUrl, []),
     }
   }
@@ -197,7 +198,7 @@ export function refuseAuthority(
   if (principal.organizationBound === true && organizationBound !== 'accepted') {
     return {
       name: 'forbidden',
-      detail: 'The token is bound to an organization: it is for the control plane alone.',
+      detail: 'The token is bound to an organization and is valid only for the control plane.',
     }
   }
   if (scopes.length > 0 && !holdsOne(principal, scopes)) {
@@ -208,7 +209,7 @@ export function refuseAuthority(
       headers: scopeChallenge(baseUrl, scopes),
     }
   }
-  // First, as what a delegated token says of its subject is the person, not who uses it.
+  // Before the subject check: the subject of a delegated token is the user, not the agent.
   if (direct === 'required' && !isDirect(principal)) {
     return {
       name: 'forbidden',

@@ -1,4 +1,4 @@
-/** What pages need of the pipeline besides what every route does: cookies, session, own forms. */
+/** Browser sessions in the pipeline: cookies, sessions, and protection against cross-site requests. */
 import type { BrowserSessionsProtocol } from '../../actors/identity/sessions/protocol.js'
 import type { ActorRef } from '../../runtime/kernel/actor.js'
 import { type BrowserReader, isOwnCall, isOwnForm } from './browser.js'
@@ -8,29 +8,29 @@ import type { RequestContext } from './request-context.js'
 
 export type BrowserSessionGuardNeeds = {
   readonly browsers: BrowserReader
-  /** Undefined where no people sign in: then nobody is signed in. */
+  /** Undefined if this process has no sign-in: then no request has a session. */
   readonly sessions: ActorRef<BrowserSessionsProtocol> | undefined
 }
 
 const FOREIGN_FORM: Problem = {
   name: 'forbidden',
   detail:
-    'The form did not come from a page that this browser was given, or the page is too old. ' +
+    'The form is not from a page of this service in this browser, or the page is too old. ' +
     'Open the page again and repeat.',
 }
 
-/** Whoever lets no cookies be kept would open the page again for ever. */
+/** For browsers that refuse cookies: opening the page again would not help. */
 const FORM_WITHOUT_COOKIE: Problem = {
   name: 'forbidden',
-  detail: 'The form came without the cookie that this browser was given with its page.',
+  detail: 'The form was sent without the cookie of its page.',
   pageWords: 'error.cookies',
 }
 
 export const FOREIGN_CALL: Problem = {
   name: 'forbidden',
   detail:
-    'With a session, this operation is for pages of this service: the Origin header must name it. ' +
-    'Programs call it with an access token.',
+    'With a session, only pages of this service may call this operation: the Origin header must match. ' +
+    'Programs need an access token.',
 }
 
 export class BrowserSessionGuard {
@@ -40,7 +40,7 @@ export class BrowserSessionGuard {
     this.needs = needs
   }
 
-  /** Reads the cookies of a browser that wants a page; a new one gets a secret of its own. */
+  /** Reads the cookies of a page request. A new browser gets a browser cookie. */
   loadBrowser(context: RequestContext, { scheme }: Security): void {
     if (scheme !== 'browser' && scheme !== 'session') return
     const { browser, setCookie } = this.needs.browsers.read(context.exchange, scheme === 'session')
@@ -48,7 +48,7 @@ export class BrowserSessionGuard {
     if (setCookie !== null) context.cookies = [setCookie]
   }
 
-  /** Finds who is signed in. Null, or where the browser is to be sent when nobody is. */
+  /** Loads the session of a page. @returns null, or the sign-in URL if there is no session. */
   async openSession(context: RequestContext): Promise<string | null> {
     const token = context.browser.sessionToken
     const read = await this.needs.sessions?.ask('read', { token }, context)
@@ -57,15 +57,15 @@ export class BrowserSessionGuard {
       return null
     }
     const { method, path, query } = context.exchange
-    // What a form wanted is not repeated by itself after the sign-in: it starts over.
+    // After sign-in a form is not submitted again: the user starts over on the account page.
     const here = method === 'GET' ? (query === '' ? path : `${path}?${query}`) : '/auth/account'
-    const back = `return_to=${encodeURIComponent(here)}`
-    // Whoever was signed in signs in again where they were, not where the address alone leads.
+    const returnTo = `return_to=${encodeURIComponent(here)}`
+    // After the end of a session the user signs in to the same tenant again.
     const tenantId = read?.tenantId ?? null
-    return `/auth/login?${tenantId === null ? back : `tenant_id=${tenantId}&${back}`}`
+    return `/auth/login?${tenantId === null ? returnTo : `tenant_id=${tenantId}&${returnTo}`}`
   }
 
-  /** Finds who is signed in, for a call of a page. Anything but `open` is not. */
+  /** Loads the session of a call from a page. Only `open` authenticates the call. */
   async openCall(context: RequestContext): Promise<'open' | 'none' | 'foreign'> {
     const { browser } = this.needs.browsers.read(context.exchange, true)
     if (browser.sessionToken === null) return 'none'
@@ -76,7 +76,7 @@ export class BrowserSessionGuard {
     return 'open'
   }
 
-  /** Null where the form of a page is one that we gave to this browser, and for all that are no pages. */
+  /** Checks the CSRF token of a page's form. @returns null if it is valid, and for other routes. */
   refuseForm(
     { exchange, browser }: RequestContext,
     security: Security,

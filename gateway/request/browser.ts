@@ -1,38 +1,37 @@
 /**
- * The browser behind a request for a page: its cookies, and the proof that a form is one of ours.
+ * The cookies of a browser, and CSRF protection.
  *
- * Two cookies. `svc_session` names the session and changes with every sign-in. `svc_browser` is a
- * secret of the browser alone, given with the first page; the `csrf_token` of a form is a MAC under
- * it, over the session token where the page belongs to a session. Nothing is stored: who does not
- * have the cookies cannot make the token. Over TLS both carry the `__Host-` prefix, so that no
- * sub-domain can plant them (RFC 6265bis section 4.1.3.2).
+ * `svc_session` identifies the session and changes with each sign-in. `svc_browser` is a secret of the browser,
+ * set with its first page. The `csrf_token` of a form is a MAC with that secret, over the session token if the page
+ * has a session, so no token is stored. With TLS both cookies have the `__Host-` prefix, so that a sub-domain
+ * cannot set them (RFC 6265bis section 4.1.3.2).
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { HttpExchange } from '../http-exchange.js'
 import { isHostOf } from './hosts.js'
 
-/** What pages and their actors may know of the browser. */
+/** The browser of a request, for pages and their actors. */
 export type Browser = {
-  /** The session cookie; null when it has none of the right shape. */
+  /** The session cookie, or null if it is missing or malformed. */
   readonly sessionToken: string | null
   /** User-Agent as sent, cut to 256 characters. */
   readonly userAgent: string
   /** Accept-Language as sent. */
   readonly languages: string
-  /** Tells this browser from every other; says nothing else. */
+  /** Identifier of the browser, derived from its cookie. */
   readonly id: string
   /** The value of `csrf_token` in the forms of this answer. */
   readonly csrfToken: string
-  /** It asks for HTML: a person looks at what comes back. */
+  /** True if it accepts HTML. */
   readonly wantsPage: boolean
-  /** It says that a page of ours led here (Sec-Fetch-Site: same-origin, W3C Fetch Metadata section 2.4). */
+  /** True if a page of the service led here (Sec-Fetch-Site: same-origin, W3C Fetch Metadata section 2.4). */
   readonly fromOwnPage: boolean
-  /** It brought no cookie of ours: it is new here, or keeps none. */
+  /** True if it sent no browser cookie: it is new, or refuses cookies. */
   readonly isNew: boolean
 }
 
-/** For routes that are no pages. */
+/** For routes without pages. */
 export const NO_BROWSER: Browser = Object.freeze({
   sessionToken: null,
   userAgent: '',
@@ -51,22 +50,22 @@ const USER_AGENT_LENGTH_MAX = 256
 const LANGUAGES_LENGTH_MAX = 512
 
 export type CookieSettings = {
-  /** The public address is https: cookies are Secure and carry the prefix. */
+  /** True if the issuer is https: cookies are Secure then and have the `__Host-` prefix. */
   readonly secure: boolean
-  /** The session cookie outlives the browser window for this long; null: it ends with it. */
+  /** Max-Age of the session cookie. Null: it ends with the browser session. */
   readonly keptSecs: number | null
 }
 
 export interface BrowserReader {
   /**
-   * Reads the cookies. `withSession` binds the form token to the session. `setCookie` is what a new
-   * browser has to be told; null for one that we know.
+   * Reads the cookies. `withSession` binds the CSRF token to the session. `setCookie` is the Set-Cookie value for a
+   * new browser, otherwise null.
    */
   read(
     exchange: Pick<HttpExchange, 'headers'>,
     withSession: boolean,
   ): { readonly browser: Browser; readonly setCookie: string | null }
-  /** The Set-Cookie value that gives or (null) takes away the session. */
+  /** The Set-Cookie value that sets or (null) deletes the session cookie. */
   sessionCookie(token: string | null): string
 }
 
@@ -101,12 +100,12 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
   }
 }
 
-/** Whether what asks is a browser that shows what it gets: programs do not ask for HTML. */
+/** True if the client accepts HTML explicitly, as browsers do. */
 export function wantsPage(headers: HttpExchange['headers']): boolean {
   return /\btext\/html\b/i.test(headers.get('accept') ?? '')
 }
 
-/** Cookie pairs by name (RFC 6265 section 5.4). Of two with one name the first counts. */
+/** Cookie pairs by name (RFC 6265 section 5.4). Of two with the same name the first is used. */
 export function parseCookies(header: string): ReadonlyMap<string, string> {
   const cookies = new Map<string, string>()
   for (const pair of header.split(';')) {
@@ -132,29 +131,29 @@ function csrfToken(browserToken: string, sessionToken: string | null): string {
   return mac.update(`svc-csrf-v1\n${sessionToken ?? ''}`).digest('base64url')
 }
 
-/** Whether a form is one that we gave to this browser. */
+/** True if a form is from a page of the service in this browser. */
 export function isOwnForm(
   { method, headers, host }: Pick<HttpExchange, 'method' | 'headers' | 'host'>,
   body: unknown,
   browser: Browser,
 ): boolean {
   if (method === 'GET' || method === 'HEAD') return true
-  if (!comesFromHere(headers, host)) return false
+  if (!isNotCrossSite(headers, host)) return false
   const sent = Buffer.from(sentToken(body))
   const expected = Buffer.from(browser.csrfToken)
   return sent.length === expected.length && timingSafeEqual(sent, expected)
 }
 
 /**
- * Whether a browser says by itself that a script of a page of ours made the request: there is no form
- * token in it. Reading needs no such word, but none that says otherwise.
+ * True if the browser declares that a script of the service's own pages made the request, which has no CSRF token.
+ * GET and HEAD need no such declaration, but are refused if the browser declares another origin.
  */
 export function isOwnCall({
   method,
   headers,
   host,
 }: Pick<HttpExchange, 'method' | 'headers' | 'host'>): boolean {
-  if (!comesFromHere(headers, host)) return false
+  if (!isNotCrossSite(headers, host)) return false
   if (method === 'GET' || method === 'HEAD') return true
   const origin = headers.get('origin')
   const named = origin !== undefined && origin !== 'null'
@@ -162,11 +161,11 @@ export function isOwnCall({
 }
 
 /**
- * What the browser says of the page that sent the form. Our pages send no referrer, so browsers
- * hide their origin too (`Origin: null`, Fetch section 3.2) and say where a form comes from in
- * Sec-Fetch-Site; those that say neither are left to the token.
+ * False if the browser declares another origin. The pages send no referrer, so browsers send `Origin: null`
+ * (Fetch section 3.2) and declare the source in Sec-Fetch-Site. For browsers that send neither, the CSRF token
+ * decides.
  */
-function comesFromHere(headers: HttpExchange['headers'], host: string): boolean {
+function isNotCrossSite(headers: HttpExchange['headers'], host: string): boolean {
   const site = headers.get('sec-fetch-site')
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
   const origin = headers.get('origin')

@@ -1,12 +1,12 @@
-/** Who is at the other end, seen through the proxies we trust. decisions.md 14 (proxies). */
+/** The client's address behind trusted proxies (docs/reference/http.md, Hosts and proxies). */
 import ipaddr from 'ipaddr.js'
 
 type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
 export interface ClientAddresses {
-  /** The right-most hop that is not a trusted proxy; the peer itself when nothing is trusted. */
+  /** The right-most hop that is not a trusted proxy. The peer, if it is not a trusted proxy. */
   clientOf(peer: string, forwardedFor: string | undefined): string
-  /** Whether what the peer says in X-Forwarded-* counts. */
+  /** True if the X-Forwarded-* fields of the peer are trusted. */
   trusts(peer: string): boolean
 }
 
@@ -31,7 +31,7 @@ export function clientAddresses(trustedProxies: readonly string[]): ClientAddres
       let client = peer
       for (const hop of forwardedFor.split(',').toReversed()) {
         const address = addressIn(hop)
-        // What a trusted proxy wrote is an address; anything else ends the part to be believed.
+        // Trusted proxies write addresses. Any other value ends the trusted part.
         if (address === null) return client
         client = address
         if (!trusts(address)) return client
@@ -55,7 +55,7 @@ function isWithin(address: string, ranges: readonly Range[]): boolean {
   )
 }
 
-/** One element of X-Forwarded-For: an address, perhaps in brackets, perhaps with a port. */
+/** The address of one element of X-Forwarded-For, which can have brackets and a port. */
 function addressIn(hop: string): string | null {
   const text = hop.trim()
   const bracketed = /^\[([0-9a-fA-F:.]+)\](?::[0-9]{1,5})?$/.exec(text)?.[1]

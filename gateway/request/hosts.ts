@@ -1,4 +1,4 @@
-/** Which Host values are served. decisions.md 14 (host check) and 23 (hosts). */
+/** The Host values that the service accepts (docs/reference/http.md, Hosts and proxies). */
 
 export type HostVerdict = 'served' | 'malformed' | 'misdirected'
 
@@ -8,15 +8,15 @@ const HOST = /^(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]{2,45}\])(?::[
 const VERDICTS_KEPT_MAX = 1_024
 
 /**
- * An empty list serves every well-formed host. Entries match without a port unless they name one;
- * `{slug}.{base_domain}` is served without being listed.
+ * An empty list accepts all well-formed hosts. An entry without a port matches all ports. Hosts of tenants,
+ * `{slug}.{base_domain}`, need no entry.
  */
 export function hostPolicy(allowed: readonly string[], baseDomain: string): HostPolicy {
   const entries = new Set(allowed.map((host) => host.toLowerCase()))
   const kept = new Map<string, HostVerdict>()
-  const judge = (host: string): HostVerdict => {
+  const verdictOf = (host: string): HostVerdict => {
     if (host.length > 262 || !HOST.test(host)) return 'malformed'
-    // No address has it: a port beyond 65535, a label that decodes to nothing, 1.2.3.4.5.
+    // Invalid in a URL: a port above 65535, a label that decodes to nothing, 1.2.3.4.5.
     if (!URL.canParse(`http://${host}`)) return 'malformed'
     if (entries.size === 0) return 'served'
     const name = withoutPort(host)
@@ -28,7 +28,7 @@ export function hostPolicy(allowed: readonly string[], baseDomain: string): Host
   return (host) => {
     const known = kept.get(host)
     if (known !== undefined) return known
-    const verdict = judge(host)
+    const verdict = verdictOf(host)
     if (kept.size >= VERDICTS_KEPT_MAX) kept.clear()
     kept.set(host, verdict)
     return verdict
@@ -41,8 +41,8 @@ export function withoutPort(host: string): string {
 }
 
 /**
- * Whether a Host is that of an address. Proxies that write `$host:$server_port` name the port that browsers leave
- * out (RFC 9110 section 4.2.3).
+ * True if a Host is that of the URL. Proxies that write `$host:$server_port` include the default port
+ * (RFC 9110 section 4.2.3).
  */
 export function isHostOf(host: string, { protocol, host: expected }: URL): boolean {
   if (host === expected) return true

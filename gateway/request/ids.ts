@@ -1,6 +1,6 @@
 /**
- * Ids in JSON bodies and headers, in whatever case they come (RFC 9562 section 4). Those in paths,
- * queries and forms are read so by `router.ts` and `body/read.ts`.
+ * Schemas of ids in JSON bodies and headers, which are case-insensitive (RFC 9562 section 4). `router.ts` and
+ * `body/read.ts` lower-case ids in paths, queries and forms.
  */
 import { z } from 'zod'
 import { asId } from '../../actors/domain/ids.js'
@@ -8,5 +8,5 @@ import { asId } from '../../actors/domain/ids.js'
 /** An id that has to be a UUID. */
 export const uuid = () => z.uuid().overwrite(asId)
 
-/** An id of which the actor says what is wrong with it. */
+/** An id that the actor validates. */
 export const idText = () => z.string().max(64).overwrite(asId)

@@ -1,4 +1,4 @@
-/** Reads and checks the declared parts of a request, in the order in which refusing is cheapest. */
+/** Reads and validates the declared parts of a request. Cheap checks come first. */
 import type { Principal } from '../../actors/domain/principal.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import {
@@ -33,13 +33,16 @@ export type PartsRead =
   | { readonly ok: true; readonly value: Parts }
   | { readonly ok: false; readonly problem: Problem; readonly close?: boolean }
 
-/** A body comes within this where request_timeout_secs sets no limit. */
+/** Time limit of a body if request_timeout_secs is 0. */
 const BODY_MS_MAX = 600_000
 const NO_BYTES = new Uint8Array(0)
-/** What is read of a body that is too large, so that whoever sends it first and reads then comes to the answer. */
+/**
+ * Bytes of a too large body that are read and dropped, so that a client that writes its whole request before it
+ * reads gets the answer.
+ */
 const DROPPED_BYTES_MAX = 64 * 1024 * 1024
 
-/** Whether a body that is too large is read to its end and dropped; of any other the connection is closed. */
+/** True if the rest of a too large body is dropped. Otherwise the connection is closed. */
 export function restIsDropped({ headers }: Pick<HttpExchange, 'headers'>): boolean {
   const declared = headers.get('content-length')
   return declared !== undefined && Number(declared) <= DROPPED_BYTES_MAX
@@ -54,7 +57,7 @@ export class InputReader {
     this.addresses = addresses
   }
 
-  /** At once where there is no body to wait for. */
+  /** @returns a promise only if there is a body to read. */
   read(
     context: RequestContext,
     compiled: CompiledRoute,
@@ -66,7 +69,7 @@ export class InputReader {
     if (
       accept !== undefined &&
       offers.length > 0 &&
-      // A client that wants no page is answered all the same, with a redirect or an error.
+      // Negotiated routes also answer clients that do not accept HTML, with a redirect or an error.
       route.errors !== 'negotiated' &&
       !offers.some((type) => accepts(accept, type))
     ) {
@@ -80,17 +83,18 @@ export class InputReader {
 
     const raw = decodeParams(context.rawParams)
     if (raw === null) return refused({ name: 'bad-request', detail: 'The path is malformed.' })
-    const params = route.params === undefined ? KEPT(raw) : checked(route.params, raw, pathPointer)
+    const params =
+      route.params === undefined ? accepted(raw) : checked(route.params, raw, pathPointer)
     if (!params.ok) return params
 
-    let query: ReturnType<typeof checked> = KEPT(EMPTY)
+    let query: ReturnType<typeof checked> = accepted(EMPTY)
     if (compiled.emptyQuery !== null && exchange.query === '') {
       if (!compiled.emptyQuery.ok) return compiled.emptyQuery
       query = compiled.emptyQuery
     } else if (route.query !== undefined) {
       const fields = parseFields(exchange.query)
       if (!fields.ok) return fields
-      if (isQueryFields(route.query)) query = KEPT(fields.value)
+      if (isQueryFields(route.query)) query = accepted(fields.value)
       else {
         const object = objectOf(fields.value, 'query:')
         if (!object.ok) return object
@@ -98,23 +102,23 @@ export class InputReader {
         if (!query.ok) return query
       }
     }
-    let headers: ReturnType<typeof checked> = KEPT(EMPTY)
+    let headers: ReturnType<typeof checked> = accepted(EMPTY)
     if (route.headers !== undefined) {
       headers = checked(route.headers, exchange.headers.all(), headerPointer)
       if (!headers.ok) return headers
     }
 
     const key = route.idempotent === true ? exchange.headers.get('idempotency-key') : undefined
-    const named = key === undefined ? undefined : idempotencyKey(key)
-    if (named === null) return refused(BAD_KEY)
+    const idempotencyKeyValue = key === undefined ? undefined : idempotencyKey(key)
+    if (idempotencyKeyValue === null) return refused(BAD_KEY)
 
-    const whole = (body: unknown, bytes: Uint8Array): PartsRead => {
+    const partsWith = (body: unknown, bytes: Uint8Array): PartsRead => {
       const idempotency: IdempotencyClaim | null =
-        named === undefined
+        idempotencyKeyValue === undefined
           ? null
           : {
               scope: this.scopeOf(context, principal),
-              key: named,
+              key: idempotencyKeyValue,
               fingerprint: fingerprintOf(bytes),
             }
       const value: Parts = {
@@ -126,7 +130,7 @@ export class InputReader {
       }
       return { ok: true, value }
     }
-    if (route.body === undefined) return whole(null, NO_BYTES)
+    if (route.body === undefined) return partsWith(null, NO_BYTES)
     if (route.body.kind === 'stream') {
       const declared = exchange.headers.get('content-length')
       const announced = declared === undefined ? null : Number(declared)
@@ -136,23 +140,23 @@ export class InputReader {
       }
       const stream = exchange.hasBody ? exchange.streamBody(route.body.maxBytes) : null
       const bytes = exchange.hasBody ? announced : 0
-      return whole({ stream, bytes } satisfies StreamedBody, NO_BYTES)
+      return partsWith({ stream, bytes } satisfies StreamedBody, NO_BYTES)
     }
     const rule = route.body
     return exchange.readBody(rule.maxBytes, this.bodyMs(context)).then((bytes) => {
-      // Only of those whose environment we know: it decides whether anything is said.
+      // Warnings need an authenticated caller, whose tenant tells whether it is a sandbox.
       const onUnknown =
         principal === null
           ? undefined
           : (names: readonly string[]) => void (context.unknown = names)
       const parsed = parseBody(rule, bytes, onUnknown)
-      return parsed.ok ? whole(parsed.value, bytes) : parsed
+      return parsed.ok ? partsWith(parsed.value, bytes) : parsed
     })
   }
 
   /**
-   * Tenant, caller, method and path (decisions.md 14). A caller without a token is one address at one
-   * host: clients that choose the same key do not meet.
+   * The scope of idempotency keys: tenant, caller, method and path (docs/reference/http.md, Idempotency). A caller
+   * without a token is identified by address and host.
    */
   private scopeOf(context: RequestContext, principal: Principal | null): string {
     const { exchange } = context
@@ -170,22 +174,22 @@ export class InputReader {
   }
 }
 
-const KEPT = (value: unknown) => ({ ok: true, value }) as const
+const accepted = (value: unknown) => ({ ok: true, value }) as const
 const BAD_KEY: Problem = {
   name: 'bad-request',
-  detail: 'The idempotency-key is not 1 to 255 visible ASCII characters.',
+  detail: 'The idempotency-key must have 1 to 255 visible ASCII characters.',
   errors: [{ pointer: 'header:idempotency-key', detail: '1 to 255 visible ASCII characters' }],
 }
 
 /**
- * The client that a form, a Basic header or an access token names, for CORS; null when none does. A
- * token is not believed by that: it decides who may read the answer, which only a good one opens.
+ * The client id in a form, a Basic header or an access token, for CORS, or null. The token is not verified here:
+ * the client id selects who may read the answer, and an invalid token gets an error anyway.
  */
 export function clientIdOf({ body, credentials }: AnyRouteRequest): string | null {
   if (Array.isArray(body)) {
     const valueOf = (wanted: string) => (body as FormFields).find(([name]) => name === wanted)?.[1]
-    const named = valueOf('client_id')
-    if (named !== undefined) return named
+    const clientId = valueOf('client_id')
+    if (clientId !== undefined) return clientId
     // RFC 6750 section 2.2.
     const token = valueOf('access_token')
     if (token !== undefined) return clientIdIn(token.split('.')[1] ?? '')
@@ -205,8 +209,8 @@ export function clientIdOf({ body, credentials }: AnyRouteRequest): string | nul
 function clientIdIn(payload: string): string | null {
   try {
     const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
-    const named = (claims as { client_id?: unknown } | null)?.client_id
-    return typeof named === 'string' ? named : null
+    const clientId = (claims as { client_id?: unknown } | null)?.client_id
+    return typeof clientId === 'string' ? clientId : null
   } catch {
     return null
   }

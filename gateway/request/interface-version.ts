@@ -1,2 +1,2 @@
-/** Of the public interface: what OpenAPI, the capabilities and `svc --version` say (interface.md). */
+/** Version of the public API, in OpenAPI, capabilities and `svc --version`. */
 export const INTERFACE_VERSION = '2.4.0'

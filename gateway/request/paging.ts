@@ -1,4 +1,4 @@
-/** Lists come in pages: `limit`, `cursor_ts` with `cursor_id`, and a Link to the next. decisions.md 0. */
+/** Pages of lists: `limit`, `cursor_ts` with `cursor_id`, and a Link to the next page (docs/reference/http.md). */
 import { z } from 'zod'
 import type { ListCursor } from '../../actors/domain/paging.js'
 import type { ReplyContext } from '../route.js'
@@ -6,7 +6,7 @@ import type { ReplyContext } from '../route.js'
 const PAGE_SIZE_DEFAULT = 50
 const PAGE_SIZE_MAX = 200
 
-/** Query of a list operation. A page size above the maximum is clamped, one below 1 refused. */
+/** Query of a list operation. A limit above the maximum is lowered to it, a limit below 1 is refused. */
 export const PageQuery = z
   .object({
     limit: z
@@ -21,15 +21,18 @@ export const PageQuery = z
     cursor_ts: z.iso
       .datetime()
       .optional()
-      .meta({ description: 'created_at of the last row seen; comes with cursor_id.' }),
-    cursor_id: z.uuid().optional().meta({ description: 'id of the last row seen.' }),
+      .meta({ description: 'created_at of the last row seen. Requires cursor_id.' }),
+    cursor_id: z
+      .uuid()
+      .optional()
+      .meta({ description: 'id of the last row seen. Requires cursor_ts.' }),
   })
   .refine(({ cursor_ts, cursor_id }) => (cursor_ts === undefined) === (cursor_id === undefined), {
-    message: 'cursor_ts and cursor_id come together',
+    message: 'cursor_ts and cursor_id must be used together',
     path: ['cursor_id'],
   })
 
-/** The page a query means, as messages carry it. */
+/** The page of a query, as the member of a message. */
 export function readPage({ limit, cursor_ts, cursor_id }: z.output<typeof PageQuery>): {
   limit: number
   after: ListCursor | null
@@ -43,7 +46,7 @@ export function readPage({ limit, cursor_ts, cursor_id }: z.output<typeof PageQu
   }
 }
 
-/** The Link header of a page that is not the last (RFC 8288 section 3). */
+/** The Link header with the next page (RFC 8288 section 3). Empty on the last page. */
 export function nextLink(
   next: ListCursor | null,
   { baseUrl, path, query }: ReplyContext,

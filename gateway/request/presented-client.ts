@@ -1,10 +1,10 @@
-/** Whose quota a request of an OAuth endpoint uses: the client it names, whether or not it is one. */
+/** The rate limit key of a request to an OAuth endpoint: the unverified client id. */
 import { asId } from '../../actors/domain/ids.js'
 import type { Credentials, FormFields } from '../route.js'
 
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
 
-/** The client id of the Basic header or the form; the address where neither names one. */
+/** The client id of the Basic header or the form, otherwise the address. */
 export function presentedClient(
   { authorization }: Credentials,
   fields: FormFields,
@@ -18,8 +18,8 @@ export function presentedClient(
 }
 
 /**
- * A client_id in a Basic header is form-encoded (RFC 6749 section 2.3.1): however it is spelt, it is one
- * client. What cannot be decoded is nobody's.
+ * Decodes a client_id of a Basic header, which is form-encoded (RFC 6749 section 2.3.1), so that all spellings are
+ * one client. @returns `text` if it cannot be decoded: no client has that id.
  */
 export function decodedOr(text: string): string {
   try {

@@ -1,10 +1,10 @@
 /**
- * Quotas as the pipeline takes them. The `default` policy is counted in this process and settled
- * with the others in the background, so that a light request needs no round trip; every other
- * policy is asked of the throttle actor, which counts in the coordination backend.
+ * Rate limits of the pipeline. The `default` policy is counted in this process and synchronised with the other
+ * processes in the background, so that it costs no round trip. The rate-limits actor counts all other policies in
+ * the coordination backend.
  *
- * What that means for `default`: with several processes a caller may go over the quota by what the
- * others let through within one settling period. Keys far from the quota are not settled at all.
+ * So with several processes a caller can exceed `default` by what the other processes admit within one
+ * synchronisation period. Keys far below the quota are not synchronised.
  */
 import {
   POLICIES,
@@ -21,7 +21,7 @@ import type { Logger } from '../../runtime/kernel/log.js'
 const SETTLE_EVERY_MS = 2_000
 const SETTLE_TIMEOUT_MS = 1_500
 const KEYS_MAX = 50_000
-/** Below this part of the quota a key is not worth a row. */
+/** Keys below this part of the quota are not synchronised. */
 const SETTLE_FROM_PART = 0.1
 
 export type QuotaVerdict =
@@ -32,12 +32,12 @@ export type QuotaVerdict =
       readonly violated: readonly string[]
       readonly retryAfterSecs: number
     }
-  /** The shared count is out of reach and the policy does not run without it. */
+  /** The shared count is unavailable, and the policy requires it. */
   | { readonly tag: 'unknown' }
 
 type Tally = { count: number; unsettled: number; others: number; resetMs: number }
 
-/** Fixed windows per key, counted here. */
+/** Fixed windows per key, counted in this process. */
 export class LocalWindow {
   private readonly tallies = new Map<string, Tally>()
   private readonly window: PolicyWindow
@@ -63,7 +63,7 @@ export class LocalWindow {
     return { tag: 'taken', windows: [{ name, limit, windowSecs, remaining, resetSecs }] }
   }
 
-  /** Whether the next `take` of this key would be refused; null when not. */
+  /** The refusal of a key whose quota is used up, otherwise null. Takes nothing from the quota. */
   spent(key: string): QuotaVerdict | null {
     const now = this.clock.monotonicMs()
     const tally = this.tallies.get(key)
@@ -73,7 +73,7 @@ export class LocalWindow {
     return this.take(key)
   }
 
-  /** What to tell the others; counted as told from here on. */
+  /** Returns the counts to synchronise, and marks them as synchronised. */
   unsettled(policy: LocalCount['policy']): LocalCount[] {
     const from = this.window.limit * SETTLE_FROM_PART
     const counts: LocalCount[] = []
@@ -85,7 +85,7 @@ export class LocalWindow {
     return counts
   }
 
-  /** What all processes counted for a key, this one included. */
+  /** Stores the total of all processes, including this one. */
   absorb(key: string, total: number): void {
     const tally = this.tallies.get(key)
     if (tally === undefined || tally.resetMs <= this.clock.monotonicMs()) return
@@ -106,7 +106,7 @@ export class LocalWindow {
     return fresh
   }
 
-  /** Finished windows go first; when none has finished, the oldest tenth does. */
+  /** Removes ended windows, and then the oldest keys down to 90 percent of the capacity. */
   private makeRoom(now: number): void {
     for (const [key, tally] of this.tallies) if (tally.resetMs <= now) this.tallies.delete(key)
     let excess = this.tallies.size - KEYS_MAX * 0.9
@@ -119,12 +119,12 @@ export class LocalWindow {
 }
 
 export interface Quotas {
-  /** Whether quotas are in force: server.endpoint_throttle.enabled. */
+  /** server.endpoint_throttle.enabled */
   readonly enabled: boolean
   takeDefault(key: string): QuotaVerdict
-  /** Refuses a key whose `default` quota is used up without taking from it. */
+  /** The refusal of a key whose `default` quota is used up, otherwise null. Takes nothing from the quota. */
   spentDefault(key: string): QuotaVerdict | null
-  /** @throws {ActorUnavailable} never: an unreachable throttle is `unknown`. */
+  /** Never throws: an unavailable rate-limits actor is `unknown`. */
   takeShared(quotas: readonly Quota[], options: AskOptions): Promise<QuotaVerdict>
   close(): void
 }
@@ -138,24 +138,25 @@ export type QuotasNeeds = {
 
 export function openQuotas({ enabled, throttle, clock, log }: QuotasNeeds): Quotas {
   const local = new LocalWindow(POLICIES.default[0]!, clock)
-  let settling = false
-  let silent = false
+  let isSettling = false
+  let isWarned = false
   const settle = async (ref: ActorRef<ThrottleProtocol>) => {
     const counts = local.unsettled('default')
-    if (counts.length === 0 || settling) return
-    settling = true
+    if (counts.length === 0 || isSettling) return
+    isSettling = true
     try {
       const { totals } = await ref.ask('settle', { counts }, { timeoutMs: SETTLE_TIMEOUT_MS })
       for (const [index, { key }] of counts.entries()) {
         const total = totals[index]
         if (total !== null && total !== undefined) local.absorb(key, total)
       }
-      silent = false
+      isWarned = false
     } catch (error) {
-      if (!silent) log.warn({ err: error }, 'quotas are counted by this process alone')
-      silent = true
+      if (!isWarned)
+        log.warn({ err: error }, 'rate limits: cannot synchronise, this process counts alone')
+      isWarned = true
     } finally {
-      settling = false
+      isSettling = false
     }
   }
   const timer =
@@ -171,7 +172,7 @@ export function openQuotas({ enabled, throttle, clock, log }: QuotasNeeds): Quot
       try {
         return await throttle.ask('take', { quotas }, options)
       } catch (error) {
-        log.error({ err: error }, 'the throttle gave no answer')
+        log.error({ err: error }, 'rate limits: the actor is unavailable')
         return { tag: 'unknown' }
       }
     },

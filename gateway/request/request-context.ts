@@ -1,4 +1,4 @@
-/** One request on its way through the pipeline: what was learned of it so far. */
+/** The state of a request in the pipeline. */
 import type { BrowserSession } from '../../actors/identity/sessions/protocol.js'
 import type { Principal } from '../../actors/domain/principal.js'
 import type { WindowState } from '../../actors/operations/rate-limits/protocol.js'
@@ -15,12 +15,12 @@ const NO_PAIRS: readonly HeaderPair[] = []
 const NO_COOKIES: readonly string[] = []
 const NO_NAMES: readonly string[] = []
 
-/** It is an `AskOptions` too: hand it to every ask on behalf of the request. */
+/** Also the `AskOptions` of all asks on behalf of the request. */
 export class RequestContext implements AskOptions, Leaver {
   readonly exchange: HttpExchange
   readonly requestId: string
   readonly startedMs: number
-  /** Monotonic milliseconds after which nobody waits; undefined is no limit. */
+  /** Deadline in monotonic milliseconds. Undefined is no limit. */
   deadlineMs: number | undefined
   /** Null until the path and method are matched. */
   route: CompiledRoute | null = null
@@ -28,22 +28,22 @@ export class RequestContext implements AskOptions, Leaver {
   cors: readonly HeaderPair[] = NO_PAIRS
   windows: readonly WindowState[] = []
   principal: Principal | null = null
-  /** Whose turn its asks take: the caller's tenant once it is known, before that the client's address. */
+  /** Fair-share key of its asks: the caller's tenant, or the client's address before authentication. */
   share = ''
   browser: Browser = NO_BROWSER
   session: BrowserSession | null = null
-  /** JSON pointers of members of the body that the operation does not know. */
+  /** JSON pointers of unknown members of the body. */
   unknown: readonly string[] = NO_NAMES
-  /** The value of `svc-warnings`; null without any. */
+  /** The value of `svc-warnings`, or null. */
   warnings: string | null = null
-  /** Set-Cookie values that go with whatever is answered. */
+  /** Set-Cookie values of the response. */
   cookies: readonly string[] = NO_COOKIES
-  /** Code of the error that is answered, for the log. */
+  /** Error code of the response, for the log. */
   error: string | null = null
   hasLeft = false
-  /** Who is to be told when the client leaves: nearly always one ask at a time, or none. */
-  private following: (() => void) | null = null
-  private more: Set<() => void> | null = null
+  /** The listener for the client's leaving. There is nearly always at most one ask at a time. */
+  private onLeftListener: (() => void) | null = null
+  private moreListeners: Set<() => void> | null = null
 
   constructor(
     exchange: HttpExchange,
@@ -57,7 +57,7 @@ export class RequestContext implements AskOptions, Leaver {
     this.deadlineMs = deadlineMs
   }
 
-  /** Only where `request_timeout_secs` sets no deadline. */
+  /** Set only if `request_timeout_secs` is 0. */
   get timeoutMs(): number | undefined {
     return this.deadlineMs === undefined ? NO_LIMIT_MS : undefined
   }
@@ -67,29 +67,29 @@ export class RequestContext implements AskOptions, Leaver {
   }
 
   onLeft(listener: () => void): () => void {
-    if (this.following === null) this.following = listener
-    else (this.more ??= new Set()).add(listener)
+    if (this.onLeftListener === null) this.onLeftListener = listener
+    else (this.moreListeners ??= new Set()).add(listener)
     return () => {
-      if (this.following === listener) this.following = null
-      else this.more?.delete(listener)
+      if (this.onLeftListener === listener) this.onLeftListener = null
+      else this.moreListeners?.delete(listener)
     }
   }
 
-  /** The client has left: whatever was asked in its name is given up. */
+  /** Cancels all asks, because the client has left. */
   leave(): void {
     this.hasLeft = true
-    const { following, more } = this
-    this.following = null
-    this.more = null
-    following?.()
-    if (more !== null) for (const tell of more) tell()
+    const { onLeftListener, moreListeners } = this
+    this.onLeftListener = null
+    this.moreListeners = null
+    onLeftListener?.()
+    if (moreListeners !== null) for (const listener of moreListeners) listener()
   }
 }
 
-/** With request_timeout_secs = 0 an ask still needs a number: the longest a timer holds. */
+/** The longest timer, for asks without a deadline. */
 const NO_LIMIT_MS = 2_147_483_647
 
-/** What routes read. Everything is worked out when somebody looks. */
+/** The request as routes see it. Members are computed on access. */
 export class RequestView implements AnyRouteRequest {
   private readonly context: RequestContext
   private readonly addresses: ClientAddresses
@@ -157,7 +157,7 @@ export class RequestView implements AnyRouteRequest {
   }
 }
 
-/** The checked parts of a request. */
+/** The validated parts of a request. */
 export type Parts = {
   readonly params: unknown
   readonly query: unknown

@@ -1,18 +1,20 @@
 /**
- * Ids for requests that bring none: UUIDs of version 7 whose tail is drawn once and whose counter
- * counts (RFC 9562 section 6.2, method 1). They need to be different, not unguessable, and are made
- * for every request, so they cost a concatenation and not a draw.
+ * Ids of requests without an id of their own: UUID version 7 with a fixed random tail and a counter (RFC 9562
+ * section 6.2, method 1). They must be unique and may be guessable, so a request costs a concatenation and no
+ * random bytes.
  */
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 
 const COUNTER_MAX = 4_096
-const COUNTERS = Array.from({ length: COUNTER_MAX }, (_, at) => at.toString(16).padStart(3, '0'))
-const GIVEN = /^[A-Za-z0-9._-]{1,128}$/
+const COUNTERS = Array.from({ length: COUNTER_MAX }, (_, count) =>
+  count.toString(16).padStart(3, '0'),
+)
+const ACCEPTED = /^[A-Za-z0-9._-]{1,128}$/
 
 export class RequestIds {
   private readonly random: Random
-  /** What to add to monotonic milliseconds for the time of day. */
+  /** Difference between Unix time and monotonic time. */
   private readonly offsetMs: number
   private tail: string
   private prefix = ''
@@ -25,9 +27,9 @@ export class RequestIds {
     this.tail = random.uuid().slice(18)
   }
 
-  /** The id the client gave where it is one we keep (decisions.md 14), else a new one. */
-  idOf(given: string | undefined, nowMs: number): string {
-    if (given !== undefined && GIVEN.test(given)) return given
+  /** The client's id if it has 1 to 128 characters of `A-Z a-z 0-9 . _ -`, otherwise a new one. */
+  idOf(requested: string | undefined, nowMs: number): string {
+    if (requested !== undefined && ACCEPTED.test(requested)) return requested
     const ms = Math.floor(nowMs + this.offsetMs)
     if (ms !== this.prefixMs) {
       const time = ms.toString(16).padStart(12, '0')

@@ -1,7 +1,7 @@
 /**
- * The origin that a request was sent to, as far as it is one of ours. A DPoP proof is compared with it
- * (RFC 9449 section 4.3, check 9), so that it never comes from an arbitrary Host: another server that
- * was shown a token and a proof for itself could replay both here under its own name.
+ * The service's own origin to which a request was sent, for the `htu` check of DPoP proofs (RFC 9449 section 4.3,
+ * check 9). It is never an arbitrary Host value: another server that received a token and a proof could replay
+ * both here with its own host name.
  */
 import type { ClientAddresses } from './client-address.js'
 import type { HttpExchange } from '../http-exchange.js'
@@ -12,11 +12,11 @@ export type RequestOrigin = (
 ) => string
 
 export type RequestOriginOptions = {
-  /** Public origin of the service. */
+  /** The issuer URL. */
   readonly issuer: URL
-  /** `server.base_domain`: tenants answer one label below it. */
+  /** `server.base_domain`: hosts of tenants have one label in front of it. */
   readonly baseDomain: string
-  /** `server.allowed_hosts`: further names that the operator gave the service. */
+  /** `server.allowed_hosts`: further hosts of the service. */
   readonly allowedHosts: readonly string[]
   /** `server.port`. */
   readonly port: number
@@ -26,9 +26,8 @@ export type RequestOriginOptions = {
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
- * Returns the issuer's origin, that of a tenant host, of a listed host, or (without `allowed_hosts`,
- * which production demands) of a loopback name with the service's own port. Any other Host stands for
- * the issuer's origin: the client computed its proof from the address that it knows.
+ * Returns the origin of the issuer, a tenant host or a listed host. Without `allowed_hosts`, which production
+ * requires, also of a loopback name with the service's own port. For any other Host it returns the issuer's origin.
  */
 export function requestOrigin(options: RequestOriginOptions): RequestOrigin {
   const { issuer, allowedHosts, port, addresses } = options
@@ -40,7 +39,7 @@ export function requestOrigin(options: RequestOriginOptions): RequestOrigin {
     return name.endsWith(suffix) && !name.slice(0, -suffix.length).includes('.')
   }
 
-  /** Ours by its name and its port; of a tenant's name with a foreign port, with the issuer's port. */
+  /** The host if it is one of the service, otherwise null. A tenant host with another port gets the issuer's port. */
   function ownHost(host: string): string | null {
     const name = withoutPort(host)
     if (listed.has(host) || listed.has(name)) return host
@@ -60,13 +59,13 @@ export function requestOrigin(options: RequestOriginOptions): RequestOrigin {
   }
 }
 
-/** The port as URLs have it: empty where it is the default one of the scheme. */
+/** The port in URL form: empty for the default port of the scheme. */
 function portOf(host: string, protocol: string): string {
   const address = `${protocol}//${host}`
   return URL.canParse(address) ? new URL(address).port : ''
 }
 
-/** The scheme that the client used: our own TLS, what a trusted proxy says, or that of the issuer. */
+/** The client's scheme: from TLS, from a trusted proxy, or from the issuer. */
 function schemeOf(
   { secure, headers, peerAddress }: Parameters<RequestOrigin>[0],
   addresses: ClientAddresses,

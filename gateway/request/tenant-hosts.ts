@@ -1,11 +1,11 @@
-/** Whether a token is used where it belongs. decisions.md 0 (tenant resolution), 21 (token and host). */
+/** Checks that a token is used at its own tenant's host (docs/reference/http.md, Hosts and proxies). */
 import type { Principal } from '../../actors/domain/principal.js'
 import { namesAnother, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import { withoutPort } from './hosts.js'
 import type { Problem } from '../response/problems.js'
 
-/** The refusal of a token that the host does not fit; null where it does. */
+/** The refusal of a token at another tenant's host, otherwise null. */
 export type TokenHostCheck = (
   host: string,
   principal: Pick<Principal, 'tenantId'>,
@@ -14,7 +14,7 @@ export type TokenHostCheck = (
 
 export const WRONG_TENANT_HOST = {
   name: 'forbidden',
-  detail: 'The token is for another tenant than this host names.',
+  detail: 'The token is for another tenant than this host.',
 } as const satisfies Problem
 
 export function tokenHostCheck(
@@ -23,11 +23,11 @@ export function tokenHostCheck(
 ): TokenHostCheck {
   const suffix = `.${baseDomain.toLowerCase()}`
   return (host, { tenantId }, options) => {
-    // Nearly every request comes to the one address of the service: nobody is asked then.
+    // Nearly all requests use the host of the issuer and need no look-up.
     const name = withoutPort(host)
     if (tenants === undefined || !name.endsWith(suffix)) return null
     return tenants
       .ask('resolve', { host: name }, options)
-      .then((named) => (namesAnother(named, tenantId) ? WRONG_TENANT_HOST : null))
+      .then((resolved) => (namesAnother(resolved, tenantId) ? WRONG_TENANT_HOST : null))
   }
 }

@@ -1,4 +1,4 @@
-/** GET /errors/{name}: a page on each problem type, so that its URI leads somewhere. RFC 9457 section 3.1.1. */
+/** GET /errors/{name}: the page of a problem type, at its type URI (RFC 9457 section 3.1.1). */
 import { z } from 'zod'
 import { problemCode, PROBLEM_TYPES, type ProblemName } from './problems.js'
 import { renderPage } from '../pages/platform/render.js'
@@ -32,7 +32,7 @@ function isProblemName(name: string): name is ProblemName {
   return Object.hasOwn(PROBLEM_TYPES, name)
 }
 
-/** In English, as the documents are that lead here. */
+/** In English, as problem documents are. */
 function pageOf(name: ProblemName): string {
   const { status, title, meaning } = PROBLEM_TYPES[name]
   return renderPage(

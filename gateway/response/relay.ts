@@ -1,39 +1,39 @@
-/** A byte stream to a socket, honouring both brakes: the reader's pace is the writer's. */
+/** Writes a byte stream to a socket with back pressure. */
 import { ByteStream, StreamAborted } from '../../runtime/kernel/stream.js'
 import type { StreamEnd } from '../http-exchange.js'
 
 /**
- * How long a client may read nothing of bytes that were written for it. Then its connection (HTTP/2: the
- * stream) is cut, since what it does not read is held in memory. uWebSockets itself cuts after 10 s.
+ * Time that a client may leave written bytes unread. Then its connection (HTTP/2: the stream) is closed, because
+ * unread bytes occupy memory. uWebSockets closes after 10 s.
  */
 export const UNREAD_MS_MAX = 30_000
 
-/** A body that is longer is written in pieces of this size, each once the client has read the one before. */
+/** Longer bodies are written in pieces of this size, each after the client has read the one before. */
 export const PIECE_BYTES = 64 * 1024
 
-/** The writing side of a transport. */
+/** The write side of a transport. */
 export interface Sink {
-  /** False asks to wait until `whenRoom`. */
+  /** @returns false if the caller must wait for `whenRoom`. */
   write(chunk: Uint8Array): boolean
-  /** Settles when there is room again, or the client is gone. */
+  /** Resolves when there is room, or the client has left. */
   whenRoom(): Promise<void>
   end(): void
-  /** Breaks the connection, or the stream of it: what was sent is not the whole. */
+  /** Breaks the connection or stream, so that the client notices an incomplete body. */
   break(): void
   /** The client has left. */
   readonly gone: boolean
-  /** Nothing has been sent, not even the head. */
+  /** True if nothing was sent, not even the head. */
   readonly unsent?: boolean
 }
 
 export type RelayBounds = {
-  /** Length of the body where it is known: the body is over then, and is cancelled. */
+  /** Length of the body if it is known. The stream is cancelled after it. */
   readonly bodyBytes?: number | undefined
-  /** How long the client may read nothing. */
+  /** Time that the client may leave written bytes unread. */
   readonly unreadMs: number
 }
 
-/** Hands a body to a socket. Never throws. */
+/** Writes a body to a socket. Never throws. */
 export async function relayTo(
   sink: Sink,
   body: ByteStream,
@@ -45,12 +45,13 @@ export async function relayTo(
       const chunk = await body.read()
       if (sink.gone) break
       if (chunk === undefined) {
-        if (leftBytes !== Number.POSITIVE_INFINITY) throw new StreamAborted('the body is short')
+        if (leftBytes !== Number.POSITIVE_INFINITY)
+          throw new StreamAborted('the body is shorter than its content-length')
         sink.end()
         return 'complete'
       }
       leftBytes -= chunk.byteLength
-      if (leftBytes < 0) throw new StreamAborted('the body is long')
+      if (leftBytes < 0) throw new StreamAborted('the body is longer than its content-length')
       if (!sink.write(chunk) && !(await hasRoom(sink, unreadMs))) {
         if (!sink.gone) sink.break()
         break
@@ -59,11 +60,11 @@ export async function relayTo(
     }
     if (leftBytes === 0 && !sink.gone) {
       sink.end()
-      body.cancel('all of it was written')
+      body.cancel('the body is complete')
       return 'complete'
     }
   } catch (error) {
-    body.cancel('it cannot be handed on')
+    body.cancel('it cannot be relayed')
     if (sink.gone) return 'left'
     if (sink.unsent === true) return { unsent: error instanceof StreamAborted ? error.reason : '' }
     sink.break()
@@ -73,7 +74,7 @@ export async function relayTo(
   return 'left'
 }
 
-/** False when the client has read nothing for too long. */
+/** Waits for room. @returns false at the time limit. */
 function hasRoom(sink: Sink, withinMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), withinMs)
@@ -84,21 +85,21 @@ function hasRoom(sink: Sink, withinMs: number): Promise<boolean> {
   })
 }
 
-/** True for a body that is written at the client's pace. */
+/** True for a body that is written in pieces. */
 export function isLong(body: string | Uint8Array | null): body is string | Uint8Array {
-  // A character is three bytes at most.
+  // A UTF-16 code unit has at most three bytes in UTF-8.
   if (body === null || body.length * 3 <= PIECE_BYTES) return false
   return Buffer.byteLength(body) > PIECE_BYTES
 }
 
-/** A body that is there, as a stream of pieces. */
+/** A complete body as a stream of pieces. */
 export function inPieces(body: string | Uint8Array): ByteStream {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   return ByteStream.from(piecesOf(bytes))
 }
 
 function* piecesOf(bytes: Uint8Array): Generator<Uint8Array, void, void> {
-  for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) {
-    yield bytes.subarray(at, at + PIECE_BYTES)
+  for (let offset = 0; offset < bytes.byteLength; offset += PIECE_BYTES) {
+    yield bytes.subarray(offset, offset + PIECE_BYTES)
   }
 }

@@ -1,14 +1,14 @@
-/** How an outcome becomes an answer: the right-hand sides of a route's `replies`. */
+/** Rules that turn an outcome into an answer, for the `replies` of a route. */
 import type { z } from 'zod'
 import type { ByteStream } from '../../runtime/kernel/stream.js'
 import type { HeaderPair } from '../http-exchange.js'
 import { type Browser, NO_BROWSER } from '../request/browser.js'
 import { PROBLEM_TYPES, type Problem, type ProblemDetails, type ProblemName } from './problems.js'
 
-/** What a mapping may know of the request besides the outcome. */
+/** Parts of the request for rules. */
 export type ReplyContext = {
   readonly requestId: string
-  /** Public base address of the service, without a trailing slash. */
+  /** Public base URL of the service, without a trailing slash. */
   readonly baseUrl: string
   readonly path: string
   /** Without the question mark. */
@@ -16,7 +16,7 @@ export type ReplyContext = {
   readonly browser: Browser
 }
 
-/** For answers that look at nothing. */
+/** For rules that do not use the request. */
 export const NO_CONTEXT: ReplyContext = {
   requestId: '',
   baseUrl: '',
@@ -25,7 +25,7 @@ export const NO_CONTEXT: ReplyContext = {
   browser: NO_BROWSER,
 }
 
-/** An answer before the pipeline adds its own headers. */
+/** An answer without the headers of the pipeline. */
 export type Rendered =
   | {
       readonly form: 'body'
@@ -33,25 +33,25 @@ export type Rendered =
       readonly contentType: string | null
       readonly body: string | Uint8Array | null
       readonly headers?: Readonly<Record<string, string>> | undefined
-      /** Strong entity tag in its quotes; a matching If-None-Match turns the answer into 304. */
+      /** Strong entity tag with quotes. A matching If-None-Match gets 304. */
       readonly etag?: string | undefined
       /** Replaces the route's Cache-Control. */
       readonly cacheControl?: string | undefined
-      /** Gives the browser a session, or (null) takes the one it has. */
+      /** Sets or (null) deletes the session cookie. */
       readonly session?: string | null | undefined
-      /** Replaces the content security policy that goes with the content type. */
+      /** Replaces the content security policy of the content type. */
       readonly policy?: string | undefined
     }
   | { readonly form: 'problem'; readonly problem: Problem }
-  /** Somebody else's answer: their status, headers and body, as they come. */
+  /** The response of an upstream: its status, headers and body. */
   | {
       readonly form: 'relayed'
       readonly status: number
       readonly headers: readonly HeaderPair[]
       readonly body: ByteStream | Uint8Array
-      /** Length of a stream where it is known; see `StreamedAnswer`. */
+      /** Length of a stream if it is known, see `StreamedAnswer`. */
       readonly bodyBytes?: number | undefined
-      /** What is said in its place when the body breaks off before anything of it was sent. */
+      /** The problem if the body fails before anything was sent. */
       readonly unsent: (reason: string) => Problem
     }
   | {
@@ -62,7 +62,7 @@ export type Rendered =
       readonly headers?: Readonly<Record<string, string>> | undefined
     }
 
-/** One possible response, for the OpenAPI document. */
+/** One possible response, for OpenAPI. */
 export type ResponseDoc = {
   readonly status: number
   readonly contentType: string | null
@@ -82,7 +82,7 @@ type Headers<Outcome> = (
   context: ReplyContext,
 ) => Readonly<Record<string, string>>
 
-/** A JSON body. `map` gives what `schema` describes; the compiler holds the two together. */
+/** A JSON body. The compiler checks that `map` returns what `schema` describes. */
 export function reply<Outcome, Schema extends z.ZodType>(
   status: number,
   schema: Schema,
@@ -101,7 +101,7 @@ export function reply<Outcome, Schema extends z.ZodType>(
   }
 }
 
-/** A JSON body that `write` puts together by hand: the text of what `schema` describes. */
+/** A JSON body that `write` serialises itself, as `schema` describes it. */
 export function written<Outcome, Schema extends z.ZodType>(
   status: number,
   schema: Schema,
@@ -118,7 +118,7 @@ export function written<Outcome, Schema extends z.ZodType>(
   }
 }
 
-/** The same JSON every time, encoded once. */
+/** A constant JSON body, serialised once. */
 export function constant<Schema extends z.ZodType>(
   status: number,
   schema: Schema,
@@ -138,13 +138,13 @@ export function constant<Schema extends z.ZodType>(
 
 export type ReadyBytes = {
   readonly body: string | Uint8Array
-  /** Strong, with its quotes; answers conditional requests with 304. */
+  /** Strong entity tag with quotes, for conditional requests. */
   readonly etag?: string | undefined
   readonly maxAgeSecs?: number | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-/** A body that is ready to send, with entity tag and lifetime. `schema` is for the documents. */
+/** A serialised body with entity tag and lifetime. `schema` is for OpenAPI. */
 export function bytes<Outcome>(
   status: number,
   contentType: string,
@@ -168,7 +168,7 @@ export function bytes<Outcome>(
   }
 }
 
-/** A page. The pipeline adds the strict content security policy. */
+/** An HTML page with the strict content security policy of the pipeline. */
 export function html<Outcome>(
   status: number,
   map: (outcome: Outcome, context: ReplyContext) => string,
@@ -186,20 +186,20 @@ export function html<Outcome>(
   }
 }
 
-/** A hosted page and what goes with it. */
+/** A hosted page with its session and policy. */
 export type PageAnswer = {
   readonly html: string
   readonly session?: string | null | undefined
-  /** Where its forms may lead to, besides ourselves: origins, and schemes of installed applications. */
+  /** Further targets of its forms: origins, and URI schemes of installed applications. */
   readonly formTargets?: readonly string[] | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** It takes passkeys, which no browser does without script. */
+  /** True if the page uses passkeys, which need the script. */
   readonly scripted?: boolean | undefined
-  /** CSP sources of a widget that the page takes in. */
+  /** CSP sources of an embedded widget. */
   readonly widget?: readonly string[] | undefined
 }
 
-/** A hosted page: no script but the one for passkeys, no style but ours, forms that lead only where they must. */
+/** A hosted page. Its policy admits the passkey script, the own style sheet, and the form targets. */
 export function page<Outcome>(
   status: number,
   map: (outcome: Outcome, context: ReplyContext) => PageAnswer,
@@ -222,26 +222,26 @@ export function page<Outcome>(
   }
 }
 
-/** A scheme, or an origin: nothing that could end a directive or begin another. */
+/** A URI scheme or an origin. Other text could end a CSP directive and start another. */
 const FORM_TARGET =
   /^(?:[a-z][a-z0-9+.-]*:|https?:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?)$/
 
-/** Our own script asks us and writes no HTML; that of a widget does as its provider likes. */
+/** The own script writes no HTML. Scripts of widgets may, so they get no Trusted Types. */
 const TRUSTED_TYPES = "require-trusted-types-for 'script'; trusted-types 'none'; "
-/** https hosts, sub-domains of one included. */
+/** https hosts, optionally with all sub-domains. */
 const WIDGET_SOURCE = /^https:\/\/(?:\*\.)?[a-z0-9.-]+(?::[0-9]{1,5})?$/
 
 /**
- * The sources by which a form may lead to a target. Browsers hold every redirect that follows a form to
- * `form-action`, those of the application too, and it may lead on to whatever host it likes: named is
- * the kind of address. (CSP could not name a host that is an IPv6 address either.)
+ * The `form-action` sources of a target. Browsers apply `form-action` to all redirects after a form, including
+ * those of the application, which may redirect to any host. So the source is the scheme. (CSP has no syntax for
+ * IPv6 hosts either.)
  */
 function formSources(target: string): readonly string[] {
   if (target.startsWith('https://')) return ['https:']
   return target.startsWith('http://') ? ['http:', 'https:'] : [target]
 }
 
-/** The content security policy of hosted pages (decisions.md 20, headers). */
+/** The content security policy of hosted pages (docs/reference/http.md, Headers). */
 export function pagePolicy(
   formTargets: readonly string[],
   scripted = false,
@@ -265,7 +265,7 @@ export function pagePolicy(
 
 export type Redirect = { readonly location: string; readonly session?: string | null | undefined }
 
-/** 303 See Other: after a form, and between our own pages (decisions.md 7.6). */
+/** 303 See Other: after a form, and between pages of the service. */
 export function seeOther<Outcome>(
   map: (outcome: Outcome, context: ReplyContext) => Redirect,
 ): ReplyRule<Outcome> {
@@ -299,7 +299,7 @@ export function empty<Outcome>(status: number, headers?: Headers<Outcome>): Repl
   }
 }
 
-/** Hands on what an upstream answered, whatever its status. */
+/** Relays the response of an upstream with its status. */
 export function relayed<Outcome>(
   description: string,
   map: (outcome: Outcome) => Omit<Extract<Rendered, { form: 'relayed' }>, 'form' | 'unsent'>,
@@ -321,10 +321,7 @@ function resolve<Outcome, Value extends object>(
   return typeof details === 'function' ? details(outcome, context) : details
 }
 
-/**
- * A problem document of the catalogue. The status must be the catalogue's; it is written out so
- * that a reader of the route sees it.
- */
+/** A problem document of the catalogue. `status` repeats the catalogue's for readers of the route. */
 export function problem<Outcome, Name extends ProblemName>(
   status: (typeof PROBLEM_TYPES)[Name]['status'],
   name: Name,
@@ -359,10 +356,7 @@ export function oauthError<Outcome>(
   }
 }
 
-/**
- * One outcome, several answers: picks the rule by a member of the outcome. The keys are complete
- * by type, as the tags of `replies` are.
- */
+/** Chooses between rules by a member of the outcome. The type requires a rule for each key. */
 export function choice<Outcome, Key extends string>(
   pick: (outcome: Outcome) => Key,
   rules: { readonly [K in Key]: ReplyRule<Outcome> },

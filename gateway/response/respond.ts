@@ -1,4 +1,4 @@
-/** Writes answers: problem documents, protocol errors, bodies, with the headers all of them share. */
+/** Sends answers: bodies, problem documents and OAuth errors, with the headers that all of them share. */
 import type { Logger } from '../../runtime/kernel/log.js'
 import { wantsPage } from '../request/browser.js'
 import type { HeaderBlocks } from '../compile-route.js'
@@ -20,17 +20,17 @@ import { pagePolicy, type Rendered } from './replies.js'
 import type { RequestContext } from '../request/request-context.js'
 
 const NO_STORE = 'no-store'
-/** A refused target is not sent back whole. */
+/** A too long target is not repeated in full. */
 const INSTANCE_CHARS_MAX = 2_048
 
 export type ResponderNeeds = {
   readonly blocks: HeaderBlocks
   readonly errorsBaseUrl: string
-  /** The Set-Cookie value that gives or takes a browser's session. */
+  /** The Set-Cookie value that sets or (null) deletes the session cookie. */
   readonly sessionCookie: (token: string | null) => string
   readonly log: Logger
   readonly monotonicMs: () => number
-  /** Counts what has no route. */
+  /** Counts requests without a route. */
   readonly observeUnrouted: (status: number, ms: number) => void
 }
 
@@ -58,12 +58,12 @@ export class Responder {
     }
     if (rendered.form === 'relayed') {
       this.relay(context, rendered).catch((error: unknown) => {
-        // Nobody else is left to hear of it, and unheard it would end the process.
+        // An unhandled rejection would end the process.
         const { body } = rendered
-        if (!(body instanceof Uint8Array)) body.cancel('it could not be handed on')
+        if (!(body instanceof Uint8Array)) body.cancel('it could not be relayed')
         this.needs.log.error(
           { err: error, request_id: context.requestId },
-          'an answer could not be handed on',
+          'cannot relay an answer',
         )
       })
       return
@@ -146,7 +146,11 @@ export class Responder {
     for (const cookie of context.cookies) headers.push(['set-cookie', cookie])
     for (const pair of pairs) {
       if (isFieldValue(pair[1])) headers.push(pair)
-      else this.needs.log.error({ request_id: requestId, header: pair[0] }, 'header value refused')
+      else
+        this.needs.log.error(
+          { request_id: requestId, header: pair[0] },
+          'invalid header value left out',
+        )
     }
     exchange.send({
       status,
@@ -159,12 +163,18 @@ export class Responder {
   }
 
   /**
-   * Hands on an upstream's answer. Its rate-limit fields stand alone: ours would say something else
-   * about something else (decisions.md 22). The date and what makes a browser careful are ours.
+   * Relays the response of an upstream. Its rate-limit fields are kept, and the service adds none of its own, which
+   * would mean something else. Date and security fields are those of the service.
    */
   private async relay(
     context: RequestContext,
-    { status, headers: theirs, body, bodyBytes, unsent }: Extract<Rendered, { form: 'relayed' }>,
+    {
+      status,
+      headers: upstreamHeaders,
+      body,
+      bodyBytes,
+      unsent,
+    }: Extract<Rendered, { form: 'relayed' }>,
   ): Promise<void> {
     const { exchange, requestId } = context
     const headers: HeaderPair[] = [
@@ -174,13 +184,13 @@ export class Responder {
     ]
     let contentType: string | null = null
     let cacheControl = NO_STORE
-    for (const pair of theirs) {
+    for (const pair of upstreamHeaders) {
       const [name, value] = pair
       if (name === 'content-type') contentType = value
       else if (name === 'cache-control') cacheControl = value
       else if (name !== 'date') headers.push(pair)
     }
-    // Not kept: there are as many as upstreams can think of.
+    // Not cached: upstreams choose the values.
     const block = this.needs.blocks.relayed(contentType, cacheControl)
     if (body instanceof Uint8Array) exchange.send({ status, block, headers, body })
     else {
@@ -207,7 +217,7 @@ export class Responder {
     const body = {
       error,
       ...(description === undefined ? {} : { error_description: quotable(description) }),
-      // RFC 6749 section 5.2 names no other member and forbids none: clients ignore what they do not know.
+      // RFC 6749 section 5.2 allows further members: clients ignore unknown ones.
       request_id: context.requestId,
     }
     context.error = error
@@ -239,26 +249,26 @@ export class Responder {
 }
 
 const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
-/** A comment; those who read event streams ignore it (HTML, section 9.2.6). */
+/** A comment, which readers of event streams ignore (HTML, section 9.2.6). */
 const EVENT_COMMENT = Buffer.from(':\n')
 
 function fillerOf(contentType: string | null): Uint8Array | undefined {
   return contentType !== null && EVENT_STREAM.test(contentType) ? EVENT_COMMENT : undefined
 }
 
-/** How this server names itself in Proxy-Status (RFC 9209 section 2). */
+/** The name of this proxy in Proxy-Status (RFC 9209 section 2). */
 export const PROXY_NAME = 'svc-egress'
 
-/** The error type of what an intermediary refuses by itself (decisions.md 22). */
+/** The Proxy-Status type of errors that the proxy generates (RFC 9209 section 2.3). */
 function refusalType(status: number): string {
   if (status === 504) return 'http_response_timeout'
   if (status >= 500) return 'proxy_internal_error'
   return [401, 403, 404, 413, 429].includes(status) ? 'http_request_denied' : 'http_request_error'
 }
 
-/** What a route's failures look like to this client. */
+/** The form of errors for this route and client. */
 function errorsOf({ route, browser, exchange }: RequestContext): 'problem' | 'oauth' | 'page' {
-  // Somebody who followed a wrong link reads a page.
+  // A browser with a wrong link gets a page.
   if (route === null) return wantsPage(exchange.headers) ? 'page' : 'problem'
   const errors = route.route.errors ?? 'problem'
   if (errors !== 'negotiated') return errors
@@ -272,7 +282,7 @@ function isSafe(method: string): boolean {
 // oxlint-disable-next-line no-control-regex
 const FORBIDDEN_IN_FIELD = /[\u0000-\u0008\u000a-\u001f\u007f\u0100-\uffff]/
 
-/** No CR, LF, NUL and nothing beyond latin-1 goes into a header, whoever wrote it. */
+/** Header values must not contain control characters or characters outside of latin-1. */
 function isFieldValue(value: string): boolean {
   return !FORBIDDEN_IN_FIELD.test(value)
 }

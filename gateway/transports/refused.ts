@@ -1,5 +1,5 @@
 /**
- * The exchange of a request that node:http does not parse: malformed bytes, a head that timed out, CONNECT. The
+ * The exchange of an unparsed request of node:http: malformed bytes, a head that timed out, CONNECT. The
  * answer is written to the socket, with the header fields of other answers.
  */
 import { STATUS_CODES } from 'node:http'

@@ -1,7 +1,7 @@
 /**
  * A body of known length on uWebSockets.js. Bytes that the socket does not accept are kept here and written when
- * it is writable again. The native side would buffer them without a limit, for each request of a client that
- * does not read its answers.
+ * it is writable again. The native side would buffer them without a limit, for each request whose answer
+ * the client does not read.
  */
 import type { HttpResponse } from 'uWebSockets.js'
 import type { ByteStream } from '../../runtime/kernel/stream.js'

@@ -1,9 +1,9 @@
-/** One connection to the server: a bounded set of prepared statements, and a way to stop it. */
+/** One connection to the server, with a bounded set of prepared statements and cancellation. */
 import { Connection, type PoolClient, type QueryResult, type Submittable } from 'pg'
 import { forgetPrepared, type Pipelined, pipeline } from './pipeline.js'
 import type { Statement } from './sql.js'
 
-/** What pg has and its type declarations leave out. */
+/** Members of pg that its type declarations lack. */
 interface ClientInternals {
   readonly processID: number
   readonly secretKey: number
@@ -24,9 +24,9 @@ interface CancelConnection {
   readonly stream: { destroy(): void; end(): void }
 }
 
-/** How long the server has to stop a cancelled statement before the connection is cut. */
+/** Time for the server to stop a cancelled statement. Then the connection is closed. */
 const CANCEL_PATIENCE_MS = 2_000
-/** A server that is alive keeps its own limit; one that does not answer is given up this much later. */
+/** Time after the server's own limit until the server counts as unresponsive. */
 const SILENCE_GRACE_MS = 5_000
 
 export class DatabaseConnection {
@@ -34,14 +34,14 @@ export class DatabaseConnection {
   readonly #internals: ClientInternals
   readonly #capacity: number
   readonly #silenceMs: number
-  /** When each name was last used, counted in uses. */
+  /** The last use of each name, as a counter value. */
   readonly #prepared = new Map<string, number>()
   #uses = 0
-  /** The reason the connection died, if it did. */
+  /** Why the connection was lost, if it was. */
   lost: Error | undefined
-  /** The server let a time limit pass without a word, so the connection was cut. */
+  /** True if the connection was closed because the server did not respond in time. */
   fellSilent = false
-  /** When it was opened or last given back, in milliseconds of `performance.now`. */
+  /** When it was opened or last released, in milliseconds of `performance.now`. */
   usedAtMs = performance.now()
 
   constructor(client: PoolClient, statementCacheCapacity: number, statementTimeoutMs: number) {
@@ -49,11 +49,11 @@ export class DatabaseConnection {
     this.#internals = client as unknown as ClientInternals
     this.#capacity = statementCacheCapacity
     this.#silenceMs = silenceOf(statementTimeoutMs)
-    // A connection that dies while it is checked out says so here; without a listener Node exits.
+    // Emitted if the connection dies while it is in use. Without a listener Node exits.
     client.on('error', (error: Error) => (this.lost ??= error))
   }
 
-  /** A named statement, prepared at its first use on this connection. */
+  /** Runs a named statement, which is prepared at its first use on this connection. */
   async run<Row extends object>({ name, text, values }: Statement): Promise<QueryResult<Row>> {
     if (this.#isCrowdedBy([name])) await this.#makeRoomFor([name])
     return this.#guarded(
@@ -63,9 +63,9 @@ export class DatabaseConnection {
   }
 
   /**
-   * Named statements in one round trip, prepared at their first use. Never rejects.
-   * @param statementTimeoutMs the server's limit of each, where it is not the connection's. All of them together
-   * get no more than that and the grace: a request cannot wait for the sum.
+   * Runs named statements in one round trip. Never rejects.
+   * @param statementTimeoutMs the server's limit per statement, if it differs from the connection's. It also limits
+   * all of them together (plus the grace), because a request cannot wait for the sum.
    */
   async pipeline(
     statements: readonly Statement[],
@@ -85,12 +85,12 @@ export class DatabaseConnection {
     }
   }
 
-  /** Statements without parameters, in one round trip: ROLLBACK, NOTIFY and their like. */
+  /** Runs statements without parameters, such as ROLLBACK and NOTIFY, in one round trip. */
   async control(text: string, limitMs = this.#silenceMs): Promise<void> {
     await this.#guarded(limitMs, this.#client.query(text))
   }
 
-  /** Asks whether the connection lives. Cut on abort: there is nothing to be stopped. */
+  /** Tests the connection. An abort closes it, because there is no statement to cancel. */
   async probe(limitMs: number, signal: AbortSignal | undefined): Promise<void> {
     const cut = () => this.cut()
     signal?.addEventListener('abort', cut, { once: true })
@@ -101,7 +101,7 @@ export class DatabaseConnection {
     }
   }
 
-  /** The server's own limits do not reach us through a dead network: cut the socket then. */
+  /** Closes the socket at the limit: over a dead network the server's own limits have no effect. */
   async #guarded<T>(limitMs: number, running: Promise<T>): Promise<T> {
     if (limitMs === 0) return running
     const timer = setTimeout(() => {
@@ -115,16 +115,16 @@ export class DatabaseConnection {
     }
   }
 
-  /** Books that the names are used: whether there are too many with them. */
+  /** Records the use of the names. @returns true if there are too many prepared statements with them. */
   #isCrowdedBy(names: readonly string[]): boolean {
     for (const name of names) this.#prepared.set(name, (this.#uses += 1))
     return this.#prepared.size > this.#capacity
   }
 
-  /** Closes the least used until a quarter is free, so that it is not one by one from then on. */
+  /** Closes the least recently used statements until a quarter is free, so that closing is batched. */
   async #makeRoomFor(names: readonly string[]): Promise<void> {
     const enough = this.#prepared.size - Math.floor((this.#capacity * 3) / 4)
-    const leastUsed = [...this.#prepared].sort(([, one], [, other]) => one - other)
+    const leastUsed = [...this.#prepared].sort(([, a], [, b]) => a - b)
     const unused = leastUsed.slice(0, enough).map(([name]) => name)
     await this.#close(unused.filter((name) => !names.includes(name)))
   }
@@ -136,9 +136,9 @@ export class DatabaseConnection {
   }
 
   /**
-   * Asks the server to stop the running statement, over a connection of its own as the protocol
-   * wants it, and cuts the socket if that does not help.
-   * @returns when the request was delivered, so that it cannot hit a later statement.
+   * Asks the server to cancel the running statement, over a separate connection as the protocol requires, and closes
+   * the socket if the statement does not end.
+   * @returns when the request was delivered, so that it cannot cancel a later statement.
    */
   async cancel(settled: Promise<unknown>): Promise<void> {
     const timer = setTimeout(() => this.cut(), CANCEL_PATIENCE_MS)
@@ -147,19 +147,19 @@ export class DatabaseConnection {
     await sendCancel(this.#internals)
   }
 
-  /** Ends the connection without a word. What waits on it fails. */
+  /** Closes the socket. Pending statements fail. */
   cut(): void {
-    this.lost ??= new Error('the connection was cut')
+    this.lost ??= new Error('the connection was closed')
     this.#internals.connection.stream.destroy()
   }
 }
 
-/** How long an answer may take at the server's limit; 0 is without one. */
+/** Time limit for a response. 0 is no limit. */
 function silenceOf(statementTimeoutMs: number): number {
   return statementTimeoutMs > 0 ? statementTimeoutMs + SILENCE_GRACE_MS : 0
 }
 
-/** Close messages and one Sync: unlike DEALLOCATE this also works in a failed transaction. */
+/** Sends Close messages and one Sync, which work in a failed transaction too, unlike DEALLOCATE. */
 function closeStatements(client: PoolClient, names: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     client.query({
@@ -190,7 +190,7 @@ function sendCancel({ processID, secretKey, host, port, ssl }: ClientInternals):
       else connection.cancel(processID, secretKey)
     })
     connection.on('sslconnect', () => connection.cancel(processID, secretKey))
-    // The server closes the connection once it has passed the request on.
+    // The server closes the connection after it has processed the request.
     connection.on('end', done)
     connection.on('error', done)
     if (host.startsWith('/')) connection.connect(`${host}/.s.PGSQL.${port}`)

@@ -1,4 +1,4 @@
-/** What the database tells of itself in the metrics. */
+/** Metrics of the database. */
 import { Gauge, type Registry } from 'prom-client'
 import { Durations, registerPlain } from '../../runtime/kernel/metrics/plain-metrics.js'
 import type { PoolPlan } from './pool-plan.js'
@@ -14,11 +14,11 @@ export interface PoolStats {
 }
 
 export interface TransactionMeter {
-  /** Runs a transaction and notes how long it took and how it ended. */
+  /** Runs a transaction and records its duration and outcome. */
   watch<T>(pool: PoolPurpose, transaction: () => Promise<T>): Promise<T>
 }
 
-/** Seconds: a round trip over a socket is well under one of the first, a limit is ten. */
+/** In seconds. A round trip over a socket is below the first bound, the statement limit is 10. */
 const BOUNDS_SECS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 const SECONDS = 'svc_database_transaction_seconds'
@@ -28,7 +28,7 @@ type Figures = {
   readonly ends: { committed: number; rolled_back: number; unavailable: number }
 }
 
-/** Without a registry, nothing is noted. */
+/** Without a registry nothing is recorded. */
 export function databaseMeter(
   registry: Registry | undefined,
   stats: () => PoolStats[],

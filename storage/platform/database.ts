@@ -1,4 +1,4 @@
-/** The database of a process: its pools, and transactions on them. */
+/** The database of a process: connection pools and transactions. */
 import { Pool, type PoolClient } from 'pg'
 import type { Registry } from 'prom-client'
 import { FairShare, isRefused, type Release } from '../../runtime/kernel/fairness/fair-share.js'
@@ -36,9 +36,9 @@ import {
   isLate,
 } from './unavailable.js'
 
-/** A connection that has been idle for longer is tested before it is used. */
+/** A connection that was idle for longer is tested before use. */
 const RESTED_MS = 500
-/** How long a look at a silent server may take. */
+/** Time limit of a probe of an unresponsive server. */
 const LOOK_MS = 1_000
 
 export interface DatabaseOptions {
@@ -46,17 +46,17 @@ export interface DatabaseOptions {
   readonly urls: PoolUrls
   readonly plane: Plane
   readonly log: Logger
-  /** Where the figures of the pools are registered; one database per registry. */
+  /** Registry for the metrics of the pools. One database per registry. */
   readonly registry?: Registry | undefined
 }
 
 export interface OpenDatabase extends Database {
-  /** LISTEN on a connection of its own, opened at the first subscription. */
+  /** LISTEN on a separate connection, which is opened at the first subscription. */
   readonly listener: Listener
   stats(): PoolStats[]
   /**
-   * One statement outside any transaction, for tables without tenants. Row-level security shows
-   * it no row of any tenant.
+   * One statement outside of a transaction, for tables without tenants. Row-level security hides the rows of
+   * all tenants from it.
    */
   single<Row extends object = Record<string, unknown>>(
     statement: Statement,
@@ -64,7 +64,7 @@ export interface OpenDatabase extends Database {
   ): Promise<Rows<Row>>
 }
 
-/** Opens the pools of a plane, with their minimum of connections, so that a bad URL fails now. */
+/** Opens the pools of a plane with their minimum of connections, so that an invalid URL fails at start. */
 export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
   const { settings, urls, plane, log, registry } = options
   const plans = planPools(settings, urls, plane)
@@ -72,7 +72,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     plans.map((plan) => [plan.name, openPool(plan, settings, log)]),
   ) as Record<PoolPlan['name'], OpenPool>
   const notifier = new Notifier(
-    // One round trip, which does not wait for the disk: a wake-up is a hint.
+    // One round trip that does not wait for the disk: a notification is only a hint.
     (channels) =>
       pools.plane.use(
         undefined,
@@ -111,8 +111,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     options: connectionOptions(settings, urls.listener, 0, 'svc listener'),
     log,
   })
-  const every = Object.values(pools)
-  const stats = () => every.map((pool) => pool.stats())
+  const allPools = Object.values(pools)
+  const stats = () => allPools.map((pool) => pool.stats())
   const meter = databaseMeter(registry, stats)
 
   function run<T>(
@@ -143,7 +143,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
           const { rows, rowCount } = await connection.run<Row>(statement)
           return { rows, rowCount: rowCount ?? 0 }
         } catch (error) {
-          throw asUnavailable(error, 'a statement got no answer')
+          throw asUnavailable(error, 'the connection was lost during a statement')
         }
       }
       return sources[pool].use(undefined, signal, run, '')
@@ -157,11 +157,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     async close() {
       await notifier.close()
       await listener.close()
-      await Promise.all(every.map((pool) => pool.close()))
+      await Promise.all(allPools.map((pool) => pool.close()))
     },
   }
   try {
-    await Promise.all(every.map((pool) => pool.warm()))
+    await Promise.all(allPools.map((pool) => pool.warm()))
   } catch (error) {
     await database.close()
     throw error
@@ -169,7 +169,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   return database
 }
 
-/** Channels are names of ours (listen.ts): they stand in the statement as they are. */
+/** Channel names are validated (listen.ts), so they need no quoting. */
 function notifications(channels: readonly string[]): string {
   return `set local synchronous_commit = off; ${channels.map((name) => `notify ${name}`).join('; ')}`
 }
@@ -179,29 +179,29 @@ class WaitedTooLong extends Error {
 }
 
 /**
- * Waits for a place, in turn between tenants.
+ * Waits for a slot. Tenants take turns.
  * @param limitMs 0 is no limit.
- * @throws {WaitedTooLong} when no place was free in time; the reason of `signal` when it is aborted.
+ * @throws {WaitedTooLong} if no slot is free in time, and the reason of `signal` if it is aborted.
  */
 async function enter(
-  places: FairShare,
+  slots: FairShare,
   share: string,
   signal: AbortSignal | undefined,
   limitMs: number,
 ): Promise<Release> {
   signal?.throwIfAborted()
   const keys = [share]
-  if (places.waiting === 0) {
-    const taken = places.tryAcquire(keys)
+  if (slots.waiting === 0) {
+    const taken = slots.tryAcquire(keys)
     if (!isRefused(taken)) return taken
   }
   const leaving = new AbortController()
   const leave = () => leaving.abort(signal?.reason)
   signal?.addEventListener('abort', leave, { once: true })
-  const tooLong = () => leaving.abort(new WaitedTooLong('no place was free in time'))
+  const tooLong = () => leaving.abort(new WaitedTooLong('no slot was free in time'))
   const timer = limitMs > 0 ? setTimeout(tooLong, limitMs) : undefined
   try {
-    const taken = await places.acquire(keys, 1, leaving.signal)
+    const taken = await slots.acquire(keys, 1, leaving.signal)
     if (isRefused(taken)) throw new WaitedTooLong(`refused by ${taken.refused}`)
     return taken
   } finally {
@@ -231,13 +231,13 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     const { statement_cache_capacity: capacity } = settings
     connections.set(client, new DatabaseConnection(client, capacity, plan.statementTimeoutMs))
   })
-  // An idle connection died; the pool has already forgotten it.
+  // The pool has removed the connection already.
   pool.on('error', (error) => {
-    if (!pool.ending) log.warn({ pool: plan.name, err: error }, 'lost an idle connection')
+    if (!pool.ending) log.warn({ pool: plan.name, err: error }, 'an idle connection was lost')
   })
 
   const openingLimitMs = settings.connect_timeout_secs * 1000
-  /** When a connection was last of use, in milliseconds of `performance.now`. */
+  /** When the server last answered, in milliseconds of `performance.now`. */
   let answeredMs = Number.NEGATIVE_INFINITY
 
   const silence = new Silence({
@@ -267,7 +267,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     try {
       return await Promise.race([connecting, aborted])
     } catch (error) {
-      // It still comes when its turn is there; then it goes back unused.
+      // The pool may still provide the connection later: it is returned unused.
       connecting.then(
         (client) => client.release(),
         () => undefined,
@@ -279,10 +279,9 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   }
 
   /**
-   * A connection that has rested is asked whether it lives (`test_before_acquire`); one that answered
-   * a moment ago shows it by what is sent first, which changes nothing: where it fails because the
-   * connection is dead, another one may run it. Dead ones answer at once; silent ones take time, and
-   * then there is time for one of them only.
+   * Tests a connection that was idle for `RESTED_MS` (`test_before_acquire`). Other connections are tested by the
+   * first statements, which commit nothing: if the connection is dead, they run again on another one. A closed
+   * connection fails at once. An unresponsive one uses up the time limit, so only one of those is tried.
    */
   async function acquire(
     open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
@@ -291,7 +290,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     const from = performance.now()
     for (let attempt = 0; ; attempt += 1) {
       const client = await connect(signal).catch((error: unknown) => {
-        // The server is there, and only slow to open one more: one of the others may be free by now.
+        // The server responds, but is slow to open a connection. Another connection may be free by now.
         const isSlow = isLate(error) && answeredMs > from && pool.totalCount < plan.max
         if (signal?.aborted || !isSlow) throw error
         return connect(signal)
@@ -346,9 +345,9 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     }
   }
 
-  // The pool itself queues beyond its size, first come first served. It alone knows which connections come
-  // free while the server opens no more, so this bounds each tenant and not the whole.
-  const places = new FairShare({
+  // The pool queues transactions beyond its size, first in first out. Only the pool knows its free connections,
+  // so this share limits each tenant and not the total.
+  const slots = new FairShare({
     resource: `database_${plan.name}`,
     total: Number.MAX_SAFE_INTEGER,
     levels: [{ name: 'tenant', max: tenantConnections(plan.max) }],
@@ -363,7 +362,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       if (isOver !== true && !(await isOver)) {
         throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, silence.cause)
       }
-      const release = await enter(places, share, signal, openingLimitMs).catch((error: unknown) => {
+      const release = await enter(slots, share, signal, openingLimitMs).catch((error: unknown) => {
         if (!(error instanceof WaitedTooLong)) throw error
         const { cause } = silence
         const overloaded = cause === undefined
@@ -380,11 +379,11 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       }
     },
     async warm() {
-      const opened = await Promise.allSettled(
+      const connecting = await Promise.allSettled(
         Array.from({ length: plan.min }, () => pool.connect()),
       )
-      for (const one of opened) if (one.status === 'fulfilled') one.value.release()
-      const failed = opened.find((one) => one.status === 'rejected')
+      for (const result of connecting) if (result.status === 'fulfilled') result.value.release()
+      const failed = connecting.find((result) => result.status === 'rejected')
       if (failed) {
         throw new DatabaseUnreachable(plan.url, failed.reason)
       }
@@ -394,7 +393,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       max: plan.max,
       open: pool.totalCount,
       idle: pool.idleCount,
-      waiting: places.waiting + pool.waitingCount,
+      waiting: slots.waiting + pool.waitingCount,
     }),
     close: () => {
       silence.close()

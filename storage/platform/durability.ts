@@ -1,8 +1,8 @@
-/** How long a commit may take to reach the disk. */
+/** Commits that do not wait for the disk. */
 
 /**
- * A select item. The transaction that evaluates it commits without waiting for the disk: a crash of
- * the server may lose what it wrote in the last fraction of a second, never half of it. For what is
- * asked for again when it is gone (a challenge, a stamp); never for what is used up or handed out.
+ * A select item. Its transaction commits without waiting for the disk: a crash of the server can lose the whole
+ * transaction within a fraction of a second. Use it for data that can be requested again (challenges, timestamps),
+ * and never for single-use data or issued credentials.
  */
 export const UNHURRIED = `set_config('synchronous_commit', 'off', true) as unhurried`

@@ -1,4 +1,4 @@
-/** How an event is written down: for its receivers, and for the audit chain of its tenant. */
+/** Serialises events for receivers and for the audit chain of the tenant. */
 import { randomUUID } from 'node:crypto'
 import { isoTime } from '../../runtime/kernel/text/iso-time.js'
 import { quoted } from '../../runtime/kernel/text/json-text.js'
@@ -9,30 +9,27 @@ export interface NewEvent {
   /** UUIDv7, from `Random.uuid()`. */
   readonly id: string
   readonly tenantId: string
-  /** A name of the event catalogue, e.g. `admin.agent.registered`. */
+  /** A type of the event catalogue, such as `admin.agent.registered`. */
   readonly type: string
-  /** What receivers get to see: plain JSON. Never a secret. */
+  /** The data for receivers: plain JSON without secrets. */
   readonly data: Record<string, unknown>
   readonly occurredAt: Date
-  /** What the audit event says besides or instead of what `data` tells; never sent to receivers. */
+  /** Members of the audit record that add to or replace those of `data`. Never sent to receivers. */
   readonly audit?:
     | Partial<Omit<NewAuditEvent, 'id' | 'tenantId' | 'type' | 'occurredAt' | 'data'>>
     | undefined
 }
 
 export type EventText = {
-  /** JSON, as receivers get it. */
+  /** The JSON for receivers. */
   readonly body: string
-  /** Its audit record, as it is hashed. */
+  /** The audit record, in the form that is hashed. */
   readonly line: string
 }
 
 const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/
 
-/**
- * An event as receivers get it and as its audit record, which have most of the data in common. Every
- * event is audited; who did what is in its data (decisions.md 9, other events).
- */
+/** The JSON for receivers and the audit record of an event. All events are audited. */
 export function eventText(event: NewEvent): EventText {
   return textOf(event, isoTime(event.occurredAt))
 }
@@ -65,12 +62,12 @@ function textOf({ id, tenantId, type, data, audit = {} }: Told, occurredAt: stri
   return { body: joined(about, told), line }
 }
 
-/** What is said, be it null; otherwise what follows from the data. */
-function or<T>(said: T | undefined, follows: T): T {
-  return said === undefined ? follows : said
+/** The explicit value, which can be null, otherwise the value derived from the data. */
+function or<T>(explicit: T | undefined, derived: T): T {
+  return explicit === undefined ? derived : explicit
 }
 
-/** One JSON object of the members of two. */
+/** Joins two serialised JSON objects. */
 function joined(one: string, other: string): string {
   if (one === '{}') return other
   return other === '{}' ? one : `${one.slice(0, -1)},${other.slice(1)}`
@@ -80,39 +77,36 @@ function text(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }
 
-/** With its members in the order of their names, as the audit chain has them. */
+/** A party with its members in the order of the audit chain. */
 function named(value: unknown): { readonly id: string; readonly type: string } | null {
   const { id, type } = (value ?? {}) as Readonly<Record<string, unknown>>
   return typeof type === 'string' && typeof id === 'string' ? { id, type } : null
 }
 
-/** An event that is written down already. */
+/** A serialised event. */
 export type WrittenEvent = Pick<NewEvent, 'id' | 'tenantId' | 'type' | 'occurredAt'> & EventText
 
-/** To be appended: told, or written down already. */
+/** An event for the outbox, serialised or not. */
 export type OutboxEvent = NewEvent | WrittenEvent
 
-/** A word that stands in a form where something is to be filled in; nobody else can know it. */
+/** Placeholder in a template. It is random, so that event data cannot contain it. */
 const BLANK = `blank-${randomUUID()}`
 const BLANKS = new RegExp(`"${BLANK}-(\\d+)"`)
 const ID = 0
 const OCCURRED_AT = 1
 const OWN = 2
 
-/** A text with gaps: the numbers of what goes into them, and what stands around them. */
+/** A text with gaps: the indexes of the values, and the text around them. */
 type Gapped = { readonly around: readonly string[]; readonly gaps: readonly number[] }
 
-/**
- * An event that happens over and over with a few words changed, written down beforehand: it says what
- * `eventText` would say of it.
- */
+/** A template of a frequent event of which only a few values differ. Its text is the same as that of `eventText`. */
 export class EventForm {
   readonly #tenantId: string
   readonly #type: string
   readonly #body: Gapped
   readonly #line: Gapped
 
-  /** @param write tells the event with the blanks it is given in place of the words that change. */
+  /** @param write returns the event, with the placeholders as values. */
   constructor(blanks: number, write: (...blanks: string[]) => Omit<NewEvent, 'id' | 'occurredAt'>) {
     const blank = (at: number) => `${BLANK}-${at}`
     const event = write(...Array.from({ length: blanks }, (_, at) => blank(OWN + at)))
@@ -127,7 +121,7 @@ export class EventForm {
     this.#line = gapped(line)
   }
 
-  /** @param words for the blanks, in their order. */
+  /** @param words the values of the placeholders, in order. */
   fill(id: string, occurredAt: Date, words: readonly (string | null)[]): WrittenEvent {
     const own = [quoted(id), quoted(isoTime(occurredAt))]
     for (const word of words) own.push(quoted(word))

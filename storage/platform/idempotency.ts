@@ -1,17 +1,17 @@
 /**
- * Idempotency keys: the key is taken and the answer kept in the transaction of the effect, so that
- * a crash leaves both or neither (decisions.md sections 14 and 23).
+ * Idempotency keys (docs/reference/http.md). Key and answer are stored in the transaction of the effect, so that a
+ * crash leaves both or neither.
  */
 import { createHash } from 'node:crypto'
 import { pack, unpack } from 'msgpackr'
 import type { Transaction } from './sql.js'
 
 const LIFETIME_SECS = 24 * 60 * 60
-/** The tenant of requests that come before there is one. Only a crossing transaction sees it. */
+/** The tenant of requests without a tenant. Only transactions that cross tenants see it. */
 const NO_TENANT = '00000000-0000-0000-0000-000000000000'
 
 export interface IdempotencyClaim {
-  /** Tenant, caller, method and path: the same key means something else for another scope. */
+  /** Tenant, caller, method and path. Keys of different scopes are independent. */
   readonly scope: string
   readonly key: string
   /** SHA-256 of the request body. */
@@ -27,10 +27,10 @@ interface Claimed {
 }
 
 /**
- * Runs `run` at most once for a key; a repetition gets the kept answer, marked `replayed`.
- * @param claim null for a request without a key: `run` just runs.
- * @param keep the outcome without its once-only secrets, or undefined for a refusal, which is not
- * kept: a corrected request may use the key again.
+ * Runs `run` at most once per key. A repetition gets the stored answer, marked as `replayed`.
+ * @param claim null for a request without a key.
+ * @param keep returns the outcome to store, without secrets that are shown once, or undefined for a refusal. Refusals
+ * are not stored, so that a corrected request can use the key.
  */
 export async function idempotently<
   Outcome extends { readonly tag: string },
@@ -50,7 +50,7 @@ export async function idempotently<
   if (state === 'mismatch') return { tag: 'idempotency_mismatch' }
   if (state === 'in_progress') return { tag: 'idempotency_in_progress' }
   if (state === 'replay') {
-    if (kept === null) throw new Error('a committed idempotency key has no answer')
+    if (kept === null) throw new Error('a committed idempotency key has no stored answer')
     return { ...(unpack(kept) as Kept), replayed: true }
   }
   const outcome = await run()
@@ -91,7 +91,7 @@ async function forget(tx: Transaction, tenantId: string, key: Uint8Array) {
   })
 }
 
-/** Removes keys past their 24 hours, some at a time. Needs a crossing transaction. */
+/** Removes up to `limit` keys older than 24 hours. Needs a transaction that crosses tenants. */
 export async function sweepIdempotencyKeys(tx: Transaction, limit: number): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'idempotency.sweep',

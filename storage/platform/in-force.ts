@@ -1,24 +1,24 @@
 /**
- * Conditions of statements: who may act at this moment. An operator suspends organizations, tenants and
- * accounts, a tenant suspends its users and agents. Each condition names every level above, so that nothing
- * has to be changed row by row, and everything returns when a suspension is lifted.
+ * SQL conditions for active principals. Operators suspend organizations, tenants and accounts, and tenants suspend
+ * their users and agents. Each condition checks all levels, so that a suspension changes one row and its end
+ * restores everything.
  */
 
-/** SQL: the agent is active, and so is the tenant that it is at home in. Crosses tenants. */
+/** SQL: the agent and its home tenant are active. Crosses tenants. */
 export function agentInForce(id: string): string {
-  // One row each, by its key: a join would let the planner begin with all tenants.
+  // Look-ups by key: with a join the planner could start with all tenants.
   return `coalesce((select ia.status = 'active' and coalesce((select ih.status = 'active'
       from tenants ih where ih.id = ia.tenant_id), false)
     from agents ia where ia.id = ${id}), false)`
 }
 
-/** SQL: the tenant knows an active user by this subject, and the account behind it is active. */
+/** SQL: the tenant has an active user with this subject, and the user's account is active. */
 export function personInForce(tenantId: string, sub: string): string {
   return `exists (select from tenant_users iu where iu.tenant_id = ${tenantId} and iu.sub = ${sub}
     and iu.status = 'active' and iu.account_active)`
 }
 
-/** SQL: the tenant is active, and so is its organization (`tenants.status` says both). */
+/** SQL: the tenant and its organization are active (`tenants.status` covers both). */
 export function tenantInForce(id: string): string {
   return `exists (select from tenants it where it.id = ${id} and it.status = 'active')`
 }

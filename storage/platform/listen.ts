@@ -1,35 +1,33 @@
 /**
- * LISTEN on a connection of its own. A notification wakes; it carries nothing that must not be
- * lost, because those sent while the connection was down are. So whoever subscribes is also told
- * when it has to look for itself.
+ * LISTEN on a separate connection. Notifications that are sent while the connection is down are lost, so they are
+ * only hints, and subscribers also get a call when they have to read the current state.
  */
 import { Client, type ClientConfig } from 'pg'
 import type { Logger } from '../../runtime/kernel/log.js'
 
 const RECONNECT_MS_MIN = 100
 const RECONNECT_MS_MAX = 10_000
-/** A silent connection may be dead on the way: say something now and then. */
+/** Interval of statements that detect a dead connection. */
 const HEARTBEAT_MS = 15_000
 const HEARTBEAT_LIMIT_MS = 5_000
 
-/** Channels are names of ours: they stand in the statement as they are. */
+/** Valid channel names, which need no quoting in statements. */
 const CHANNEL = /^[a-z_][a-z0-9_]{0,62}$/
 
 export interface Subscription {
   /** Called for each notification, in order. */
   readonly notified: (payload: string) => void
   /**
-   * Called each time listening has begun, the first time and after every reconnect: something may
-   * have happened before. What has committed by now is visible to a query started from here.
+   * Called when listening has started, also after a reconnect, because earlier notifications may be lost. A query
+   * that starts in this call sees all transactions that committed before.
    */
   readonly caughtUp?: (() => void) | undefined
 }
 
 export interface Listener {
   /**
-   * Resolves once the server listens, or at once while the connection is being made again. The
-   * returned function ends the subscription.
-   * @throws when the first connection cannot be made.
+   * Resolves when the server listens, or at once during a reconnect. The returned function ends the subscription.
+   * @throws if the first connection fails.
    */
   listen(channel: string, subscription: Subscription): Promise<() => void>
   readonly connected: boolean
@@ -45,10 +43,10 @@ export function createListener({ options, log }: ListenerOptions): Listener {
   const subscriptions = new Map<string, Set<Subscription>>()
   let client: Client | undefined
   let connecting: Promise<void> | undefined
-  /** Until the first connection stands, its failures are the caller's; later ones are ours. */
+  /** Failures before the first connection are thrown to the caller. Later ones lead to a reconnect. */
   let started = false
   /** One statement at a time. */
-  let said: Promise<unknown> = Promise.resolve()
+  let lastStatement: Promise<unknown> = Promise.resolve()
   let retry: NodeJS.Timeout | undefined
   let heartbeat: NodeJS.Timeout | undefined
   let delayMs = RECONNECT_MS_MIN
@@ -76,9 +74,9 @@ export function createListener({ options, log }: ListenerOptions): Listener {
     for (const held of subscriptions.values()) for (const one of held) one.caughtUp?.()
   }
 
-  function say(current: Client, text: string): Promise<unknown> {
-    const mine = said.then(() => current.query(text))
-    said = mine.catch(() => undefined)
+  function execute(current: Client, text: string): Promise<unknown> {
+    const mine = lastStatement.then(() => current.query(text))
+    lastStatement = mine.catch(() => undefined)
     return mine
   }
 
@@ -87,7 +85,7 @@ export function createListener({ options, log }: ListenerOptions): Listener {
       .connection.stream
     const timer = setTimeout(() => stream.destroy(), HEARTBEAT_LIMIT_MS)
     const stop = () => clearTimeout(timer)
-    say(current, 'select 1').then(stop, stop)
+    execute(current, 'select 1').then(stop, stop)
   }
 
   function lost(current: Client): void {
@@ -95,7 +93,7 @@ export function createListener({ options, log }: ListenerOptions): Listener {
     client = undefined
     clearInterval(heartbeat)
     if (closed) return
-    log.warn('the listening connection was lost')
+    log.warn('the LISTEN connection was lost')
     reconnectLater()
   }
 
@@ -120,19 +118,19 @@ export function createListener({ options, log }: ListenerOptions): Listener {
       return client !== undefined
     },
     async listen(channel, subscription) {
-      if (!CHANNEL.test(channel)) throw new Error(`${channel} is not the name of a channel`)
+      if (!CHANNEL.test(channel)) throw new Error(`${channel} is not a valid channel name`)
       if (closed) throw new Error('the listener is closed')
       const held = subscriptions.get(channel) ?? new Set()
       subscriptions.set(channel, held.add(subscription))
       const leave = () => {
         if (!held.delete(subscription) || held.size > 0) return
         subscriptions.delete(channel)
-        if (client) say(client, `unlisten ${channel}`).catch(() => undefined)
+        if (client) execute(client, `unlisten ${channel}`).catch(() => undefined)
       }
       if (client) {
         const current = client
-        // When the connection dies under it, the next one listens to everything.
-        await say(current, `listen ${channel}`).catch(() => undefined)
+        // If the connection dies, the next one listens on all channels.
+        await execute(current, `listen ${channel}`).catch(() => undefined)
         if (client === current) subscription.caughtUp?.()
       } else if (!started) {
         connecting ??= connect()

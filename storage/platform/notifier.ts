@@ -1,8 +1,7 @@
 /**
- * Wakes other processes after a commit. A NOTIFY inside of a transaction makes it queue behind
- * every other such transaction of the server until it has reached the disk; one after the commit,
- * for all that committed meanwhile, does not. A wake-up lost to a crash is made up for by whoever
- * waits: it looks now and then (listen.ts).
+ * Notifies other processes after commits. A NOTIFY in a transaction holds a server-wide lock until the transaction
+ * is on disk, so one NOTIFY is sent after the commit for all transactions since the last one. A crash can lose a
+ * notification, so listeners also poll (listen.ts).
  */
 import type { Logger } from '../../runtime/kernel/log.js'
 
@@ -25,13 +24,13 @@ export class Notifier {
     if (this.#due.size > 0 && !this.#timer && !this.#sending) this.#flush()
   }
 
-  /** Sends at once when it has been quiet, else what has come together within the spacing. */
+  /** Sends at once after a pause, otherwise batches the channels of an interval. */
   #flush(): void {
     this.#timer = undefined
     const channels = [...this.#due]
     this.#due.clear()
     this.#sending = this.#send(channels)
-      .catch((error: unknown) => this.#log.warn({ err: error }, 'a wake-up was not sent'))
+      .catch((error: unknown) => this.#log.warn({ err: error }, 'cannot send a notification'))
       .then(() => {
         this.#sending = undefined
         if (this.#due.size > 0) this.#timer = setTimeout(() => this.#flush(), SPACING_MS)

@@ -1,13 +1,10 @@
-/**
- * The outbox: events are rows, written in the transaction of the change they tell of. Nothing is
- * told that did not happen, nothing that happened goes untold (architecture.md section 4.5).
- */
+/** The transactional outbox: events are rows that are written in the transaction of their change. */
 import { isoTime } from '../../runtime/kernel/text/iso-time.js'
 import { type EventText, eventText, type NewEvent, type OutboxEvent } from './event-text.js'
 import type { Database, Statement, Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
-/** Wakes the workers that dispatch events. Its notifications carry nothing. */
+/** Notifies the workers that dispatch events. The notifications have no payload. */
 export const EVENTS_CHANNEL = 'svc_events'
 
 export type { NewEvent, OutboxEvent } from './event-text.js'
@@ -17,27 +14,24 @@ export interface EventRow extends NewEvent {
 }
 
 /**
- * Appends events, numbered per tenant in the order of the commits, and each to the audit chain of
- * its tenant. It is done with the commit, because from there on other transactions of the same tenant
- * that append have to wait: the transaction itself does not see them.
+ * Appends events, numbered per tenant in commit order, and appends each to the audit chain of its tenant. The
+ * statement runs with the commit, because it locks out other appends of the tenant. The transaction itself cannot
+ * read the events.
  */
 export function appendEvents(tx: Transaction, events: readonly OutboxEvent[]): void {
   if (events.length === 0) return
   appendAtCommit(tx, appending(events))
 }
 
-/** Runs a statement that has the column `APPENDING` with the commit. */
+/** Runs a statement with the column `APPENDING` with the commit. */
 export function appendAtCommit(tx: Transaction, statement: Statement): void {
   tx.atCommit<Appended>(statement, ({ rows }) => {
-    // Wakes who dispatches events, where one is waited for.
+    // Notifies the dispatchers only if a subscription may want the events.
     if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
   })
 }
 
-/**
- * Commits events of one tenant with what they tell of, in one round trip: for changes that cannot
- * fail but by failing altogether.
- */
+/** Commits events of one tenant with their change in one round trip, for changes without conditions. */
 export async function commitEvents(
   database: Database,
   tenantId: string,
@@ -53,12 +47,12 @@ function appending(events: readonly OutboxEvent[]): Statement {
   return { name: 'outbox.append', text: `select ${APPENDING}`, values: appended(events) }
 }
 
-/** A column that appends the events of `appended`, for a statement that writes something besides. */
+/** A column that appends the events of `appended`, for a statement that also writes other rows. */
 export const APPENDING = 'svc_append_events($1, $2, $3, $4, $5, $6) as waiting'
-/** How many of the events a subscription may be waiting for. */
+/** Number of events with possible subscriptions. */
 export type Appended = { waiting: number }
 
-/** The first six values of such a statement. */
+/** The first six parameters of a statement with `APPENDING`. */
 export function appended(events: readonly OutboxEvent[]): unknown[] {
   const written: readonly EventText[] = events.map((event) =>
     'line' in event ? event : eventText(event),
@@ -67,21 +61,21 @@ export function appended(events: readonly OutboxEvent[]): unknown[] {
     list(events.map(({ tenantId }) => tenantId)),
     list(events.map(({ id }) => id)),
     list(events.map(({ type }) => type)),
-    // As one text, because JSON has no line feeds and quoting it as an array costs more than it.
+    // One text, because serialised JSON has no line feeds and quoting an array is slower.
     written.map(({ body }) => body).join('\n'),
     list(events.map(({ occurredAt }) => isoTime(occurredAt))),
     written.map(({ line }) => line).join('\n'),
   ]
 }
 
-/** An array of ids, names or times: none of them holds what an array would have to quote. */
+/** An array literal of ids, names or times, which need no quoting. */
 function list(words: readonly string[]): string {
   return `{${words.join(',')}}`
 }
 
 const EVENT_COLUMNS = `tenant_id as "tenantId", sequence, id, type, data, occurred_at as "occurredAt"`
 
-/** The events of the transaction's tenant after a number, in order. For replays and for tests. */
+/** The events of the transaction's tenant after a sequence number, in order, for replays and tests. */
 export async function eventsAfter(
   tx: Transaction,
   tenantId: string,
@@ -97,7 +91,7 @@ export async function eventsAfter(
   return rows
 }
 
-/** Which of these events of a tenant are told already. */
+/** The event ids of a tenant which are in the outbox. */
 export async function toldEvents(
   tx: Transaction,
   tenantId: string,
@@ -111,7 +105,7 @@ export async function toldEvents(
   return new Set(rows.map(({ id }) => id))
 }
 
-/** The number of a tenant's latest event; 0 before its first. */
+/** The sequence number of a tenant's latest event, or 0. */
 export async function lastEventSequence(tx: Transaction, tenantId: string): Promise<number> {
   const { rows } = await tx.query<{ last: number }>({
     name: 'outbox.last',
@@ -122,8 +116,8 @@ export async function lastEventSequence(tx: Transaction, tenantId: string): Prom
 }
 
 /**
- * Takes up to `limit` waiting events, the oldest first, and marks them dispatched: write what they
- * lead to in the same transaction. Workers do not wait for one another, and a crash undoes both.
+ * Takes up to `limit` waiting events, oldest first, and marks them as dispatched. The caller writes their deliveries
+ * in the same transaction, so that a crash undoes both. Workers do not wait for one another.
  */
 export async function takeEvents(tx: Transaction, limit: number): Promise<EventRow[]> {
   const { rows } = await tx.query<EventRow>({
@@ -144,7 +138,7 @@ export async function takeEvents(tx: Transaction, limit: number): Promise<EventR
   )
 }
 
-/** Dispatched events of a tenant since then that no delivery of the subscription tells of. */
+/** Dispatched events of a tenant, since a time, without a delivery to the subscription. */
 export async function eventsNotDelivered(
   tx: Transaction,
   tenantId: string,
@@ -166,7 +160,7 @@ export async function eventsNotDelivered(
   return rows
 }
 
-/** Removes events that were dispatched before `before`, some at a time. @returns how many. */
+/** Removes up to `limit` events that were dispatched before `before`. @returns their number. */
 export async function sweepEvents(tx: Transaction, before: Date, limit: number): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'outbox.sweep',

@@ -1,15 +1,14 @@
 /**
- * Several prepared statements in one write and one answer. What fails keeps the server from those after
- * it, and where no transaction is open, it runs them as one of their own: all of them count, or none
- * does (PostgreSQL, Extended Query, Pipelining).
+ * Runs several prepared statements in one round trip. After a failure the server skips the rest. Without an open
+ * transaction it runs them as one transaction (PostgreSQL, Extended Query, Pipelining).
  *
- * How the rows of a prepared statement look does not change as long as it lives: the server is asked
- * the first time that it runs on a connection, and refuses to run it where that is no longer true.
+ * The row description of a prepared statement never changes. It is requested when the statement first runs on a
+ * connection. The server refuses the statement if a schema change would alter it.
  */
 import pg, { type Connection, type PoolClient, type Submittable } from 'pg'
 import type { Rows, Statement } from './sql.js'
 
-/** What pg has and its type declarations leave out. */
+/** Members of pg that its type declarations lack. */
 interface Wire {
   readonly parsedStatements: Record<string, string>
   readonly stream: { cork(): void; uncork(): void; destroy(error: Error): void }
@@ -30,20 +29,20 @@ interface Types {
 type Field = { readonly name: string; readonly dataTypeID: number }
 
 export type Pipelined = {
-  /** One for each statement; none where one of them failed. */
+  /** One result per statement. Empty if one of them failed. */
   readonly results: readonly Rows<never>[]
-  /** Why the first that failed did. */
+  /** The error of the first statement that failed, or null. */
   readonly error: Error | null
 }
-/** What was prepared on the way of one that failed may or may not be there. */
+/** `unsure` names statements that may or may not be prepared after a failure. */
 type Ended = Pipelined & { readonly unsure: readonly string[] }
 
-/** From a value to what is sent of it. */
+/** pg's conversion of parameters. */
 const { prepareValue } = (
   pg as unknown as { readonly utils: { prepareValue(value: unknown): unknown } }
 ).utils
 
-/** How the rows of a statement look. */
+/** The row description of a statement. */
 class Shape {
   readonly #names: readonly string[]
   readonly #parsers: readonly Parser[]
@@ -55,19 +54,19 @@ class Shape {
     this.#empty = Object.fromEntries(this.#names.map((name) => [name, null]))
   }
 
-  /** @throws where a value is none of its type. */
+  /** @throws if a value is invalid for its type. */
   row(values: readonly (string | null)[]): Readonly<Record<string, unknown>> {
     const row: Record<string, unknown> = { ...this.#empty }
-    for (let at = 0; at < values.length; at += 1) {
-      const value = values[at] ?? null
-      if (value !== null) row[this.#names[at]!] = this.#parsers[at]!(value)
+    for (let index = 0; index < values.length; index += 1) {
+      const value = values[index] ?? null
+      if (value !== null) row[this.#names[index]!] = this.#parsers[index]!(value)
     }
     return row
   }
 }
 const NO_ROWS = new Shape([], { getTypeParser: () => (text) => text })
 
-/** The shapes of the statements that a connection has prepared, by their names. */
+/** Row descriptions of the prepared statements of a connection, by name. */
 const shapes = new WeakMap<Wire, Map<string, Shape>>()
 
 function shapesOf(wire: Wire): Map<string, Shape> {
@@ -79,7 +78,7 @@ function shapesOf(wire: Wire): Map<string, Shape> {
   return known
 }
 
-/** To be called where statements have been closed on a connection. */
+/** Call after statements were closed on a connection. */
 export function forgetPrepared(connection: object, names: readonly string[]): void {
   const wire = connection as Wire
   for (const name of names) {
@@ -93,7 +92,7 @@ class Step {
   readonly statement: Statement
   readonly rows: unknown[] = []
   rowCount = 0
-  /** Undefined where the server is asked for it. */
+  /** Undefined until the server has sent it. */
   shape: Shape | undefined
   readonly isDescribed: boolean
 
@@ -103,7 +102,7 @@ class Step {
     this.isDescribed = shape !== undefined
   }
 
-  /** @throws where a value cannot be written. */
+  /** @throws if a value cannot be serialised. */
   submit(wire: Wire, isPrepared: boolean): void {
     const { name, text, values = [] } = this.statement
     if (!isPrepared) wire.parse({ name, text })
@@ -117,7 +116,7 @@ class Step {
   }
 }
 
-/** Runs the statements on a connection that nobody else uses meanwhile. */
+/** Runs the statements. The caller must have exclusive use of the connection. */
 export function pipeline(client: PoolClient, statements: readonly Statement[]): Promise<Ended> {
   return new Promise((resolve) => {
     const run = new Run(client, statements, resolve)
@@ -125,14 +124,14 @@ export function pipeline(client: PoolClient, statements: readonly Statement[]): 
   })
 }
 
-/** What a connection of pg works on, and tells of what comes. */
+/** A pg Submittable, which receives the messages of the connection. */
 class Run {
   readonly #types: Types
   readonly #statements: readonly Statement[]
   readonly #resolve: (ended: Ended) => void
   readonly #fresh = new Map<string, string>()
   #steps: readonly Step[] = []
-  #at = 0
+  #index = 0
   #failure: Error | null = null
 
   constructor(
@@ -145,7 +144,7 @@ class Run {
     this.#resolve = resolve
   }
 
-  /** pg wants one; what it would be told, `handleError` and `handleReadyForQuery` have told. */
+  /** Required by pg. `handleError` and `handleReadyForQuery` report the result. */
   callback(): void {}
 
   submit(connection: Connection): void {
@@ -157,7 +156,7 @@ class Run {
         const { name, text } = statement
         const prepared = this.#fresh.get(name) ?? wire.parsedStatements[name]
         if (prepared !== undefined && prepared !== text) {
-          throw new Error(`${name} names two statements`)
+          throw new Error(`${name} is the name of two statements`)
         }
         const step = new Step(
           statement,
@@ -170,7 +169,7 @@ class Run {
       wire.sync()
     } catch (error) {
       this.#failure = error as Error
-      // Without the Sync the server undoes what it has begun as the connection ends.
+      // Without a Sync the server rolls back when the connection closes.
       wire.stream.destroy(this.#failure)
     } finally {
       wire.stream.uncork()
@@ -178,11 +177,11 @@ class Run {
   }
 
   handleRowDescription({ fields }: { readonly fields: readonly Field[] }): void {
-    this.#steps[this.#at]!.shape = new Shape(fields, this.#types)
+    this.#steps[this.#index]!.shape = new Shape(fields, this.#types)
   }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
-    const step = this.#steps[this.#at]!
+    const step = this.#steps[this.#index]!
     try {
       step.rows.push(step.shape!.row(fields))
     } catch (error) {
@@ -192,8 +191,8 @@ class Run {
 
   /** `INSERT 0 5`, `SELECT 1`, `COMMIT`. */
   handleCommandComplete({ text }: { readonly text: string }): void {
-    const step = this.#steps[this.#at]!
-    this.#at += 1
+    const step = this.#steps[this.#index]!
+    this.#index += 1
     step.rowCount = Number(text.slice(text.lastIndexOf(' ') + 1)) || 0
     step.shape ??= NO_ROWS
   }

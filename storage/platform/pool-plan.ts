@@ -1,10 +1,10 @@
-/** Which connections a process opens: pools by plane and purpose, and what they add up to. */
+/** The connection pools of a process, by plane and purpose, and their total. */
 import type { PoolConfig } from 'pg'
 import { isUnixSocket, turnsTlsOff } from './tls-mode.js'
 
 export type Plane = 'all' | 'auth' | 'control' | 'async'
 
-/** What the pools read of the section [database] (interface.md, Deployment configuration, 5). */
+/** The settings of [database] that concern pools. */
 export interface PoolSettings extends PlanePoolSettings {
   readonly max_connections: number
   readonly min_connections: number
@@ -30,7 +30,7 @@ interface PlanePoolSettings {
   readonly identity_max_connections?: number | undefined
 }
 
-/** Every URL with its fallbacks applied (decisions.md section 23, database URLs). */
+/** The database URLs with their fallbacks. */
 export interface PoolUrls {
   readonly runtime: string
   readonly identity: string
@@ -49,11 +49,11 @@ export interface PoolPlan {
   readonly statementTimeoutMs: number
 }
 
-/** Maintenance runs a statement at a time; the second is for looking in meanwhile. */
+/** One for the running maintenance statement, one for queries at the same time. */
 const MAINTENANCE_CONNECTIONS = 2
 const LISTENER_CONNECTIONS = 1
 
-/** The pools of a plane. `all` is served by the runtime URL and the base sizes. */
+/** The pools of a plane. Plane `all` uses the runtime URL and the base sizes. */
 export function planPools(settings: PoolSettings, urls: PoolUrls, plane: Plane): PoolPlan[] {
   const own = plane === 'all' ? undefined : settings[`${plane}_pool`]
   const max = own?.max_connections ?? settings.max_connections
@@ -91,7 +91,7 @@ export interface ConnectionBudget {
   readonly total: number
 }
 
-/** The most connections one process of the plane opens; times its processes, it must fit. */
+/** The maximum of connections of one process of the plane. The server must allow the sum of all processes. */
 export function connectionBudget(settings: PoolSettings, plane: Plane): ConnectionBudget {
   const nowhere = ''
   const urls = {
@@ -111,22 +111,19 @@ export function connectionBudget(settings: PoolSettings, plane: Plane): Connecti
 }
 
 /**
- * How many background transactions may run on the plane's pool at once. Requests go first: outside
- * the async plane, where all work is background, sweeps and timers get a quarter of the pool.
+ * Maximum of concurrent background transactions in the plane's pool. Requests have priority: background work gets a
+ * quarter of the pool, except in the async plane, where all work is background work.
  */
 export function backgroundShare(max: number, plane: Plane): number {
   return plane === 'async' ? max : Math.max(1, Math.floor(max / 4))
 }
 
-/**
- * How many connections of a pool the transactions of one tenant may hold at once: what is left is for
- * the other tenants, however long those transactions take.
- */
+/** Maximum of connections per tenant in a pool. The rest is for other tenants. */
 export function tenantConnections(max: number): number {
   return Math.max(1, max - Math.ceil(max / 4))
 }
 
-/** The options of one connection. Time limits are set as the connection starts, for all its statements. */
+/** The options of a connection. Time limits are set at its start, for all statements. */
 export function connectionOptions(
   settings: PoolSettings,
   url: string,
@@ -138,7 +135,7 @@ export function connectionOptions(
     application_name: applicationName,
     keepAlive: true,
     connectionTimeoutMillis: settings.connect_timeout_secs * 1000,
-    // Zero means no limit, for pg as for PostgreSQL.
+    // Zero is no limit, in pg and PostgreSQL.
     statement_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: settings.idle_in_transaction_timeout_secs * 1000,
     ...tlsOptions(url, settings.require_ssl),
@@ -146,9 +143,8 @@ export function connectionOptions(
 }
 
 /**
- * With `require_ssl` the certificate is verified, unless the URL's own sslmode says otherwise. A
- * unix socket has no TLS and crosses no network.
- * @throws when `require_ssl` meets a URL that turns TLS off.
+ * With `require_ssl` the certificate is verified, unless the URL has another sslmode. Unix sockets have no TLS.
+ * @throws if `require_ssl` is true and the URL disables TLS.
  */
 export function tlsOptions(url: string, required: boolean): Pick<PoolConfig, 'ssl'> {
   if (!required) return {}
@@ -156,12 +152,12 @@ export function tlsOptions(url: string, required: boolean): Pick<PoolConfig, 'ss
   const mode = new URL(url).searchParams.get('sslmode')
   if (mode === null) return { ssl: true }
   if (turnsTlsOff(url)) {
-    throw new Error(`database.require_ssl is true, but a database URL says sslmode=${mode}`)
+    throw new Error(`database.require_ssl is true, but a database URL has sslmode=${mode}`)
   }
   return {}
 }
 
-/** How many connections the server gives to roles that are not superusers, for all processes. */
+/** The server's total of connections for roles that are not superusers. */
 export async function serverConnectionLimit(database: {
   query(text: string): Promise<{ rows: Record<string, unknown>[] }>
 }): Promise<number> {

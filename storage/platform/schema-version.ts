@@ -1,4 +1,4 @@
-/** Which migrations there are, which a database has, and whether the two go together. */
+/** Compares the migrations of the program with those that a database has. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 
@@ -15,21 +15,21 @@ export interface AppliedMigration {
   readonly checksum: string
 }
 
-/** Anything that runs a query: a client of pg, or a pool. */
+/** A pg client or pool. */
 export interface Queryable {
   query(text: string): Promise<{ rows: Record<string, unknown>[] }>
 }
 
-/** Beside the sources, both of `migrations/` and of `dist/storage/` where this runs. */
+/** The folder `migrations/` of the source tree. */
 export const MIGRATIONS_FOLDER = new URL('../../../migrations/', import.meta.url)
 
-/** Of more missing migrations than this, a message names the number, the first and the last. */
+/** If more migrations are missing, a message names their number, the first and the last. */
 const LISTED_MAX = 3
 
 const FILE_NAME = /^(\d{4})_[a-z0-9_]+\.sql$/
 const NOT_A_MIGRATION = new Set(['schema.sql'])
 
-/** The files in their order. @throws on a name or a number that is not right. */
+/** The migration files in order. @throws if a name or number is invalid. */
 export async function readMigrationFiles(folder = MIGRATIONS_FOLDER): Promise<MigrationFile[]> {
   const names = (await readdir(folder)).filter((n) => n.endsWith('.sql') && !NOT_A_MIGRATION.has(n))
   names.sort()
@@ -37,7 +37,7 @@ export async function readMigrationFiles(folder = MIGRATIONS_FOLDER): Promise<Mi
   for (const name of names) {
     const number = FILE_NAME.exec(name)?.[1]
     if (number === undefined)
-      throw new Error(`${name} is not called like a migration: NNNN_name.sql`)
+      throw new Error(`${name} is not a valid migration name: NNNN_name.sql`)
     if (numbers.has(number)) throw new Error(`there are two migrations ${number}`)
     numbers.add(number)
   }
@@ -53,7 +53,7 @@ export async function readMigrationFiles(folder = MIGRATIONS_FOLDER): Promise<Mi
   )
 }
 
-/** What a database has had. Empty where nothing was ever migrated. */
+/** The applied migrations of a database. Empty if it was never migrated. */
 export async function readAppliedMigrations(database: Queryable): Promise<AppliedMigration[]> {
   const { rows } = await database.query(`select to_regclass('svc_migrations') is not null as there`)
   if (!rows[0]?.['there']) return []
@@ -68,8 +68,8 @@ export type SchemaVerdict =
   | { tag: 'edited'; names: string[] }
   | { tag: 'disordered'; names: string[]; after: string }
 
-/** Compares what a database has had with the files of this program. */
-export function judgeSchema(
+/** Compares the applied migrations of a database with the files. */
+export function compareSchema(
   files: readonly MigrationFile[],
   applied: readonly AppliedMigration[],
 ): SchemaVerdict {
@@ -87,7 +87,7 @@ export function judgeSchema(
   return { tag: 'behind', missing }
 }
 
-/** Thrown where the program and the database do not go together; the message names the gap. */
+/** The schema of the database does not match the program. The message names the difference. */
 export class SchemaMismatch extends Error {
   constructor(verdict: Exclude<SchemaVerdict, { tag: 'current' }>) {
     super(explain(verdict))
@@ -104,7 +104,7 @@ function explain(verdict: Exclude<SchemaVerdict, { tag: 'current' }>): string {
       )
     case 'ahead':
       return (
-        `the database has ${list(verdict.unknown)}, which this version of svc does not know: ` +
+        `the database has ${list(verdict.unknown)}, which are unknown to this version of svc: ` +
         'a newer version migrated it; start that version'
       )
     case 'edited':
@@ -117,7 +117,7 @@ function explain(verdict: Exclude<SchemaVerdict, { tag: 'current' }>): string {
   }
 }
 
-/** A database that was never migrated lacks dozens. */
+/** Shortens a long list, such as that of an empty database. */
 function shortened(names: readonly string[]): string {
   return names.length <= LISTED_MAX
     ? list(names)
@@ -131,7 +131,7 @@ function list(names: readonly string[]): string {
 }
 
 /**
- * Refuses a database that is behind or ahead of this program.
+ * Requires a database with exactly the migrations of this program.
  * @throws SchemaMismatch
  */
 export async function requireMigratedSchema(
@@ -139,13 +139,13 @@ export async function requireMigratedSchema(
   folder = MIGRATIONS_FOLDER,
 ): Promise<void> {
   const [files, applied] = [await readMigrationFiles(folder), await readAppliedMigrations(database)]
-  const verdict = judgeSchema(files, applied)
+  const verdict = compareSchema(files, applied)
   if (verdict.tag !== 'current') throw new SchemaMismatch(verdict)
 }
 
 /**
- * Whether row-level security binds the role of a connection: it does not bind superusers and
- * roles with BYPASSRLS, and then the second lock of tenancy is open.
+ * True if row-level security applies to the role of a connection. It does not apply to superusers and roles with
+ * BYPASSRLS: then tenants are separated only by the conditions of statements.
  */
 export async function rowSecurityBinds(database: Queryable): Promise<boolean> {
   const { rows } = await database.query(

@@ -1,4 +1,4 @@
-/** [database], [redis], [memcached]: where state is kept. interface.md, Deployment configuration. */
+/** Settings of storage: [database], [redis] and [memcached]. */
 import { z } from 'zod'
 import {
   count,
@@ -58,30 +58,30 @@ export const databaseSettings = section(
     control_url: databaseUrl().optional().describe('Runtime URL of the control plane.'),
     async_url: databaseUrl().optional().describe('Runtime URL of the async plane.'),
     migration_url: databaseUrl().optional().describe('Used by `svc migrate` only.'),
-    maintenance_url: databaseUrl().optional().describe('Long maintenance statements.'),
-    max_connections: count(20, 1, 10_000).describe('Connections of the runtime pool at most.'),
-    min_connections: count(2, 0, 10_000).describe('Connections the runtime pool keeps open.'),
+    maintenance_url: databaseUrl().optional().describe('URL for long maintenance statements.'),
+    max_connections: count(20, 1, 10_000).describe('Maximum of connections of the runtime pool.'),
+    min_connections: count(2, 0, 10_000).describe('Minimum of connections of the runtime pool.'),
     identity_max_connections: count(10, 1, 10_000).describe(
-      'Connections of the identity pool at most.',
+      'Maximum of connections of the identity pool.',
     ),
-    connect_timeout_secs: timerSeconds(5).describe('How long opening a connection may take.'),
+    connect_timeout_secs: timerSeconds(5).describe('Time limit for opening a connection.'),
     idle_timeout_secs: timerSeconds(600).describe(
-      'An idle connection above the minimum is closed.',
+      'Idle connections above the minimum are closed after this time.',
     ),
-    max_lifetime_secs: timerSeconds(1800).describe('A connection older than this is replaced.'),
+    max_lifetime_secs: timerSeconds(1800).describe('Maximum age of a connection.'),
     statement_cache_capacity: count(100, 1, 2048).describe('Prepared statements per connection.'),
-    test_before_acquire: flag(true).describe('Test an idle connection before it is handed out.'),
-    statement_timeout_secs: timerSeconds(10).describe('Limit of one statement of a request.'),
+    test_before_acquire: flag(true).describe('Test idle connections before use.'),
+    statement_timeout_secs: timerSeconds(10).describe('Time limit of a statement of a request.'),
     background_statement_timeout_secs: timerSeconds(60).describe(
-      'Limit of one statement of background work.',
+      'Time limit of a statement of background work.',
     ),
     idle_in_transaction_timeout_secs: timerSeconds(30).describe(
-      'A transaction that does nothing for this long is ended.',
+      'Idle transactions are terminated after this time.',
     ),
     maintenance_statement_timeout_secs: timerSeconds(600).describe(
-      'Limit of one maintenance statement.',
+      'Time limit of a maintenance statement.',
     ),
-    require_ssl: flag(false).describe('Refuse connections without TLS. Production needs it.'),
+    require_ssl: flag(false).describe('Refuse connections without TLS. Required in production.'),
     auth_pool: planePool('auth'),
     control_pool: planePool('control'),
     async_pool: planePool('async'),
@@ -94,10 +94,10 @@ export const databaseSettings = section(
         holds: (settings: UrlsAndTls) =>
           !settings.require_ssl ||
           !turnsTlsOff(settings[key]) ||
-          // Said once of a URL, not of everything that falls back to it.
+          // Report a URL once, not for each setting that falls back to it.
           URL_KEYS.slice(0, at).some((other) => settings[other] === settings[key]),
-        rule: 'not turn TLS off by its sslmode while database.require_ssl is true',
-        fix: 'set sslmode to verify-full, or leave it out',
+        rule: 'must not disable TLS by sslmode while database.require_ssl is true',
+        fix: 'set sslmode to verify-full, or remove it',
       })),
       {
         keys: ['min_connections', 'max_connections'],
@@ -132,7 +132,7 @@ type PoolSizes = {
   readonly async_pool: PlanePool
 }
 
-/** A pool that overrides nothing is judged with the sizes it takes. */
+/** True if the effective sizes of the pool are valid. */
 function poolFits(sizes: PoolSizes, pool: PlanePool): boolean {
   if (pool.min_connections === undefined && pool.max_connections === undefined) return true
   const least = pool.min_connections ?? sizes.min_connections
@@ -161,8 +161,8 @@ export const memcachedSettings = section(
       .describe('host:port. Required when deployment.coordination_backend is memcached.'),
     pool_size: count(10, 1, 1000).describe('Connections.'),
     max_idle: count(10, 0, 1000).describe('Idle connections kept.'),
-    connect_timeout_secs: timerSeconds(2).describe('How long opening a connection may take.'),
-    command_timeout_secs: timerSeconds(2).describe('How long one command may take.'),
+    connect_timeout_secs: timerSeconds(2).describe('Time limit for opening a connection.'),
+    command_timeout_secs: timerSeconds(2).describe('Time limit of a command.'),
   },
   { about: 'Used when deployment.coordination_backend is "memcached".' },
 )
@@ -182,10 +182,7 @@ export type DatabaseUrls = {
   readonly maintenance: string
 }
 
-/**
- * Every URL with its fallbacks applied; `embeddedUrl` fills what is not set.
- * decisions.md section 23, database URLs. Undefined when there is neither.
- */
+/** The URLs with their fallbacks (docs/reference/configuration.md), or undefined if there is no URL. */
 export function databaseUrls(
   settings: DatabaseSettings,
   embeddedUrl?: string,

@@ -1,19 +1,19 @@
 /**
- * A server that accepts bytes and answers nothing (stopped, or behind a cut network). The first request
- * that finds it silent pays for that with its time limit. Later ones wait 2 s at most for the silence to
- * end: until the server answers a look or a statement under way.
+ * An unresponsive server: it accepts bytes and sends no response (stopped, or behind a network failure). The first
+ * request waits for its full time limit. Later ones wait at most 2 s, until the server answers a probe or a running
+ * statement.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../runtime/kernel/log.js'
 
 const LOOK_AGAIN_MS = 250
-/** What a request waits for a server that is known to be silent. */
+/** Time that a request waits for a server that is known to be unresponsive. */
 const PATIENCE_MS = 2_000
 
 export interface SilenceOptions {
   /** Name of the pool, for the log. */
   readonly pool: string
-  /** Asks the server once, within a time of its own. Rejects without an answer. */
+  /** Probes the server once, within its own time limit. Rejects without a response. */
   readonly look: () => Promise<void>
   readonly log: Logger
 }
@@ -23,7 +23,7 @@ export class Silence {
   readonly #waiting = new Set<() => void>()
   #isSilent = false
   #isClosed = false
-  /** What the first request without an answer failed with. */
+  /** The error of the first request without a response. */
   cause: unknown
 
   constructor(options: SilenceOptions) {
@@ -31,9 +31,9 @@ export class Silence {
   }
 
   /**
-   * Whether a request may ask the server: at once where it is not known to be silent, else as soon as it
-   * answers. False after 2 s of silence more.
-   * @throws the reason of the signal where it aborts first.
+   * True if a request may use the server: at once if it is responsive, otherwise when it responds again. False after
+   * 2 s.
+   * @throws the reason of the signal if it aborts first.
    */
   isOver(signal: AbortSignal | undefined): boolean | Promise<boolean> {
     if (!this.#isSilent) return true
@@ -55,26 +55,26 @@ export class Silence {
     })
   }
 
-  /** A request got no answer in time, and no other one got any since it began. */
+  /** Call if a request got no response in time, and no other request got one since it started. */
   begin(cause: unknown): void {
     if (this.#isSilent || this.#isClosed) return
     this.#isSilent = true
     this.cause = cause
     const { pool, log } = this.#options
-    log.warn({ pool, err: cause }, 'the database does not answer')
+    log.warn({ pool, err: cause }, 'the database is unresponsive')
     void this.#watch()
   }
 
-  /** The server answered something. */
+  /** Call when the server has responded. */
   end(): void {
     if (!this.#isSilent) return
     this.#isSilent = false
     this.cause = undefined
     for (const settle of this.#waiting) settle()
-    this.#options.log.info({ pool: this.#options.pool }, 'the database answers again')
+    this.#options.log.info({ pool: this.#options.pool }, 'the database is responsive again')
   }
 
-  /** Stops looking. */
+  /** Stops the probes. */
   close(): void {
     this.#isClosed = true
     this.#isSilent = false

@@ -1,13 +1,12 @@
-/** How values of the database become values of the program. */
+/** Converts database values to JavaScript values. */
 import { type CustomTypesConfig, types } from 'pg'
 
 const INT8 = 20
 const DATE = 1082
 
 /**
- * bigint becomes a number, refused where a number cannot hold it exactly; date stays the text it
- * is, for a day has no time zone; everything else as pg has it (timestamptz to Date, bytea to
- * Buffer, numeric to text).
+ * bigint becomes a number, and values above the safe integers are refused. date stays text, because a date has no
+ * time zone. Other types are as in pg (timestamptz to Date, bytea to Buffer, numeric to text).
  */
 export const parseTypes: CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
@@ -21,6 +20,6 @@ export const parseTypes: CustomTypesConfig = {
 
 function parseInt8(text: string): number {
   const value = Number(text)
-  if (!Number.isSafeInteger(value)) throw new RangeError(`${text} is beyond the exact numbers`)
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${text} is not a safe integer`)
   return value
 }

@@ -1,7 +1,7 @@
-/** What a repository needs of a connection: named, bound statements inside a transaction. */
+/** The interface of repositories to the database: named statements with bound parameters in a transaction. */
 
 export interface Statement {
-  /** Unique name; the statement is prepared once per connection under it. */
+  /** Unique name, under which the statement is prepared once per connection. */
   readonly name: string
   readonly text: string
   readonly values?: readonly unknown[]
@@ -12,18 +12,17 @@ export interface Rows<Row> {
   readonly rowCount: number
 }
 
-/** One open transaction. `tenantId` is what row-level security lets it see; null sees all tenants. */
+/** One open transaction. Row-level security limits it to `tenantId`. Null sees all tenants. */
 export interface Transaction {
   readonly tenantId: string | null
   /**
-   * Statements that are asked for side by side go out in one round trip, in the order of the calls;
-   * where one fails, all do.
+   * Concurrent statements are sent in one round trip, in the order of the calls. If one fails, all of them fail.
    */
   query<Row = Record<string, unknown>>(statement: Statement): Promise<Rows<Row>>
   /**
-   * Runs a statement last, in one round trip with the commit: for what need not be known before, and
-   * for locks that others wait for.
-   * @param onCommitted is onCommitted what it answered, after the commit.
+   * Runs a statement last, in one round trip with the commit: for results that are not needed before, and for
+   * locks that other transactions wait for.
+   * @param onCommitted gets the result after the commit.
    */
   atCommit<Row = Record<string, unknown>>(
     statement: Statement,
@@ -31,7 +30,7 @@ export interface Transaction {
   ): void
 }
 
-/** Which pool serves a transaction (interface.md, [database]). */
+/** The pool of a transaction (docs/concepts/storage.md, Pools). */
 export type PoolPurpose = 'identity' | 'plane' | 'background' | 'maintenance'
 
 export interface TransactionOptions {
@@ -45,7 +44,7 @@ export interface TransactionOptions {
 export interface TogetherOptions {
   /** Default `plane`. */
   readonly pool?: 'identity' | 'plane' | undefined
-  /** The channels to wake, once all of it is committed. */
+  /** The channels to notify after the commit. */
   readonly wakes?:
     | ((results: readonly Rows<Record<string, unknown>>[]) => readonly string[])
     | undefined
@@ -53,38 +52,36 @@ export interface TogetherOptions {
 
 /** The database as actors see it. */
 export interface Database {
-  /** Runs `work` in a transaction that sees and writes the rows of one tenant only. */
+  /** Runs `work` in a transaction that can read and write only the rows of one tenant. */
   tenant<T>(
     tenantId: string,
     work: (tx: Transaction) => Promise<T> | T,
     options?: TransactionOptions,
   ): Promise<T>
-  /** Runs `work` in a transaction that crosses tenants. Say why where it is called. */
+  /** Runs `work` in a transaction that crosses tenants. The caller states the reason in a comment. */
   system<T>(work: (tx: Transaction) => Promise<T> | T, options?: TransactionOptions): Promise<T>
   /**
-   * A transaction whose statements are all known beforehand, in one round trip: nothing can be
-   * decided between them. Tenant as in `tenant`; null crosses tenants as `system` does. One that
-   * fails has changed nothing, unless the connection was lost: then nobody knows.
+   * Runs a transaction of known statements in one round trip. The tenant is as in `tenant`, null crosses tenants as
+   * `system` does. After a failure nothing is changed, unless the connection was lost: then the outcome is unknown.
    */
   together(
     tenantId: string | null,
     statements: readonly Statement[],
     options?: TogetherOptions,
   ): Promise<readonly Rows<Record<string, unknown>>[]>
-  /** Throws when the database does not answer. */
+  /** @throws if the database is unavailable. */
   ping(signal?: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * True of every place in a list that statements take (`unnest ... with ordinality`); PostgreSQL takes it for one
- * of two hundred. A list itself counts as ten rows, which is too many to look up one by one where a table is
- * small or not analyzed yet: whole tables are read instead, and go on to be when they have grown, because
- * the plan of a prepared statement is kept.
+ * A condition that is true for all rows of `unnest ... with ordinality`, and that PostgreSQL estimates as one row in
+ * two hundred. Without it PostgreSQL estimates ten rows for a list, and chooses a sequential scan for tables that
+ * are small or not analyzed yet. The plan of a prepared statement is kept when the table has grown.
  */
 export const LOOKED_UP = 'place between 1 and 1000000'
 
-/** What was found, each row at the place of the hash that it was asked for by. */
+/** Orders rows by the hashes that were looked up. Undefined for hashes without a row. */
 export function inOrderOf<Row>(
   hashes: readonly Uint8Array[],
   rows: readonly Row[],

@@ -1,13 +1,13 @@
-/** Binds a transaction to what row-level security lets it see. */
+/** Sets the tenant of a transaction for row-level security. */
 import type { Statement, TransactionOptions } from './sql.js'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /**
- * The statements that open a transaction, to be sent with its first. What they set ends with the
- * transaction: the next user of the connection, or of a pooler's, sees nothing of it.
+ * The statements that open a transaction. They are sent with its first statement. Their settings are local to the
+ * transaction, so they do not affect the next user of the connection or of a pooler's connection.
  * @param tenantId null for a transaction that crosses tenants.
- * @param statementTimeoutMs replaces the session's limit where given.
+ * @param statementTimeoutMs replaces the limit of the connection.
  */
 export function openingStatements(
   tenantId: string | null,
@@ -31,12 +31,12 @@ const SERIALIZABLE: Statement = {
   text: 'begin isolation level serializable',
 }
 
-/** What row-level security lets a transaction see. @throws when the tenant's id is no UUID. */
+/** Sets the visible tenant, null for all. @throws if the id is not a UUID. */
 export function sightStatement(tenantId: string | null): Statement {
   if (tenantId === null) {
     return { name: 'tenancy.system', text: `select set_config('svc.scope', 'system', true)` }
   }
-  if (!UUID.test(tenantId)) throw new Error('a tenant id is a lower-case UUID')
+  if (!UUID.test(tenantId)) throw new Error('a tenant id must be a lower-case UUID')
   const text = `select set_config('svc.tenant_id', $1, true)`
   return { name: 'tenancy.tenant', text, values: [tenantId] }
 }

@@ -1,4 +1,4 @@
-/** The statements of one transaction, from the one that opens it to the commit. */
+/** The statements of one transaction, from its opening to the commit. */
 import type { Pipelined } from './pipeline.js'
 import type { DatabaseConnection } from './connection.js'
 import type { Rows, Statement } from './sql.js'
@@ -18,14 +18,14 @@ interface Deferred {
 }
 
 /**
- * What is asked for at once goes out at once, in one write and one answer: the first statements behind
- * those that open the transaction, and what was deferred with the commit.
+ * Statements that are enqueued in the same turn are sent in one round trip: the first ones after those that open
+ * the transaction, and deferred ones with the commit.
  */
 export class Statements {
   readonly #statementTimeoutMs: number | undefined
   readonly #signal: AbortSignal | undefined
   readonly #deferred: Deferred[] = []
-  /** Sent with the first statements, and then no more. */
+  /** Sent once, with the first statements. */
   #opening: readonly Statement[]
   #queue: Queued[] = []
   #connection: DatabaseConnection | undefined
@@ -35,13 +35,13 @@ export class Statements {
     | undefined
   #cancelling: Promise<void> | undefined
   #isEnded = false
-  /** Why the first that failed did: from there on the server would refuse every other. */
+  /** The first failure. The server refuses all later statements. */
   #failure: Error | null = null
   #resolveFirst: () => void = () => undefined
-  /** When something has been asked for. */
+  /** Resolves when the first statement is enqueued. */
   readonly firstQueued: Promise<void>
 
-  /** @param statementTimeoutMs the server's limit of each, where it is not the connection's. */
+  /** @param statementTimeoutMs the server's limit per statement, if it differs from the connection's. */
   constructor(
     opening: readonly Statement[],
     statementTimeoutMs: number | undefined,
@@ -54,12 +54,12 @@ export class Statements {
     signal?.addEventListener('abort', this.#cancel, { once: true })
   }
 
-  /** Whether something waits to be sent. */
+  /** True if statements wait to be sent. */
   get hasQueued(): boolean {
     return this.#queue.length > 0
   }
 
-  /** Whether there is nothing to be sent, now or with the commit. */
+  /** True if there are no statements, including deferred ones. */
   get isEmpty(): boolean {
     return !this.hasQueued && this.#deferred.length === 0
   }
@@ -72,18 +72,18 @@ export class Statements {
       if (this.#connection === undefined) this.#resolveFirst()
       else this.#sending ??= this.#sendSoon(this.#connection)
     })
-    // Nobody has to wait for it: the transaction fails by it as well.
+    // The caller need not await the result, because a failure fails the transaction.
     answer.catch(() => undefined)
     return answer
   }
 
-  /** For the end of the transaction, in the order of the calls. */
+  /** Runs the statement with the commit, in the order of the calls. */
   defer<Row>(statement: Statement, onCommitted?: (rows: Rows<Row>) => void): void {
     if (this.#isEnded) throw new Error('the transaction is over')
     this.#deferred.push({ statement, onCommitted: onCommitted as Deferred['onCommitted'] })
   }
 
-  /** @throws when the connection is dead: nothing has come of it, and another one may be tried. */
+  /** @throws if the connection is dead. Nothing is committed then, and another connection can be tried. */
   async open(connection: DatabaseConnection): Promise<void> {
     let lost: Error | null = null
     this.#sending = this.#send(connection, true).then((error) => {
@@ -97,7 +97,7 @@ export class Statements {
     if (lost !== null) throw lost as Error
   }
 
-  /** Sends what is left, what was deferred and the commit. @throws when nothing was committed. */
+  /** Sends the remaining and the deferred statements with the commit. @throws if nothing was committed. */
   async commit(connection: DatabaseConnection): Promise<void> {
     await this.end()
     this.#signal?.throwIfAborted()
@@ -105,17 +105,17 @@ export class Statements {
     const last = this.#deferred.map(({ statement }) => statement)
     const { results, error } = await this.#run(connection, [...last, COMMIT])
     if (error !== null) throw error
-    for (const [at, { onCommitted }] of this.#deferred.entries()) onCommitted?.(results[at]!)
+    for (const [index, { onCommitted }] of this.#deferred.entries()) onCommitted?.(results[index]!)
   }
 
-  /** No statement is asked for from here on; waits for those that were. */
+  /** Accepts no more statements, and waits for those that were enqueued. */
   async end(): Promise<void> {
     this.#isEnded = true
     while (this.#sending !== undefined) await this.#sending
     await this.#cancelling
   }
 
-  /** Nothing will be sent any more. */
+  /** Rejects all enqueued statements. */
   fail(error: unknown): void {
     this.#isEnded = true
     for (const { reject } of this.#queue.splice(0)) reject(error)
@@ -125,14 +125,14 @@ export class Statements {
     this.#signal?.removeEventListener('abort', this.#cancel)
   }
 
-  /** In the next turn of the microtasks, for those who ask side by side. */
+  /** Sends in the next microtask, so that concurrent statements share a round trip. */
   async #sendSoon(connection: DatabaseConnection): Promise<void> {
     await undefined
     while (this.hasQueued) await this.#send(connection, false)
     this.#sending = undefined
   }
 
-  /** @returns why the connection died with nothing done, where those who asked are to wait on. */
+  /** @returns the error of a dead connection if the statements stay enqueued for another one, otherwise null. */
   async #send(connection: DatabaseConnection, mayTryAgain: boolean): Promise<Error | null> {
     if (this.#signal?.aborted || this.#failure !== null) {
       const reason: unknown = this.#signal?.aborted ? this.#signal.reason : this.#failure
@@ -151,14 +151,14 @@ export class Statements {
       return error
     }
     this.#failure ??= error
-    for (const [at, { resolve, reject }] of batch.entries()) {
-      if (error === null) resolve(results[at]!)
+    for (const [index, { resolve, reject }] of batch.entries()) {
+      if (error === null) resolve(results[index]!)
       else reject(error)
     }
     return null
   }
 
-  /** @returns what the statements answered, without those of the opening. */
+  /** @returns the results without those of the opening statements. */
   async #run(connection: DatabaseConnection, statements: readonly Statement[]): Promise<Pipelined> {
     const opening = this.#opening
     this.#opening = []
@@ -166,7 +166,7 @@ export class Statements {
     this.#running = { connection, settled: running }
     const { results, error } = await running
     this.#running = undefined
-    // The next statement of this connection is not the one to be stopped.
+    // The cancel request must not reach the next statement of this connection.
     await this.#cancelling
     return { results: results.slice(opening.length), error }
   }

@@ -1,4 +1,4 @@
-/** One way to run a transaction: bound, cancellable, rolled back on any failure. */
+/** Runs transactions: bounded in time, cancellable, rolled back on failure. */
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabaseConnection } from './connection.js'
@@ -10,39 +10,39 @@ import { asUnavailable, isSerializationFailure } from './unavailable.js'
 const SERIALIZABLE_ATTEMPTS_MAX = 6
 const RETRY_DELAY_MS = 10
 
-/** Where a transaction runs: a connection for as long as `use` takes. */
+/** Provides a connection for the duration of `use`. */
 export interface ConnectionSource {
   /**
-   * @param open runs first and commits nothing; where it fails because the connection is dead, it runs
-   * again on another one.
+   * @param open runs first and commits nothing. If it fails because the connection is dead, it runs again on
+   * another one.
    */
   use<T>(
     open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
     work: (connection: DatabaseConnection) => Promise<T>,
-    /** Whose turn for a connection this is: a tenant's id, or empty for the service itself. */
+    /** Fair-share key: a tenant's id, or empty for the service. */
     share: string,
   ): Promise<T>
-  /** Set for background work on the pool of requests. */
+  /** Set for background work in the pool of requests. */
   readonly statementTimeoutMs: number | undefined
-  /** Wakes the listeners of the channels, soon. */
+  /** Notifies the channels soon. */
   notify(channels: Iterable<string>): void
 }
 
-/** The channels to wake once a transaction has committed. */
+/** The channels to notify after the commit of a transaction. */
 const wakeUps = new WeakMap<Transaction, Set<string>>()
 
 /**
- * Wakes whoever listens on the channel after the commit, and not at all after a rollback. The
- * wake-up may be lost in a crash: it is a hint to look, not the news.
+ * Notifies the channel after the commit, and never after a rollback. A crash can lose the notification, so
+ * listeners must also poll.
  */
 export function notifyAfterCommit(tx: Transaction, channel: string): void {
   wakeUps.get(tx)?.add(channel)
 }
 
 /**
- * Runs `work` in a transaction. A serializable one that lost a race is run again from its start,
- * so its `work` must have no effect outside of the database.
+ * Runs `work` in a transaction. After a serialization failure a serializable transaction runs again, so its `work`
+ * must have no effects outside of the database.
  */
 export async function transact<T>(
   source: ConnectionSource,
@@ -57,14 +57,14 @@ export async function transact<T>(
       return await attempt(source, opening, tenantId, work, signal)
     } catch (error) {
       if (attempts >= attemptsMax || !isSerializationFailure(error)) {
-        throw asUnavailable(error, 'a transaction was lost or given up')
+        throw asUnavailable(error, 'a transaction was lost or cancelled')
       }
       await sleep(randomInt(RETRY_DELAY_MS * attempts * attempts) + 1, undefined, { signal })
     }
   }
 }
 
-/** Runs statements that need not wait for one another as one transaction, in one round trip. */
+/** Runs independent statements as one transaction, in one round trip. */
 export async function transactTogether(
   source: ConnectionSource,
   tenantId: string | null,
@@ -76,7 +76,7 @@ export async function transactTogether(
     undefined,
     async (connection) => {
       const { results, error } = await connection.pipeline(all)
-      if (error !== null) throw asUnavailable(error, 'a transaction got no answer')
+      if (error !== null) throw asUnavailable(error, 'the connection was lost during a transaction')
       return results.slice(1)
     },
     tenantId ?? '',
@@ -84,9 +84,9 @@ export async function transactTogether(
 }
 
 /**
- * One attempt. The connection is taken as the first statement is asked for: it goes out with what opens
- * the transaction, and where the connection turns out to be dead, both are sent again on another one,
- * because nothing is committed yet. Work that asks for nothing needs no transaction.
+ * One attempt. It acquires the connection at the first statement, which is sent with the opening statements. If the
+ * connection is dead, both are sent again on another one, because nothing is committed yet. Work without
+ * statements needs no transaction.
  */
 async function attempt<T>(
   source: ConnectionSource,

@@ -1,22 +1,19 @@
-/** The one failure of the database that is not the statement's fault: it gives no answer. */
+/** Errors of an unavailable or overloaded database, as opposed to errors of a statement. */
 import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 
-/**
- * Thrown where a connection could not be had or was lost, and where the server gave a statement up.
- * The same request may succeed later.
- */
+/** No connection was available, the connection was lost, or the server cancelled the statement. A retry can succeed. */
 export class DatabaseUnavailable extends DependencyUnavailable {
   override readonly name = 'DatabaseUnavailable'
   override readonly overloaded: boolean
 
-  /** @param overloaded the server has more to do than it can; known of what it gave up itself. */
+  /** @param overloaded the server is overloaded. Default: it cancelled the statement itself. */
   constructor(message: string, cause?: unknown, overloaded = isGivenUp(cause)) {
     super(message, { cause })
     this.overloaded = overloaded
   }
 }
 
-/** Thrown where no connection can be made: the message names the address, never the user or password. */
+/** The server is unreachable. The message names the address, never the user or password. */
 export class DatabaseUnreachable extends DatabaseUnavailable {
   readonly #url: string
 
@@ -25,13 +22,13 @@ export class DatabaseUnreachable extends DatabaseUnavailable {
     this.#url = url
   }
 
-  /** Whether the URL that was tried is this one. It holds a password, so it is not given out. */
+  /** Compares the URL, which is private because it contains a password. */
   isAt(url: string | undefined): boolean {
     return this.#url === url
   }
 }
 
-/** `127.0.0.1:5432`, or the folder of a unix socket: never a user or a password. */
+/** The address of a URL without user and password: `127.0.0.1:5432`, or the directory of a unix socket. */
 export function databaseAddress(url: string): string {
   const { hostname, port, searchParams } = new URL(url)
   return searchParams.get('host') ?? `${hostname}:${port === '' ? '5432' : port}`
@@ -42,17 +39,16 @@ interface CodedError {
   readonly severity?: string
 }
 
-/** SQLSTATE 40001 and 40P01: the transaction lost a race and may be run again from its start. */
+/** SQLSTATE 40001 and 40P01: the transaction can be run again. */
 export function isSerializationFailure(error: unknown): boolean {
   const { code } = error as CodedError
   return code === '40001' || code === '40P01'
 }
 
 /**
- * Whether the session ended under the statement: socket errors, class 08, and the server's own
- * goodbyes (57P01 administrator, 57P02 crash, 57P03 starting up, 57P05 idle session; 53300: it has no
- * connection left). 25006 too, which says that it takes no writes: we never ask for that, so it has
- * become a standby, and another connection may find its successor.
+ * True if the connection was lost: socket errors, class 08, and disconnects by the server (57P01 administrator, 57P02
+ * crash, 57P03 starting up, 57P05 idle session, 53300 too many connections). Also 25006, read-only: the server has
+ * become a standby, and a new connection may reach the new primary.
  */
 export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false
@@ -65,24 +61,23 @@ export function isConnectionLoss(error: unknown): boolean {
 }
 
 /**
- * Whether the server gave the statement up for want of time or means: a timeout of its own (57014,
- * 55P03), a deadlock or a lost race (40P01, 40001), memory or disk (class 53). Nothing is wrong with
- * the request, and the connection is as good as before.
+ * True if the server cancelled the statement: a timeout (57014, 55P03), a deadlock or serialization failure (40P01,
+ * 40001), or a lack of memory or disk (class 53). The request is valid and the connection still usable.
  */
 export function isGivenUp(error: unknown): boolean {
   const { code } = (error ?? {}) as CodedError
   return code !== undefined && /^(57014|55P03|40P01|40001|53...)$/.test(code)
 }
 
-/** What to throw of what a session threw: that the database is unavailable, where it is. */
+/** Wraps connection losses and cancelled statements in `DatabaseUnavailable`. Returns other errors unchanged. */
 export function asUnavailable(error: unknown, message: string): unknown {
   const isUnavailable = isConnectionLoss(error) || isGivenUp(error)
   return isUnavailable ? new DatabaseUnavailable(message, error) : error
 }
 
 /**
- * Whether no connection was to be had in time, and none was refused: all are in use, or a new one does
- * not come about. What the pool says does not tell the two apart.
+ * True if no connection was available in time and none was refused: all are in use, or the server does not accept a
+ * new one. The pool's error is the same for both.
  */
 export function isLate(error: unknown): boolean {
   const said =

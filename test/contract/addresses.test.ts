@@ -1,5 +1,5 @@
 /**
- * Every feature that connects to an address somebody gave it, against every address and URL that must
+ * Every feature that connects to a given address, against every address and URL that must
  * not be reached: one row a feature. All of them connect through one dialer; this holds them to it.
  */
 import { once } from 'node:events'
@@ -225,7 +225,7 @@ const answering =
       addresses.map((address) => ({ ...EVERY, address, family: address.includes(':') ? 6 : 4 })),
     )
 /** A name that must not be asked for. */
-const nobody: Resolver = (name, done) => done(new Error(`${name} was looked up`), [])
+const noLookups: Resolver = (name, done) => done(new Error(`${name} was looked up`), [])
 
 /** Everything that a fault may be called when nothing was connected. */
 const PROHIBITED = /prohibited|unknown|url_host|in lower case/
@@ -247,13 +247,13 @@ for (const feature of FEATURES) {
   })
 
   test(`${feature.name}: a name of this service is not looked up`, async (t) => {
-    for (const url of OWN_URLS) t.regex(String(await feature.ask(url, nobody)), PROHIBITED, url)
+    for (const url of OWN_URLS) t.regex(String(await feature.ask(url, noLookups)), PROHIBITED, url)
   })
 
   if (!feature.takesUrls) continue
   test(`${feature.name}: a URL of the table is refused for what it is`, async (t) => {
     for (const [url, fault] of REFUSED_URLS) {
-      const refusal = await feature.ask(url, nobody)
+      const refusal = await feature.ask(url, noLookups)
       t.is(refusal, fault, JSON.stringify(url).slice(0, 80))
     }
   })
@@ -295,13 +295,13 @@ test('did:web anchors: a host or port of the table is refused before its name is
   for (const host of hosts) {
     // A bare colon would begin a path.
     for (const spelling of [host.replaceAll(':', '%3A'), encodeURIComponent(host)]) {
-      const verdict = await anchoredBy(`did:web:${spelling}`, nobody)
+      const verdict = await anchoredBy(`did:web:${spelling}`, noLookups)
       t.is(verdict.tag, 'invalid_registration', spelling)
     }
   }
 })
 
-/** Where connections are made, and the rows of the table that stand for them. */
+/** Modules that open connections, and their rows in the table. */
 const MADE_IN: Readonly<Record<string, string>> = {
   'actors/vault/egress/actor.ts': 'egress',
   'actors/platform/outbound-http/outbound.ts': 'the settings of all of them',

@@ -1,6 +1,6 @@
 /**
- * The error table of interface.md beyond the OAuth endpoints, each row provoked over HTTP: status,
- * code, headers, and the problem document whole. decisions.md 0, 14, 21 and 23.
+ * The errors of docs/reference/errors.md outside of OAuth endpoints, each provoked over HTTP: status,
+ * code, headers, and the whole problem document.
  *
  * `wallet_*`, `recipient_not_allowed`, `contract_not_allowed` and `billing_*` belong to what is not
  * built, and 501 to a build without the agent service; `budget_exceeded` is in flows/egress-limits and
@@ -28,7 +28,7 @@ import { relyingParty } from '../support/oauth/relying-party.js'
 import { testService, type TestService } from '../support/service.js'
 import { COMMERCE, PUBLIC } from '../support/commerce/shop.js'
 
-const NOBODY = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+const UNKNOWN_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 
 type Scene = {
   readonly running: TestService
@@ -139,18 +139,18 @@ const ROWS: readonly Row[] = [
   ['400 bad_request', 'bad-request', 'a missing field', (s) => asHere(s, APPLICATIONS, {}), NO_CHALLENGE],
   ['400 bad_request', 'bad-request', 'unsupported input', (s) => asHere(s, APPLICATIONS, { ...APPLICATION, grant_types: ['password'] })],
   ['400 bad_request', 'bad-request', 'a page of no size', (s) => get(s, `${APPLICATIONS}?limit=0`, bearer(s.here.token))],
-  ['400 bad_request', 'bad-request', 'half a cursor', (s) => get(s, `${APPLICATIONS}?cursor_id=${NOBODY}`, bearer(s.here.token))],
+  ['400 bad_request', 'bad-request', 'half a cursor', (s) => get(s, `${APPLICATIONS}?cursor_id=${UNKNOWN_ID}`, bearer(s.here.token))],
   ['400 invalid_redirect_uri', 'bad-request', 'a redirect URI with a wildcard', (s) => asHere(s, APPLICATIONS, { ...APPLICATION, redirect_uris: ['https://*.example/'] })],
-  ['400 invalid_grant', 'bad-request', 'a challenge of nobody', (s) => post(s, '/api/v1/agents/auth/verify', { challenge_id: NOBODY, signature: 'x' })],
-  ['400 invalid_grant', 'bad-request', 'a delegation of nobody', (s) => asHere(s, `${DEVICE}/token`, { device_code: 'x' })],
+  ['400 invalid_grant', 'bad-request', 'an unknown challenge', (s) => post(s, '/api/v1/agents/auth/verify', { challenge_id: UNKNOWN_ID, signature: 'x' })],
+  ['400 invalid_grant', 'bad-request', 'an unknown delegation', (s) => asHere(s, `${DEVICE}/token`, { device_code: 'x' })],
   ['400 invalid_scope', 'bad-request', 'an unknown scope of a delegation', (s) => asHere(s, DEVICE, { scope: 'fly' })],
-  ['400 authorization_pending', 'bad-request', 'nobody has decided', (s) => polled(s, () => undefined), { 'retry-interval': /^5$/ }],
+  ['400 authorization_pending', 'bad-request', 'the user has not decided', (s) => polled(s, () => undefined), { 'retry-interval': /^5$/ }],
   ['400 slow_down', 'bad-request', 'two polls at once', (s) => polled(s, (_, code) => asHere(s, `${DEVICE}/token`, { device_code: code })), { 'retry-interval': /^10$/ }],
   ['400 access_denied', 'bad-request', 'the person said no', (s) => polled(s, (userCode) => decide(s.ada, { userCode }, 'deny'))],
-  ['400 expired_token', 'bad-request', 'nobody came', (s) => polled(s, (_, code) => sql(s.running.db.database, `update delegation_requests set expires_at = now() where device_code_sha256 = sha256($1::bytea)`, [Buffer.from(code)]))],
+  ['400 expired_token', 'bad-request', 'the request has expired', (s) => polled(s, (_, code) => sql(s.running.db.database, `update delegation_requests set expires_at = now() where device_code_sha256 = sha256($1::bytea)`, [Buffer.from(code)]))],
   ['401 unauthorized', 'unauthorized', 'no credentials', (s) => get(s, APPLICATIONS), { 'www-authenticate': new RegExp(`^Bearer ${METADATA}, ${SCOPES}$`) }],
-  ['401 unauthorized', 'unauthorized', 'a token that is none', (s) => get(s, APPLICATIONS, bearer('x.y.z')), INVALID_TOKEN],
-  ['401 unauthorized', 'unauthorized', 'a scheme that is none', (s) => get(s, APPLICATIONS, { authorization: 'Negotiate x' }), INVALID_TOKEN],
+  ['401 unauthorized', 'unauthorized', 'a malformed token', (s) => get(s, APPLICATIONS, bearer('x.y.z')), INVALID_TOKEN],
+  ['401 unauthorized', 'unauthorized', 'an unknown scheme', (s) => get(s, APPLICATIONS, { authorization: 'Negotiate x' }), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'userinfo with a malformed token', (s) => get(s, '/userinfo', { authorization: 'Bearer a b' }), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'userinfo without a token', (s) => get(s, '/userinfo'), { 'www-authenticate': /^Bearer / }],
   ['401 token_revoked', 'token-revoked', 'the client gave it back', async (s) => {
@@ -350,7 +350,7 @@ test.serial('402: what x402 asks for, in the header and in the body', async (t) 
   t.deepEqual(JSON.parse(header), answer.body)
 })
 
-test.serial('503: not ready is told without a reason, and never kept', async (t) => {
+test.serial('503: not ready has no reason in the answer and is not cached', async (t) => {
   const cut = await testService({ transport: 'plain_http' })
   t.teardown(() => cut.end())
   await cut.kms.interrupt()

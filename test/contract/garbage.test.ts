@@ -101,7 +101,7 @@ const NOT_IMPLEMENTED = 501
 const OAUTH_ERROR = new Set(['error', 'error_description', 'error_uri', 'request_id'])
 const STACK = /\n\s+at |node:internal|\/dist\/|\.js:\d+|\bselect .* from\b/
 
-test('garbage to any route is answered as described, and hurts nobody', async (t) => {
+test('malformed requests to all routes get the described answers and do no damage', async (t) => {
   t.timeout(600_000)
   const running = await testService({
     environment: { SVC_COMMERCE__ENABLED: 'true', SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },

@@ -1,6 +1,6 @@
 /**
- * An object of another tenant does not exist (decisions.md 21, token and host): every operation of
- * the OpenAPI document that names an object is asked for a real one of somebody else's, with a token
+ * An object of another tenant does not exist: every operation of
+ * the OpenAPI document that names an object is called with an existing object of another tenant, with a token
  * that may do everything in its own tenant. An operation for which no object is known here fails.
  */
 import { createHash, randomUUID } from 'node:crypto'
@@ -45,7 +45,7 @@ const cases: readonly Case[] = Object.entries(document['paths'] as Record<string
     })),
 )
 
-/** Paths whose parameter is nobody's object: why there is nothing to be kept from others in them. */
+/** Paths whose parameter is not an object of a tenant, with the reason. */
 const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}': 'public metadata',
   '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}': 'public metadata',
@@ -189,7 +189,7 @@ test.serial(
   },
 )
 
-test.serial('a delegation that is asked for next door is nobody’s to decide here', async (t) => {
+test.serial('a delegation request of another tenant cannot be decided here', async (t) => {
   const asked = await askDelegation(api, theirs.workspace.token, { scope: 'openid vault:list' })
   const before = await dataDigest(running.db, theirs.workspace)
   const { browser } = mine.person

@@ -1,6 +1,6 @@
 /**
  * The error table of the OAuth endpoints, each row provoked over HTTP: status, code, headers and the
- * form of the body. interface.md, Errors; decisions.md 7.3 (token-endpoint error map) and 7.6.
+ * form of the body. docs/reference/errors.md.
  */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, type Workspace } from '../support/api.js'
@@ -39,7 +39,7 @@ const GRANTS = [
   CIBA_GRANT,
 ]
 const SCOPES = ['openid', 'profile', 'email', 'vault:list', 'vault:read']
-const NOBODY = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+const UNKNOWN_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 
 type Scene = {
   readonly running: TestService
@@ -206,10 +206,10 @@ const BAD_REQUESTS: readonly Row[] = [
     const { refresh_token } = granted(await asWeb(s, await code(s, s.web)))
     return asWeb(s, { grant_type: 'refresh_token', refresh_token: String(refresh_token), scope: 'openid vault:read' })
   }],
-  ['invalid_target', 'an audience of nobody', (s) => asWeb(s, { grant_type: 'client_credentials', audience: 'https://elsewhere.example' })],
+  ['invalid_target', 'an unknown audience', (s) => asWeb(s, { grant_type: 'client_credentials', audience: 'https://elsewhere.example' })],
   ['invalid_target', 'an audience with NUL', (s) => asWeb(s, { grant_type: 'client_credentials', audience: 'a\0b' })],
   ['invalid_target', 'resource and audience name different things', (s) => asWeb(s, { grant_type: 'client_credentials', audience: s.web.audience, resource: s.running.baseUrl })],
-  ['authorization_pending', 'nobody has answered the device', async (s) => asWeb(s, await device(s)), { headers: { 'retry-interval': /^5$/ } }],
+  ['authorization_pending', 'the user has not decided on the device request', async (s) => asWeb(s, await device(s)), { headers: { 'retry-interval': /^5$/ } }],
   ['slow_down', 'the device polls too fast', async (s) => {
     const fields = await device(s)
     await asWeb(s, fields)
@@ -226,7 +226,7 @@ const BAD_REQUESTS: readonly Row[] = [
     await expire(s, fields['device_code']!)
     return asWeb(s, fields)
   }],
-  ['authorization_pending', 'nobody has answered the CIBA request', async (s) => asWeb(s, await asked(s)), { headers: { 'retry-interval': /^5$/ } }],
+  ['authorization_pending', 'the user has not decided on the CIBA request', async (s) => asWeb(s, await asked(s)), { headers: { 'retry-interval': /^5$/ } }],
   ['expired_token', 'the CIBA request has expired', async (s) => {
     const fields = await asked(s)
     await expire(s, fields['auth_req_id']!)
@@ -251,17 +251,17 @@ const UNAUTHENTICATED: readonly Row[] = [
   ['invalid_client', 'a wrong secret in the form', (s) => token(s, { ...CREDENTIALS, client_id: s.web.clientId, client_secret: 'wrong' }), NO_CHALLENGE],
   ['invalid_client', 'no secret', (s) => token(s, { ...CREDENTIALS, client_id: s.web.clientId }), NO_CHALLENGE],
   ['invalid_client', 'no client at all', (s) => token(s, CREDENTIALS), NO_CHALLENGE],
-  ['invalid_client', 'an unknown client', (s) => token(s, { ...CREDENTIALS, client_id: NOBODY, client_secret: 'x' }), NO_CHALLENGE],
-  ['invalid_client', 'an assertion that is none', (s) => token(s, { ...CREDENTIALS, client_assertion: 'a.b.c', client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer' }), NO_CHALLENGE],
+  ['invalid_client', 'an unknown client', (s) => token(s, { ...CREDENTIALS, client_id: UNKNOWN_ID, client_secret: 'x' }), NO_CHALLENGE],
+  ['invalid_client', 'a malformed assertion', (s) => token(s, { ...CREDENTIALS, client_assertion: 'a.b.c', client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer' }), NO_CHALLENGE],
   ['invalid_client', 'a public client introspects', (s) => send(s, '/oauth/introspect', { client_id: s.spa.clientId, token: 'x' }), NO_CHALLENGE],
   ['invalid_token', 'introspection with a malformed bearer token', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer a b' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
-  ['invalid_client', 'nobody revokes', (s) => send(s, '/oauth/revoke', { token: 'x' }), NO_CHALLENGE],
-  ['invalid_client', 'nobody pushes', (s) => send(s, '/oauth/par', { redirect_uri: CALLBACK }), NO_CHALLENGE],
-  ['invalid_client', 'nobody begins a device flow', (s) => send(s, '/oauth/device/code', {}), NO_CHALLENGE],
-  ['invalid_client', 'nobody asks by CIBA', (s) => send(s, '/bc-authorize', { scope: 'openid' }), NO_CHALLENGE],
+  ['invalid_client', 'revocation without a client', (s) => send(s, '/oauth/revoke', { token: 'x' }), NO_CHALLENGE],
+  ['invalid_client', 'a pushed request without a client', (s) => send(s, '/oauth/par', { redirect_uri: CALLBACK }), NO_CHALLENGE],
+  ['invalid_client', 'a device request without a client', (s) => send(s, '/oauth/device/code', {}), NO_CHALLENGE],
+  ['invalid_client', 'a CIBA request without a client', (s) => send(s, '/bc-authorize', { scope: 'openid' }), NO_CHALLENGE],
   // 401 where RFC 9449 sections 5 and 8 say 400: the header and the body both carry it.
-  ['invalid_dpop_proof', 'a proof that is none', (s) => asWeb(s, CREDENTIALS, { dpop: 'x' }), { headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof", algs="ES256 EdDSA[^"]*"$/ } }],
-  ['invalid_token', 'a bearer that is none introspects', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer x.y.z' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
+  ['invalid_dpop_proof', 'a malformed proof', (s) => asWeb(s, CREDENTIALS, { dpop: 'x' }), { headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof", algs="ES256 EdDSA[^"]*"$/ } }],
+  ['invalid_token', 'introspection with a malformed bearer token', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer x.y.z' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
 ]
 for (const [error, when, provoke, more] of UNAUTHENTICATED) {
   test.serial(`401 ${error}: ${when}`, async (t) => {
@@ -269,7 +269,7 @@ for (const [error, when, provoke, more] of UNAUTHENTICATED) {
   })
 }
 
-// interface.md says 403 where RFC 6749 section 5.2 would have 400.
+// 403, where RFC 6749 section 5.2 has 400.
 // biome-ignore format: a table
 const FORBIDDEN: readonly Row[] = [
   ['unauthorized_client', 'a grant that the application does not have', (s) => token(s, { ...secretOf(s.machine), grant_type: 'refresh_token', refresh_token: 'x' })],
@@ -287,7 +287,7 @@ const FORBIDDEN: readonly Row[] = [
     const { access_token } = granted(await asWeb(s, { ...CREDENTIALS, audience: s.running.baseUrl }))
     return send(s, '/oauth/introspect', { token: 'x' }, { authorization: `Bearer ${String(access_token)}` })
   }, { headers: { 'www-authenticate': /^Bearer error="insufficient_scope", scope="tokens:introspect", / } }],
-  ['policy_denied', 'a secret of the vault that may not leave it', async (s) => {
+  ['policy_denied', 'a vault secret that is not exportable', async (s) => {
     const secret = { provider: 'p', credential_type: 'api_key', label: 'l', auth_scheme: 'bearer', allowed_hosts: ['api.example'], secret: 'kept', non_exportable: true }
     const made = await s.api.post('/api/v1/vault/credentials', s.here.token, secret)
     const { agentId } = s.here

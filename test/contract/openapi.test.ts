@@ -27,7 +27,7 @@ const served = async () => demand(await http.call('/openapi.json'), 200).body as
 
 // biome-ignore format: a table
 const PROMISED = [
-  // interface.md, Discovery and keys
+  // Discovery and keys
   ['get',  '/.well-known/jwks.json',                                                          [200, 500]],
   ['get',  '/.well-known/jwt-vc-issuer',                                                      [200]],
   ['get',  '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}',                     [200, 404]],
@@ -38,11 +38,11 @@ const PROMISED = [
   ['get',  '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}',          [200, 404]],
   ['get',  '/credential-issuers/{tenant_slug}/.well-known/jwks.json',                         [200, 404]],
   ['get',  '/api/v1/capabilities',                                                            [200]],
-  // interface.md, Health
+  // Health
   ['get',  '/health/live',                                                                    [200]],
   ['get',  '/health/startup',                                                                 [200, 503]],
   ['get',  '/health/ready',                                                                   [200, 503]],
-  // interface.md, Agent authentication and registration
+  // Agent authentication and registration
   ['post', '/api/v1/agents/auth/challenge',                                                   [200, 400]],
   ['post', '/api/v1/agents/auth/register/pow',                                                [200, 400, 403, 409, 429, 501]],
   ['post', '/api/v1/agents/auth/register/pow/complete',                                       [200, 400, 425, 501]],

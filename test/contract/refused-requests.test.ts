@@ -1,6 +1,6 @@
 /**
- * What every OAuth endpoint refuses alike, and what is never told by a redirect. decisions.md 7.3 and
- * 7.6: never redirected, repeated parameters, no-store, unlisted redirect at PAR.
+ * Refusals that all OAuth endpoints share: errors that must not be redirected, repeated parameters, no-store, and unregistered
+ * redirect URIs at PAR.
  */
 import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, type Workspace } from '../support/api.js'
@@ -10,7 +10,7 @@ import { REGISTRATION } from '../support/identity/registering.js'
 import { CALLBACK, type RelyingParty, relyingParty } from '../support/oauth/relying-party.js'
 import { testService, type TestService } from '../support/service.js'
 
-const NOBODY = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+const UNKNOWN_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 
 type Scene = {
@@ -60,7 +60,7 @@ type Row = readonly [
 ]
 // biome-ignore format: a table
 const NEVER_REDIRECTED: readonly Row[] = [
-  ['an unknown client', 'invalid_client', ({ web }) => ({ ...requestOf(web), client_id: NOBODY }), [401, 'invalid_client']],
+  ['an unknown client', 'invalid_client', ({ web }) => ({ ...requestOf(web), client_id: UNKNOWN_ID }), [401, 'invalid_client']],
   ['a client that is no id', 'invalid_client', ({ web }) => ({ ...requestOf(web), client_id: "' or 1=1" }), [401, 'invalid_client']],
   ['no client', 'invalid_request', ({ web }) => without(requestOf(web), 'client_id'), [401, 'invalid_client']],
   ['an unregistered redirect URI', 'invalid_redirect_uri', ({ spa }) => ({ ...requestOf(spa), redirect_uri: 'https://evil.example/' })],
@@ -74,10 +74,10 @@ const NEVER_REDIRECTED: readonly Row[] = [
   ['the method plain', 'invalid_request', ({ spa }) => ({ ...requestOf(spa), code_challenge_method: 'plain' })],
   ['the method in lower case', 'invalid_request', ({ spa }) => ({ ...requestOf(spa), code_challenge_method: 's256' })],
   ['tenant_id together with tenant_slug', 'invalid_request', ({ spa, here }) => ({ ...requestOf(spa), tenant_id: here.tenantId, tenant_slug: String(here.body['tenant_slug']) })],
-  ['the tenant of somebody else', 'invalid_client', ({ spa, there }) => ({ ...requestOf(spa), tenant_id: there.tenantId }), [400, 'invalid_request']],
-  ['the slug of somebody else', 'invalid_client', ({ spa, there }) => ({ ...requestOf(spa), tenant_slug: String(there.body['tenant_slug']) }), [400, 'invalid_request']],
-  ['a tenant that there is not', 'invalid_client', ({ spa }) => ({ ...requestOf(spa), tenant_id: NOBODY }), [400, 'invalid_request']],
-  ['a request_uri of nobody', 'invalid_request_uri', ({ spa }) => ({ client_id: spa.clientId, request_uri: `urn:ietf:params:oauth:request_uri:${'a'.repeat(43)}` }), [400, 'invalid_request']],
+  ['the id of another tenant', 'invalid_client', ({ spa, there }) => ({ ...requestOf(spa), tenant_id: there.tenantId }), [400, 'invalid_request']],
+  ['the slug of another tenant', 'invalid_client', ({ spa, there }) => ({ ...requestOf(spa), tenant_slug: String(there.body['tenant_slug']) }), [400, 'invalid_request']],
+  ['an unknown tenant', 'invalid_client', ({ spa }) => ({ ...requestOf(spa), tenant_id: UNKNOWN_ID }), [400, 'invalid_request']],
+  ['an unknown request_uri', 'invalid_request_uri', ({ spa }) => ({ client_id: spa.clientId, request_uri: `urn:ietf:params:oauth:request_uri:${'a'.repeat(43)}` }), [400, 'invalid_request']],
 ]
 
 for (const [when, error, request, pushed = [400, error] as const] of NEVER_REDIRECTED) {
@@ -201,7 +201,7 @@ const UGLY: readonly (string | Uint8Array)[] = [
   new Uint8Array([0xff, 0xfe, 0x00, 0x3d, 0x80]),
 ]
 
-// decisions.md 7.6, no-store: success or error.
+// no-store for success and error.
 test.serial('nothing that these endpoints answer is ever kept by a cache', async (t) => {
   const { running, api, here, web } = t.context
   const { call, form } = callerOf(running.baseUrl)

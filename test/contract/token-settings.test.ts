@@ -1,5 +1,5 @@
 /**
- * The token settings of interface.md, Limits: what each default and each end of a range does to the
+ * The token settings: what each default and each end of a range does to the
  * tokens that come out, over HTTP, and that a process does not start beyond them.
  */
 import { execFile } from 'node:child_process'
@@ -26,7 +26,7 @@ type Row = readonly [
   least: number | string,
   most: number | string,
 ]
-/** Setting, default, and both ends of the range, as the table of interface.md has them. */
+/** Setting, default, and both ends of the range. */
 const TABLE: readonly Row[] = [
   ['default_algorithm', 'ES256', 'ES256', 'EdDSA'],
   ['access_token_lifetime_human_secs', 900, 60, 86_400],

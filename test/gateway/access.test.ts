@@ -175,7 +175,7 @@ onEachTransport(
     }
 
     test(
-      on('an agent that sends its delegated token is told to send its direct one'),
+      on('an agent with a delegated token gets a refusal that requires the direct one'),
       async (t) => {
         const { json } = await call({ path: '/direct', headers: bearer('delegated') })
         t.regex(String(json()['detail']), /needs a direct token/)

@@ -25,10 +25,18 @@ test.after.always(() => {
 
 const { certPath, keyPath } = own
 for (const [title, tls, message] of [
-  ['no PEM', { certPath: nonsense, keyPath }, 'nonsense.pem holds no certificate chain'],
-  ['a key in its place', { certPath: keyPath, keyPath }, `${keyPath} holds no certificate chain`],
-  ['no key', { certPath, keyPath: nonsense }, 'nonsense.pem holds no private key'],
-  ['the key of another', { certPath, keyPath: other.keyPath }, `${other.keyPath} is not that of`],
+  [
+    'no PEM',
+    { certPath: nonsense, keyPath },
+    'nonsense.pem does not contain a PEM certificate chain',
+  ],
+  [
+    'a key in its place',
+    { certPath: keyPath, keyPath },
+    `${keyPath} does not contain a PEM certificate chain`,
+  ],
+  ['no key', { certPath, keyPath: nonsense }, 'nonsense.pem does not contain a PEM private key'],
+  ['the key of another', { certPath, keyPath: other.keyPath }, `${other.keyPath} does not match`],
   ['no file', { certPath: join(folder, 'none.pem'), keyPath }, 'cannot read'],
 ] as const) {
   test(`a certificate with ${title} is refused by name`, async (t) => {
@@ -104,12 +112,12 @@ test('a renewed certificate is served to new connections, and ends none', async 
   t.true(await served(second), 'the certificate that the name leads to now')
   t.is(await statusOf(first.session), 204)
 
-  // What nobody can serve is told once, however often it is read, and the one before stays.
+  // An invalid certificate is logged once, and the one before is still served.
   renameSync(cert, `${cert}.kept`)
   writeFileSync(cert, 'nonsense')
   while (logged('cannot be served') === 0) await sleep(10)
   await sleep(100)
-  t.is(logged('live-cert.pem holds no certificate chain'), 1)
+  t.is(logged('live-cert.pem does not contain a PEM certificate chain'), 1)
   t.is((await open()).print, printOf(second))
   renameSync(`${cert}.kept`, cert)
 

@@ -55,7 +55,7 @@ test('a client that offers only http/1.1 is refused in the handshake', async (t)
   t.regex(error.message, /no application protocol|alert/i)
 })
 
-test('a client that names no protocol is told so and cut', async (t) => {
+test('a client without ALPN gets an answer and is disconnected', async (t) => {
   const stage = await open(t)
   const text = await new Promise<string>((resolve, reject) => {
     let received = ''
@@ -186,7 +186,7 @@ function frame(type: number, flags: number, streamId: number, payload: Buffer): 
   return Buffer.concat([head, payload])
 }
 
-/** Fields as literals that nobody remembers, each shorter than 127 bytes (RFC 7541 section 6.2.2). */
+/** Literal fields without indexing, each shorter than 127 bytes (RFC 7541 section 6.2.2). */
 function literals(fields: readonly (readonly [name: string, value: string])[]): Buffer {
   const text = (word: string) => Buffer.concat([Buffer.of(word.length), Buffer.from(word)])
   return Buffer.concat(fields.flatMap(([name, value]) => [Buffer.of(0), text(name), text(value)]))

@@ -151,7 +151,7 @@ onEachTransport(test, {}, ({ on, call }) => {
     t.false(paths.includes('/metrics'))
   })
 
-  test(on('the page and its files come from here and name nobody else'), async (t) => {
+  test(on('the page and its files load nothing from other hosts'), async (t) => {
     const page = await call({ path: '/api/docs' })
     t.is(page.status, 200)
     t.regex(page.headers['content-type'] ?? '', /^text\/html/)

@@ -32,7 +32,7 @@ test('a parameter is neither empty nor two segments', (t) => {
   }
 })
 
-test('the methods of one path are told apart and listed', (t) => {
+test('the methods of one path are distinguished and listed', (t) => {
   const router = new Router<string>()
   router.add('GET', '/a/{id}', 'read')
   router.add('DELETE', '/a/{id}', 'remove')
@@ -44,7 +44,7 @@ test('the methods of one path are told apart and listed', (t) => {
 test('what the router cannot hold is refused when it is declared', (t) => {
   const router = routerOf('/a/{id}', '/b')
   t.throws(() => router.add('GET', '/b', 'x'), { message: /declared twice/ })
-  t.throws(() => router.add('GET', '/a/{other}', 'x'), { message: /cannot be told apart/ })
+  t.throws(() => router.add('GET', '/a/{other}', 'x'), { message: /are ambiguous/ })
   t.throws(() => router.add('GET', '/c/x{id}', 'x'), { message: /whole segment/ })
   t.throws(() => router.add('GET', 'c', 'x'), { message: /begins with/ })
 })

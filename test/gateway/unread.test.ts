@@ -6,7 +6,7 @@ import { bytes, route, type Route } from '../../gateway/route.js'
 import { probe, probeRoutes } from './probe.js'
 import { openStage, type Stage, TRANSPORTS, type Transport } from './stage.js'
 
-/** More than the buffers of the kernel hold of a connection that is not read. */
+/** More bytes than kernel buffers hold for an unread connection. */
 const LONG_BYTES = 40 * 1024 * 1024
 /** Written in one piece. */
 const SHORT_BYTES = 48 * 1024

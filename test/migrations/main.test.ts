@@ -64,7 +64,7 @@ test('a file that fails is undone as a whole, and those before it stay', async (
     '0002_two.sql': 'create table two (id integer);\nselect 1 / 0;',
   })
   await t.throwsAsync(runMigrations({ url, log, folder }), {
-    message: /0002_two failed and was undone: division by zero/,
+    message: /0002_two failed and was rolled back: division by zero/,
   })
   const client = await connect(t, url)
   const { rows } = await client.query(`select to_regclass('one') as one, to_regclass('two') as two`)
@@ -88,7 +88,12 @@ test('a runner that is killed in the middle leaves the lock and the half-made fi
 })
 
 for (const [title, before, after, message] of [
-  ['a database that is ahead is refused by name', TWO, ONE, /has 0002_two, which this version/],
+  [
+    'a database that is ahead is refused by name',
+    TWO,
+    ONE,
+    /has 0002_two, which are unknown to this version/,
+  ],
   [
     'a file that was edited after it ran is refused by name',
     ONE,
@@ -148,7 +153,7 @@ test('every file says in its first line whether old processes may keep running',
   }
 })
 
-/** Policies of a table that show rows to a transaction of one tenant: all but `crossing`. */
+/** Policies that show rows to a transaction of one tenant: all except `crossing`. */
 async function policiesForTenants(client: Client, table: string): Promise<number> {
   const { rows } = await client.query<{ count: number }>(
     `select count(*)::int as count from pg_policy
@@ -173,7 +178,7 @@ test('every table with a tenant is behind forced row-level security, its keys le
   t.true(rows.length > 3)
   for (const { relname, secured, ruled, owned, leads } of rows) {
     t.true(secured && ruled, relname)
-    // Where the tenant may be null, the rows are nobody's tenant's: only what crosses tenants sees them.
+    // Rows without a tenant are visible only to transactions that cross tenants.
     if (owned) t.is(leads, 'tenant_id', relname)
     else t.is(await policiesForTenants(client, relname), 0, relname)
   }

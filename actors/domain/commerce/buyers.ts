@@ -1,4 +1,4 @@
-/** What a buyer may say of themselves. decisions.md section 10, checkout-sessions request. */
+/** Validation of buyer details in checkout requests. */
 import { isEmail } from '../email.js'
 
 /** ISO 3166-1 alpha-2, officially assigned. */
@@ -14,7 +14,7 @@ const COUNTRIES: ReadonlySet<string> = new Set(
     'TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW'
   ).split(' '),
 )
-/** The part of an ISO 3166-2 code behind the country. */
+/** The subdivision part of an ISO 3166-2 code. */
 const REGION = /^[A-Z0-9]{1,3}$/
 
 export type BuyerFacts = {
@@ -28,23 +28,23 @@ export type BuyerFault = {
   readonly detail: string
 }
 
-/** Null when what the buyer says can be so. */
+/** The first invalid member, or null. */
 export function buyerFault(facts: BuyerFacts): BuyerFault | null {
   const { customerEmail, buyerCountry, buyerRegion } = facts
   if (customerEmail !== null && !isEmail(customerEmail)) {
-    return { member: 'customer_email', detail: 'Not an email address.' }
+    return { member: 'customer_email', detail: 'Must be an email address.' }
   }
   if (buyerCountry !== null && !COUNTRIES.has(buyerCountry)) {
-    return { member: 'buyer_country', detail: 'Not a country code of ISO 3166-1 alpha-2.' }
+    return { member: 'buyer_country', detail: 'Must be a country code of ISO 3166-1 alpha-2.' }
   }
   if (buyerRegion !== null && !REGION.test(buyerRegion)) {
     return {
       member: 'buyer_region',
-      detail: 'Not the part of an ISO 3166-2 code behind the country.',
+      detail: 'Must be the subdivision part of an ISO 3166-2 code.',
     }
   }
   if (buyerRegion !== null && buyerCountry === null) {
-    return { member: 'buyer_region', detail: 'A region needs its country.' }
+    return { member: 'buyer_region', detail: 'Requires buyer_country.' }
   }
   return null
 }

@@ -1,4 +1,4 @@
-/** ISO 4217: which currencies there are, and how many digits their minor unit has. */
+/** Currencies of ISO 4217 and the digits of their minor units. */
 
 /** Active codes by the exponent of their minor unit (list one of the maintenance agency). */
 const BY_EXPONENT: Readonly<Record<number, string>> = {
@@ -20,15 +20,15 @@ const EXPONENTS: ReadonlyMap<string, number> = new Map(
   ),
 )
 
-/** How many digits the minor unit has: 2 for USD, 0 for JPY. Undefined for what is no currency. */
+/** Digits of the minor unit: 2 for USD, 0 for JPY. Undefined for an unknown currency. */
 export function currencyExponent(code: string): number | undefined {
   return EXPONENTS.get(code)
 }
 
-/** A charge, a price and a sum are at most this many minor units. */
+/** Maximum of charges, prices and sums in minor units. */
 export const AMOUNT_MINOR_MAX = 999_999_999_999
 
-/** `123456` of USD as `1234.56`, exactly: whole numbers only, no floating point. */
+/** Formats minor units as an exact decimal, without floating point: 123456 USD is `1234.56`. */
 export function decimalAmount(amountMinor: number, currency: string): string {
   const exponent = currencyExponent(currency) ?? 2
   const digits = String(Math.abs(amountMinor)).padStart(exponent + 1, '0')

@@ -1,4 +1,4 @@
-/** Networks in CIDR notation, as SSH certificates name where they may be used from. */
+/** Networks in CIDR notation, for the `source-address` option of SSH certificates. */
 import ipaddr from 'ipaddr.js'
 
 export const SOURCES_MAX = 32
@@ -9,7 +9,7 @@ export function isNetwork(text: string): boolean {
   return parseNetwork(text) !== undefined
 }
 
-/** Whether every address of `inner` is one of `outer`. Both must be networks. */
+/** True if `outer` contains `inner`. Both must be valid networks. */
 export function networkContains(outer: string, inner: string): boolean {
   const [network, networkBits] = parseNetwork(outer)!
   const [address, bits] = parseNetwork(inner)!
@@ -17,10 +17,7 @@ export function networkContains(outer: string, inner: string): boolean {
   return (address as ipaddr.IPv4).match(network as ipaddr.IPv4, networkBits)
 }
 
-/**
- * `source_addresses` in the metadata of an SSH authority (decisions.md 6, critical options); empty
- * when it has none, undefined when what it has makes no sense.
- */
+/** `source_addresses` in the metadata of an SSH authority. Empty if there are none, undefined if they are invalid. */
 export function metadataSources(
   metadata: Readonly<Record<string, unknown>>,
 ): readonly string[] | undefined {
@@ -31,7 +28,7 @@ export function metadataSources(
   return sound ? (given as string[]) : undefined
 }
 
-/** A network without bits beyond its prefix: with such bits sshd refuses the certificate. */
+/** Parses a network. Host bits must be zero, otherwise sshd refuses the certificate. */
 function parseNetwork(text: string): Network | undefined {
   if (!/^[0-9a-fA-F.:]{1,45}\/[0-9]{1,3}$/.test(text)) return undefined
   try {

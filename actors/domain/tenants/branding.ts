@@ -1,18 +1,18 @@
-/** A tenant as its pages show it, from the `branding` of its settings. Anything unfit is left out. */
+/** Branding of hosted pages, from `branding` in the tenant's settings. Invalid values are ignored. */
 import type { TenantId } from '../ids.js'
 import { type Locale, LOCALES } from '../locales.js'
 
-/** A tenant as its pages show it. `branding` of the tenant settings. */
+/** The branding of a tenant. */
 export type PageTenant = {
   readonly id: TenantId
   readonly name: string
-  /** `#rrggbb`, lower case; null: ours. */
+  /** `#rrggbb`, lower case, or null for the default. */
   readonly color: string | null
-  /** A `data:` URI of a PNG, JPEG or WebP picture; null: none. */
+  /** A `data:` URI of a PNG, JPEG or WebP image, or null. */
   readonly logo: string | null
-  /** For those who ask for no language that there is; null: English. */
+  /** The language for browsers that request no supported one. Null: English. */
   readonly locale: Locale | null
-  /** An address or page where people find help; null: none. */
+  /** An address or page for support, or null. */
   readonly supportContact: string | null
 }
 
@@ -45,7 +45,7 @@ function isPicture(uri: string): boolean {
   )
 }
 
-/** Lifetimes of sessions: the tenant's own, else those of the deployment. */
+/** Session lifetimes of the tenant, otherwise of the deployment. */
 export function lifetimesOf(
   settings: Readonly<Record<string, unknown>>,
   defaults: { readonly idle_secs: number; readonly absolute_secs: number },
@@ -57,7 +57,7 @@ export function lifetimesOf(
   }
 }
 
-/** What a tenant says of sign-in through the providers of the deployment: yes, to those it knows. */
+/** The tenant's settings for sign-in with providers of the deployment. */
 export function socialOf(settings: Readonly<Record<string, unknown>>): {
   readonly enabled: boolean
   readonly provision: boolean

@@ -1,4 +1,4 @@
-/** How a request names its tenant, decided from the request alone. decisions.md 0, Tenant resolution. */
+/** Tenant resolution: determines the tenant of a request by id, slug, host or default. */
 import { isUuid } from '../ids.js'
 import { isSlug } from './slugs.js'
 import type { TenantSelector } from './tenancy.js'
@@ -6,13 +6,13 @@ import type { TenantSelector } from './tenancy.js'
 export type TenancySettings = {
   /** `[server] base_domain`. */
   readonly baseDomain: string
-  /** Host of the issuer, which names no tenant even where it lies under the base domain. */
+  /** Host of the issuer. It is no tenant's host, even if it is a sub-domain of the base domain. */
   readonly issuerHost: string
   /** `[tenant] default_tenant_slug`. */
   readonly defaultTenantSlug: string | undefined
 }
 
-/** `default` and `control_plane`: the request itself named no tenant. */
+/** `default` and `control_plane`: the request does not name a tenant. */
 export type TenantNaming = 'explicit' | 'host' | 'default' | 'control_plane'
 
 export type NamedTenant =
@@ -22,7 +22,7 @@ export type NamedTenant =
   | { readonly by: 'nothing_known' }
   | { readonly by: 'conflict' }
 
-/** A default slug switches the look at the host off (interface.md, [tenant]). */
+/** With a default slug the host is ignored. */
 export function nameTenant(selector: TenantSelector, settings: TenancySettings): NamedTenant {
   const { tenantId, tenantSlug, host } = selector
   if (tenantId !== undefined && tenantSlug !== undefined) return { by: 'conflict' }
@@ -42,7 +42,7 @@ function bySlug(slug: string, how: TenantNaming): NamedTenant {
   return isSlug(slug) ? { by: 'slug', slug, how } : { by: 'nothing_known' }
 }
 
-/** The slug in `{slug}.{base_domain}`, whatever the port and the case; undefined elsewhere. */
+/** The slug in `{slug}.{base_domain}`, independent of port and case. Undefined for other hosts. */
 export function slugOfHost(
   host: string,
   { baseDomain, issuerHost }: Omit<TenancySettings, 'defaultTenantSlug'>,

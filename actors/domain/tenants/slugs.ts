@@ -2,7 +2,7 @@
 
 const SLUG = /^[a-z0-9-]{3,63}$/
 
-/** Whether a text can be a slug at all; what cannot is not looked for. */
+/** True for a syntactically valid slug. */
 export function isSlug(text: string): boolean {
   return SLUG.test(text)
 }
@@ -11,10 +11,10 @@ export const CONTROL_PLANE_SLUG = 'control-plane'
 
 const LENGTH_MIN = 3
 const LENGTH_MAX = 63
-/** Room for `-` and the eight characters that make a taken slug unique. */
+/** Leaves room for `-` and eight characters that make a slug unique. */
 const STEM_LENGTH_MAX = LENGTH_MAX - 9
 
-/** Names that would shadow an address of the service itself under `{slug}.{base_domain}`. */
+/** Names that would conflict with hosts of the service under `{slug}.{base_domain}`. */
 const RESERVED_SLUGS = new Set([
   CONTROL_PLANE_SLUG,
   'admin',
@@ -36,12 +36,12 @@ const RESERVED_SLUGS = new Set([
 ])
 
 /**
- * Hyphens in the third and fourth place mark a name in another script (RFC 5891 section 4.2.3.1):
- * browsers would show `xn--…` as one that looks like somebody else's.
+ * Hyphens in positions 3 and 4 mark an A-label (RFC 5891 section 4.2.3.1). Browsers would display `xn--…` as a Unicode
+ * name, which could imitate another one.
  */
 const MARKED = /^..--/
 
-/** Whether a slug may be given to somebody; whether it is taken only the database knows. */
+/** True if a slug may be assigned. Uniqueness is checked by the database. */
 export function slugAllowed(slug: string): boolean {
   return (
     slug.length >= LENGTH_MIN &&
@@ -53,8 +53,8 @@ export function slugAllowed(slug: string): boolean {
 }
 
 /**
- * The slugs to try for a name, best first: the name in ASCII letters and digits joined by hyphens,
- * then the same made unique. `suffix` follows the name, e.g. `-sandbox`.
+ * Candidate slugs for a name, best first: its ASCII letters and digits joined by hyphens, then the same with a unique
+ * ending. `suffix` follows the name, such as `-sandbox`.
  */
 export function slugCandidates(
   name: string,

@@ -1,4 +1,4 @@
-/** What the rest of the house knows of a tenant: one environment of an organization. */
+/** A tenant: one environment of an organization. */
 import type { OrganizationId, TenantId } from '../ids.js'
 
 export type Environment = 'sandbox' | 'production'
@@ -10,19 +10,19 @@ export type Tenant = {
   readonly slug: string
   readonly environment: Environment
   readonly status: 'active' | 'suspended'
-  /** The one tenant in which organizations and operators are looked after. */
+  /** True for the tenant that manages organizations and operators. */
   readonly controlPlane: boolean
-  /** Whether agents may register themselves by proof of work. */
+  /** True if agents may register by proof of work. */
   readonly admitAgents: boolean
-  /** Whether POST /api/v1/agents/auth/register is open: for trusted contexts only. */
+  /** True if POST /api/v1/agents/auth/register is enabled, for trusted environments only. */
   readonly directAgentRegistration: boolean
   readonly credentialIssuerEnabled: boolean
 }
 
-/** How a request names its tenant. `tenantId` and `tenantSlug` exclude one another. */
+/** The tenant selector of a request. `tenantId` and `tenantSlug` are mutually exclusive. */
 export type TenantSelector = {
   readonly tenantId?: string | undefined
   readonly tenantSlug?: string | undefined
-  /** The Host of the request, which may carry the slug as `{slug}.{base_domain}`. */
+  /** The Host of the request, which may be `{slug}.{base_domain}`. */
   readonly host?: string | undefined
 }

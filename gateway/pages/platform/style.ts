@@ -1,6 +1,6 @@
 /**
- * The stylesheet of the hosted pages and the colours of a tenant. The content security policy
- * allows no style inside of a page, so the colour comes as a stylesheet of its own.
+ * The stylesheet of the hosted pages, and the colours of a tenant. The content security policy allows no inline
+ * styles, so the colours are a stylesheet of their own.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -14,11 +14,11 @@ const STYLE = readFileSync(
 )
 const DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
 
-/** Named by its content, so that it may be kept for ever. */
+/** The path contains a digest of the content, so that the stylesheet can be cached for ever. */
 export const STYLE_PATH = `/auth/style/${DIGEST}`
 export const BRAND_PATH = '/auth/brand'
 
-const FOR_EVER = 'public, max-age=31536000, immutable'
+const IMMUTABLE = 'public, max-age=31536000, immutable'
 const unknown = problem(404, 'not-found', { detail: 'There is no such stylesheet.' })
 const docs = [{ status: 200, contentType: 'text/css', schema: null }, ...unknown.docs]
 
@@ -27,7 +27,7 @@ const css = (body: string): Rendered => ({
   status: 200,
   contentType: 'text/css; charset=utf-8',
   body,
-  cacheControl: FOR_EVER,
+  cacheControl: IMMUTABLE,
 })
 
 const Style = z.object({ digest: z.string().max(64) })
@@ -70,20 +70,20 @@ export const styleRoutes: readonly Route[] = [style, brand]
 type Rgb = readonly [number, number, number]
 const WHITE: Rgb = [255, 255, 255]
 const BLACK: Rgb = [11, 16, 32]
-/** `--raised` of the stylesheet: of the grounds on which links stand, the one that hides them most. */
-const LIGHT_PAPER: Rgb = [247, 248, 250]
-const DARK_PAPER: Rgb = [33, 37, 45]
+/** `--raised` of the stylesheet: the background with the lowest contrast to links. */
+const LIGHT_BACKGROUND: Rgb = [247, 248, 250]
+const DARK_BACKGROUND: Rgb = [33, 37, 45]
 /** WCAG 2.2, 1.4.3. */
 const TEXT_CONTRAST = 4.5
 
 /**
- * The brand colour for both schemes. Where it would not be read on the paper it is moved towards
- * black or white as far as it must be; the words on it are black or white, whichever is clearer.
+ * The brand colour for light and dark schemes. If its contrast to the background is too low, it is moved towards
+ * black or white until it is sufficient. Text on it is black or white, whichever has the higher contrast.
  */
 export function brandStyle(hex: string): string {
   const color = [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb
-  const light = readable(color, LIGHT_PAPER, [0, 0, 0])
-  const dark = readable(color, DARK_PAPER, WHITE)
+  const light = readable(color, LIGHT_BACKGROUND, [0, 0, 0])
+  const dark = readable(color, DARK_BACKGROUND, WHITE)
   const rule = (shade: Rgb) =>
     `:root{--brand:${hexOf(shade)};--link:${hexOf(shade)};--brand-ink:${hexOf(inkOn(shade))}}`
   return `${rule(light)}\n@media (prefers-color-scheme: dark){${rule(dark)}}\n`
@@ -93,12 +93,13 @@ function inkOn(color: Rgb): Rgb {
   return contrast(color, WHITE) >= contrast(color, BLACK) ? WHITE : BLACK
 }
 
-/** The colour, moved towards `end` in twentieths until it stands out from the paper. */
-function readable(color: Rgb, paper: Rgb, end: Rgb): Rgb {
+/** Moves the colour towards `end` in steps of 5 percent until its contrast to the background is sufficient. */
+function readable(color: Rgb, background: Rgb, end: Rgb): Rgb {
   for (let step = 0; step <= 20; step += 1) {
     const part = step / 20
     const mixed = color.map((value, at) => Math.round(value + (end[at]! - value) * part))
-    if (contrast(mixed as unknown as Rgb, paper) >= TEXT_CONTRAST) return mixed as unknown as Rgb
+    if (contrast(mixed as unknown as Rgb, background) >= TEXT_CONTRAST)
+      return mixed as unknown as Rgb
   }
   return end
 }

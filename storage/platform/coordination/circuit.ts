@@ -1,9 +1,9 @@
 /**
- * Bounds the wait for a coordination backend. A backend that is killed refuses connections at once; one
- * that is frozen, or behind a cut network, accepts bytes and never answers, and no error reaches us.
+ * Circuit breaker of a coordination backend. A stopped process refuses connections at once. A frozen one, or one behind
+ * a network failure, accepts bytes and never responds, without an error.
  *
- * The first command without an answer opens the circuit: every connection is torn down, the commands
- * under way fail, and later ones fail at once until a probe on a new connection gets an answer.
+ * The first command without a response opens the circuit: all connections are closed, pending commands fail, and
+ * later ones fail at once until a probe on a new connection gets a response.
  */
 import type { Logger } from '../../../runtime/kernel/log.js'
 import { CoordinationUnavailable } from './port.js'
@@ -14,32 +14,32 @@ const PROBE_AGAIN_MS_MAX = 2_000
 export interface CircuitOptions {
   /** Name of the backend, for errors and the log. */
   readonly backend: string
-  /** Milliseconds that a command may take: the wait for a connection included. */
+  /** Time limit of a command, including the wait for a connection. */
   readonly limitMs: number
-  /** Ends every connection, so that what waits on them fails. */
+  /** Closes all connections, so that pending commands fail. */
   readonly tearDown: () => void
-  /** Connects and asks one question. Rejects without an answer; the circuit bounds its time. */
+  /** Connects and sends one command. Rejects without a response. The circuit limits its time. */
   readonly probe: () => Promise<void>
-  /** Whether an error is an answer of the backend: it is there, and refuses this command. */
+  /** True if an error is a response of the backend, which refuses the command. */
   readonly isAnswer: (error: unknown) => boolean
   readonly log: Logger
 }
 
-/** Thrown where the backend stayed silent for as long as a command may take. */
+/** The backend did not respond within the limit. */
 class Silent extends Error {
   override readonly name = 'Silent'
 
   constructor(limitMs: number) {
-    super(`no answer within ${limitMs} ms`)
+    super(`no response within ${limitMs} ms`)
   }
 }
 
 export class Circuit {
   readonly #options: CircuitOptions
-  /** Why the circuit is open; undefined while it is closed. */
+  /** Why the circuit is open. Undefined if it is closed. */
   #cause: unknown
   #isOpen = false
-  /** Counts how often the circuit opened. */
+  /** Number of times that the circuit has opened. */
   #epoch = 0
   #isClosed = false
   #retry: NodeJS.Timeout | undefined
@@ -50,7 +50,7 @@ export class Circuit {
 
   /**
    * Runs one command.
-   * @throws {CoordinationUnavailable} after `limitMs` at the latest, and at once while the circuit is open.
+   * @throws {CoordinationUnavailable} within `limitMs`, and at once while the circuit is open.
    */
   async run<T>(command: () => Promise<T>): Promise<T> {
     const { backend, limitMs, isAnswer } = this.#options
@@ -59,7 +59,7 @@ export class Circuit {
     try {
       return await within(limitMs, command)
     } catch (error) {
-      // What was sent before the last tear-down says nothing of the connections of today.
+      // A command from before the last opening says nothing about the current connections.
       if (!isAnswer(error) && epoch === this.#epoch) this.#open(error)
       throw new CoordinationUnavailable(backend, error)
     }
@@ -104,8 +104,8 @@ export class Circuit {
 }
 
 /**
- * The result of `work`, or `Silent` after `limitMs`. An answer that arrived while this thread was busy
- * counts: it is read before the limit is judged.
+ * The result of `work`, or `Silent` after `limitMs`. A response that arrived while this thread was busy is read
+ * before the limit is checked.
  */
 export function within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
   return new Promise<T>((resolve, reject) => {

@@ -1,7 +1,7 @@
 /**
- * A client of memcached's meta protocol (doc/protocol.txt of memcached 1.6): as much of it as
- * coordination needs. The packages for it speak the classic protocol, in which a counter does not
- * tell its remaining life and a lock cannot be removed only by its holder.
+ * A client of the part of memcached's meta protocol (doc/protocol.txt of memcached 1.6) that coordination needs. npm
+ * packages use the classic protocol, which cannot return the remaining lifetime of a counter or delete a lock only
+ * for its holder.
  */
 import { connect, type Socket } from 'node:net'
 
@@ -9,7 +9,7 @@ export interface MemcachedOptions {
   /** host:port, an IPv6 host in brackets, or the path of a unix socket. */
   readonly address: string
   readonly poolSize: number
-  /** Connections kept while nobody asks. */
+  /** Idle connections that are kept. */
   readonly maxIdle: number
   readonly connectTimeoutMs: number
   readonly commandTimeoutMs: number
@@ -18,7 +18,7 @@ export interface MemcachedOptions {
 export interface Reply {
   /** HD, VA, EN, NF, NS, EX. */
   readonly status: string
-  /** What the request asked for, by flag: `t` for the remaining life, `c` for the version. */
+  /** Return flags: `t` for the remaining lifetime, `c` for the version. */
   readonly flags: ReadonlyMap<string, string>
   readonly value: Buffer | undefined
 }
@@ -26,12 +26,12 @@ export interface Reply {
 const CRLF = '\r\n'
 const ANSWERS = new Set(['HD', 'VA', 'EN', 'NF', 'NS', 'EX'])
 
-/** memcached answered, and the answer is a refusal: the server is there. */
+/** memcached responded with an error. */
 export class MemcachedRefusal extends Error {
   override readonly name = 'MemcachedRefusal'
 }
 
-/** Connections, each with one question at a time. */
+/** A pool of connections, each with one command at a time. */
 export class MemcachedClient {
   readonly #options: MemcachedOptions
   readonly #idle: Line[] = []
@@ -39,14 +39,14 @@ export class MemcachedClient {
   readonly #waiting: ((line: Line | undefined) => void)[] = []
   #opening = 0
   #closed = false
-  /** Counts the resets: a question that waited across one fails. */
+  /** Number of resets. A command that waited during a reset fails. */
   #epoch = 0
 
   constructor(options: MemcachedOptions) {
     this.#options = options
   }
 
-  /** @param value the data block of a set, after the command line. */
+  /** @param value the data block after the command line. */
   async ask(command: string, value?: Uint8Array): Promise<Reply> {
     const line = await this.#take()
     try {
@@ -59,7 +59,7 @@ export class MemcachedClient {
     }
   }
 
-  /** Ends every connection. Questions under way and those that wait fail; later ones connect again. */
+  /** Closes all connections. Pending commands fail. Later ones connect again. */
   reset(): void {
     this.#epoch += 1
     for (const line of this.#lines) line.end()
@@ -112,7 +112,7 @@ export class MemcachedClient {
   #drop(line: Line): void {
     line.end()
     this.#lines.delete(line)
-    // There is room for a connection: who waits may open it.
+    // A waiting command may open a connection now.
     this.#waiting.shift()?.(undefined)
   }
 }
@@ -135,7 +135,7 @@ class Line {
       const socket = address.startsWith('/') ? connect(address) : connect(hostAndPort(address))
       socket.setNoDelay(true)
       const timer = setTimeout(
-        () => socket.destroy(new Error('memcached did not take the connection in time')),
+        () => socket.destroy(new Error('the connection to memcached timed out')),
         connectTimeoutMs,
       )
       const fail = (error: Error) => {
@@ -158,7 +158,7 @@ class Line {
   ask(command: string, value: Uint8Array | undefined, timeoutMs: number): Promise<Reply> {
     return new Promise<Reply>((resolve, reject) => {
       const timer = setTimeout(
-        () => this.#socket.destroy(new Error('memcached did not answer in time')),
+        () => this.#socket.destroy(new Error('memcached did not respond in time')),
         timeoutMs,
       )
       this.#settle = {

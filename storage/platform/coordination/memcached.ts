@@ -1,6 +1,6 @@
 /**
- * Coordination in memcached. It forgets under memory pressure unless it runs with -M, which a
- * deployment that relies on replay caches has to set (docs/concepts/storage.md).
+ * Coordination in memcached. Under memory pressure it evicts entries unless it runs with -M, which deployments must set
+ * (docs/concepts/storage.md).
  */
 import { randomBytes } from 'node:crypto'
 import type { Logger } from '../../../runtime/kernel/log.js'
@@ -19,17 +19,14 @@ import {
   taken,
 } from './port.js'
 
-/** A question that any memcached answers, about a key that does not exist. */
+/** Reads a key that does not exist. */
 const PROBE = 'mg svc:start'
 const LOCK_TOKEN_BYTES = 16
 
-/**
- * Its clock ticks in seconds, so something may expire up to one second early: what must not, is
- * given one more.
- */
+/** memcached's clock has a resolution of one second, so entries can expire one second early. This is added. */
 const TICK_SECS = 1
 
-/** Asks once at the start, so that a wrong address fails there. */
+/** Sends a probe, so that a wrong address fails at start. */
 export async function memcachedCoordination({
   log,
   ...options
@@ -49,7 +46,7 @@ export async function memcachedCoordination({
   const ask = (command: string, value?: Uint8Array): Promise<Reply> =>
     circuit.run(() => client.ask(command, value))
 
-  /** Mode E stores only where there is nothing (add). */
+  /** Mode E (add) stores only if the key does not exist. */
   async function setIfAbsent(name: string, value: Uint8Array, ttlSecs: number): Promise<boolean> {
     const lifeSecs = ttlSecs + TICK_SECS
     const { status } = await ask(`ms ${name} ${value.length} T${lifeSecs} ME`, value)
@@ -75,7 +72,7 @@ export async function memcachedCoordination({
       const used = Number(value)
       const resetSecs = Number(flags.get('t') ?? window.windowSecs)
       if (used <= window.limit) return taken(true, used, window, resetSecs)
-      // Counted first, so never more than the limit are let through; what did not fit goes back.
+      // Count first, so that the limit is never exceeded, and give back what does not fit.
       const after = await ask(`ma ${name} MD D${cost} v`)
       const held = after.status === 'VA' ? Number(after.value) : 0
       return taken(false, Math.min(held, window.limit), window, resetSecs)
@@ -94,7 +91,7 @@ export async function memcachedCoordination({
       return async () => {
         const held = await ask(`mg ${name} v c`)
         if (!held.value?.equals(token)) return
-        // Removed only as the version that was ours; somebody else's has another one.
+        // Deleted only with the version of this holder.
         await ask(`md ${name} C${held.flags.get('c')}`)
       }
     },

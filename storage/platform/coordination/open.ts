@@ -1,4 +1,4 @@
-/** Chooses the driver that the deployment names (interface.md, [deployment].coordination_backend). */
+/** Opens the driver of deployment.coordination_backend. */
 import type { Logger } from '../../../runtime/kernel/log.js'
 import type { OpenDatabase } from '../database.js'
 import type { MemcachedSettings, RedisSettings } from '../settings.js'
@@ -15,7 +15,7 @@ export interface CoordinationOptions {
   readonly log: Logger
 }
 
-/** @throws where the backend cannot be reached or its address is not configured. */
+/** @throws if the backend is unreachable or has no address. */
 export async function openCoordination(options: CoordinationOptions): Promise<Coordination> {
   const { backend, database, redis, memcached, log } = options
   if (backend === 'postgres') return postgresCoordination(database)

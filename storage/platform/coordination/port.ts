@@ -1,9 +1,9 @@
 /**
- * What processes agree on without a table of their own: quotas, things that happen once, short
- * locks, values that expire. Three drivers, one behaviour (test/conformance/coordination.test.ts).
+ * State that processes share without a table of their own: quotas, single-use keys, short locks, expiring values. The
+ * three drivers behave the same (test/conformance/coordination.test.ts).
  *
- * A driver that gets no answer throws. It never says `allowed` or `true` on its own authority:
- * whoever asks decides what an unknown answer means, and anything about security means no.
+ * A driver without a response throws and never guesses a result. The caller decides what that means. For security
+ * checks it means a refusal.
  */
 import { createHash } from 'node:crypto'
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
@@ -11,16 +11,16 @@ import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
 export interface Window {
   /** Units per window. */
   readonly limit: number
-  /** 1 second to 30 days. The window of a key begins with its first unit. */
+  /** 1 second to 30 days. The window of a key starts with its first unit. */
   readonly windowSecs: number
 }
 
 export interface Taken {
   readonly allowed: boolean
-  /** Units that the window holds now, those taken by this call included. */
+  /** Used units of the window, including those of this call. */
   readonly used: number
   readonly remaining: number
-  /** Seconds until the window begins afresh, at least 1. */
+  /** Seconds until the window ends, at least 1. */
   readonly resetSecs: number
 }
 
@@ -28,15 +28,15 @@ export type Release = () => Promise<void>
 
 export interface Coordination {
   /**
-   * Takes `cost` units of a key's window, all or none. Of any number of calls at once exactly
-   * `limit` units are given. 0 looks, a negative cost gives back.
+   * Takes `cost` units of a key's window, all or none. Concurrent calls get exactly `limit` units. A cost of 0 only
+   * reads, a negative cost gives back.
    */
   take(key: string, window: Window, cost?: number): Promise<Taken>
-  /** True for the first call with the key within `ttlSecs`, false for every other. */
+  /** True for the first call with the key within `ttlSecs`, false for later ones. */
   once(key: string, ttlSecs: number): Promise<boolean>
   /**
-   * Undefined while somebody else holds it. The lock ends with `release` or after `ttlSecs`; a
-   * late release leaves the next holder's lock alone.
+   * Undefined if another holder has the lock. The lock ends with `release` or after `ttlSecs`. A late release does not
+   * affect the next holder.
    */
   lock(key: string, ttlSecs: number): Promise<Release | undefined>
   get(key: string): Promise<Uint8Array | undefined>
@@ -45,34 +45,34 @@ export interface Coordination {
   close(): Promise<void>
 }
 
-/** Thrown where the backend gives no answer. */
+/** The coordination backend is unavailable. */
 export class CoordinationUnavailable extends DependencyUnavailable {
   override readonly name = 'CoordinationUnavailable'
 
   constructor(backend: string, cause: unknown) {
-    super(`the coordination backend ${backend} gives no answer`, { cause })
+    super(`the coordination backend ${backend} is unavailable`, { cause })
   }
 }
 
-/** memcached reads a longer lifetime as a date. */
+/** memcached interprets a longer lifetime as a date. */
 const LIFETIME_SECS_MAX = 30 * 24 * 60 * 60
 
 /**
- * The key as the backend sees it: of one length, telling nothing, and apart from the keys of other
- * kinds. Callers may put addresses, tokens and codes into their keys.
+ * The key in the backend: a hash of fixed length, separate for each kind. So callers can use addresses, tokens and
+ * codes in keys.
  */
 export function storedKey(kind: 'take' | 'once' | 'lock' | 'value', key: string): string {
   return `svc:${kind}:${createHash('sha256').update(key).digest('base64url')}`
 }
 
-/** @throws RangeError on what the backends would understand in different ways. */
+/** @throws RangeError for lifetimes that the backends treat differently. */
 export function checkLifetime(secs: number): void {
   if (!Number.isInteger(secs) || secs < 1 || secs > LIFETIME_SECS_MAX) {
-    throw new RangeError(`a lifetime is 1 second to 30 days, not ${secs}`)
+    throw new RangeError(`a lifetime must be 1 second to 30 days, not ${secs}`)
   }
 }
 
-/** The answer, with the bounds that all drivers keep. */
+/** The result of `take`, within the bounds of all drivers. */
 export function taken(
   allowed: boolean,
   used: number,

@@ -1,4 +1,4 @@
-/** Coordination in the database itself: nothing more to run, a round trip per question. */
+/** Coordination in PostgreSQL: no further server, one round trip per command. */
 import { randomBytes } from 'node:crypto'
 import { together } from '../../../runtime/kernel/batched-asks.js'
 import type { OpenDatabase } from '../database.js'
@@ -27,7 +27,7 @@ export function postgresCoordination(database: SingleStatements): Coordination {
     }
   }
 
-  // Under a flood every request has a key of its own: one statement takes for many of them.
+  // Under load concurrent calls share one statement.
   const takeTogether = together(async (asked: readonly Asked[]): Promise<readonly Counted[]> => {
     const { rows } = await run<Counted & { asked: string }>({
       name: 'coordination.take',
@@ -43,7 +43,7 @@ export function postgresCoordination(database: SingleStatements): Coordination {
     return rows
   })
 
-  /** Takes a name that is free or has expired. The row lock decides between two. */
+  /** Claims a key that is free or expired. The row lock decides between concurrent claims. */
   async function claim(key: string, value: Uint8Array, ttlSecs: number): Promise<boolean> {
     const { rowCount } = await run({
       name: 'coordination.claim',
@@ -122,7 +122,7 @@ export function postgresCoordination(database: SingleStatements): Coordination {
   }
 }
 
-/** Removes what has expired, some at a time. @returns how many rows. */
+/** Removes up to `limit` expired rows. @returns their number. */
 export async function sweepCoordination(
   database: SingleStatements,
   limit: number,

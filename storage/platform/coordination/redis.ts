@@ -1,4 +1,4 @@
-/** Coordination in Redis: each question is one command or one script, and so indivisible. */
+/** Coordination in Redis: each operation is one command or script, and so atomic. */
 import { randomBytes } from 'node:crypto'
 import { createClientPool, ErrorReply, RESP_TYPES } from 'redis'
 import type { Logger } from '../../../runtime/kernel/log.js'
@@ -23,7 +23,7 @@ const COMMAND_TIMEOUT_MS = 2_000
 const RECONNECT_MS_MAX = 2_000
 const LOCK_TOKEN_BYTES = 16
 
-/** Answers: allowed, used, milliseconds left. */
+/** Returns allowed, used, and the remaining milliseconds. */
 const TAKE = `
 local used = tonumber(redis.call('GET', KEYS[1]) or '0')
 local cost = tonumber(ARGV[1])
@@ -38,7 +38,7 @@ const RELEASE = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`
 
-/** Connects at once, so that a wrong URL fails at the start. */
+/** Connects at once, so that a wrong URL fails at start. */
 export async function redisCoordination(options: RedisOptions): Promise<Coordination> {
   const { log } = options
   let pool = await openPool(options).catch((error: unknown) => {
@@ -119,17 +119,17 @@ export async function redisCoordination(options: RedisOptions): Promise<Coordina
 
 type RedisPool = Awaited<ReturnType<typeof openPool>>
 
-/** A pool whose first connection has answered. */
+/** A pool whose first connection has responded. */
 async function openPool({ url, poolSize, log }: RedisOptions) {
   let isOpen = false
   const pool = createClientPool(
     {
       url,
-      // A command that cannot be sent now is an error now, not an answer later.
+      // Fail at once instead of queueing while disconnected.
       disableOfflineQueue: true,
       socket: {
         connectTimeout: CONNECT_TIMEOUT_MS,
-        // An idle connection that the server closed is replaced; what fails otherwise opens the circuit.
+        // Replaces idle connections that the server closed. Other failures open the circuit.
         reconnectStrategy: (tries, cause) =>
           isOpen ? Math.min(50 * 2 ** tries, RECONNECT_MS_MAX) : cause,
       },

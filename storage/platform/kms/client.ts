@@ -1,7 +1,6 @@
 /**
- * The service's end of the kms socket. Connects when something is asked, sends many requests at
- * once over one connection, and fails fast: nothing waits longer than the time limit, and while
- * the kms is away most requests fail at once instead of each trying again.
+ * The client of the kms. It connects at the first request, multiplexes requests over one connection, and fails fast:
+ * no request waits longer than the time limit, and while the kms is unavailable most requests fail at once.
  */
 import { connect, type Socket } from 'node:net'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
@@ -40,8 +39,8 @@ export type OpenKms = {
 }
 
 /**
- * Reads the keys; does not wait for the kms.
- * @throws {KeyFileRefused} when a key file is missing, malformed or open to others.
+ * Reads the keys. Does not connect yet.
+ * @throws {KeyFileRefused} if a key file is missing, malformed, or accessible to other users.
  */
 export async function openKms(options: OpenKms): Promise<Kms> {
   const serverKey = await readKeyFile('public', options.serverPublicKeyPath)
@@ -75,7 +74,7 @@ type Waiting = {
   readonly timer: NodeJS.Timeout
 }
 
-/** A connection whose handshake is done. */
+/** A connection after its handshake. */
 type Link = { readonly socket: Socket; readonly channel: Channel }
 
 class KmsClient {
@@ -107,7 +106,8 @@ class KmsClient {
     const startMs = this.#options.clock.monotonicMs()
     let outcome = 'unavailable'
     try {
-      if (this.#inflight >= INFLIGHT_MAX) throw new KmsUnavailable('too many kms requests at once')
+      if (this.#inflight >= INFLIGHT_MAX)
+        throw new KmsUnavailable('too many concurrent kms requests')
       this.#inflight += 1
       try {
         const link = this.#link ?? (await this.#connect())
@@ -137,16 +137,15 @@ class KmsClient {
     return new Promise<Uint8Array>((resolve, reject) => {
       if (link !== this.#link) throw new KmsUnavailable('the kms connection was lost')
       const id = this.#nextId()
-      // One kms answers in turn: when this one is late the others are late too. A new connection
-      // finds out whether anybody is there.
-      const late = () => this.#drop(link, `the kms gave no answer within ${this.#timeoutMs} ms`)
+      // The kms answers in order, so later requests are late too. A new connection shows whether the kms is available.
+      const late = () => this.#drop(link, `no response from the kms within ${this.#timeoutMs} ms`)
       const timer = setTimeout(late, this.#timeoutMs)
       this.#waiting.set(id, { resolve, reject, timer })
       try {
         const request = encodeRequest({ id, operation, context, payload })
         link.socket.write(frame(link.channel.seal(request)))
       } catch (error) {
-        // The channel has counted to its end: the next request makes a new one.
+        // The channel has reached its message limit. The next request opens a new one.
         this.#drop(link, error instanceof Error ? error.message : String(error))
       }
     })
@@ -158,7 +157,7 @@ class KmsClient {
     return this.#lastId
   }
 
-  /** All who ask while there is no connection wait for the same attempt. */
+  /** Requests without a connection share one connection attempt. */
   async #connect(): Promise<Link> {
     if (this.#isClosed) throw new KmsUnavailable('the kms client is closed')
     if (this.#linking !== undefined) return this.#linking
@@ -173,7 +172,7 @@ class KmsClient {
       return link
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
-      this.#lastFailure = `the kms at ${this.#options.socketPath} does not answer: ${message}`
+      this.#lastFailure = `the kms at ${this.#options.socketPath} is unavailable: ${message}`
       const backoffMs = Math.min(BACKOFF_FIRST_MS * 2 ** this.#failures, BACKOFF_MAX_MS)
       if (this.#failures === 0) this.#options.log.warn({ reason: message }, 'kms unreachable')
       this.#failures += 1
@@ -184,7 +183,7 @@ class KmsClient {
     }
   }
 
-  /** Connects and shakes hands. The connection counts only when the pinned key has answered. */
+  /** Connects and runs the handshake, which authenticates the kms by its pinned key. */
   #dial(): Promise<Link> {
     return new Promise((resolve, reject) => {
       const socket = connect(this.#options.socketPath)
@@ -198,7 +197,7 @@ class KmsClient {
         reject(error)
         this.#drop(link, error.message)
       }
-      const timer = setTimeout(() => fail(new Error('no handshake in time')), this.#timeoutMs)
+      const timer = setTimeout(() => fail(new Error('the handshake timed out')), this.#timeoutMs)
       socket.on('connect', () => socket.write(frame(initiator.hello)))
       socket.on('error', fail)
       socket.on('close', () => fail(new Error('the kms closed the connection')))
@@ -232,7 +231,7 @@ class KmsClient {
     else waiting.reject(new KmsRefused(status))
   }
 
-  /** Ends a connection and everybody who waits on it. */
+  /** Closes a connection and fails its pending requests. */
   #drop(link: Link | undefined, reason: string): void {
     if (link === undefined || link !== this.#link) return
     this.#link = undefined
@@ -252,7 +251,7 @@ function requireFits(context: string, payload: Uint8Array, payloadBytesMax: numb
     throw new RangeError(`a kms context has at most ${CONTEXT_BYTES_MAX} bytes`)
   }
   if (payload.length > payloadBytesMax) {
-    throw new RangeError(`the kms takes at most ${payloadBytesMax} bytes`)
+    throw new RangeError(`a kms payload has at most ${payloadBytesMax} bytes`)
   }
 }
 

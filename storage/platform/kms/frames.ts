@@ -1,6 +1,6 @@
 /**
- * Bytes on the kms socket. A frame is a length (2 bytes, big endian) and a Noise message. Inside a
- * transport message stands one request or one reply:
+ * The wire format of the kms socket. A frame is a length (2 bytes, big endian) and a Noise message. A transport message
+ * contains one request or one reply:
  *
  *     request   id 4 | operation 1 | context length 2 | context | payload
  *     reply     id 4 | status 1 | payload
@@ -8,12 +8,12 @@
 
 export const CONTEXT_BYTES_MAX = 512
 export const PAYLOAD_BYTES_MAX = 4_096
-/** Room for the longest body, its tag, and what wrapping adds to a payload. */
+/** Longest payload with tag and wrapping overhead. */
 export const FRAME_BYTES_MAX = 8_192
 const LENGTH_BYTES = 2
 const REQUEST_HEAD_BYTES = 7
 const REPLY_HEAD_BYTES = 5
-/** A Noise message is at least its tag. */
+/** A Noise message has at least its tag. */
 const FRAME_BYTES_MIN = 16
 
 export const OPERATIONS = ['wrap', 'unwrap', 'status'] as const
@@ -34,25 +34,25 @@ export type KmsReply = {
   readonly payload: Uint8Array
 }
 
-/** The peer broke the framing; the connection is of no use any more. */
+/** The peer sent an invalid frame. The connection must be closed. */
 export class BadFrame extends Error {
   override readonly name = 'BadFrame'
 }
 
 /** Prefixes a Noise message with its length. */
 export function frame(message: Uint8Array): Buffer {
-  if (message.length > FRAME_BYTES_MAX) throw new BadFrame('the frame is too long to send')
+  if (message.length > FRAME_BYTES_MAX) throw new BadFrame('the frame is too long')
   const framed = Buffer.allocUnsafe(LENGTH_BYTES + message.length)
   framed.writeUInt16BE(message.length)
   framed.set(message, LENGTH_BYTES)
   return framed
 }
 
-/** Cuts a byte stream into frames. Holds less than one frame between two chunks. */
+/** Splits a byte stream into frames. Buffers less than one frame. */
 export class FrameReader {
   #rest: Buffer = Buffer.alloc(0)
 
-  /** @throws {BadFrame} as soon as a length is seen that no frame of ours has. */
+  /** @throws {BadFrame} at an invalid length. */
   push(chunk: Uint8Array): Buffer[] {
     const frames: Buffer[] = []
     let bytes = this.#rest.length === 0 ? asBuffer(chunk) : Buffer.concat([this.#rest, chunk])
@@ -64,7 +64,7 @@ export class FrameReader {
       frames.push(bytes.subarray(LENGTH_BYTES, end))
       bytes = bytes.subarray(end)
     }
-    // A copy: the remainder must not hold the whole chunk in memory.
+    // A copy, because a slice would keep the whole chunk in memory.
     this.#rest = Buffer.from(bytes)
     return frames
   }
@@ -89,12 +89,12 @@ export function encodeRequest({ id, operation, context, payload }: KmsRequest): 
 /** @throws {BadFrame} */
 export function decodeRequest(bytes: Uint8Array): KmsRequest {
   const view = asBuffer(bytes)
-  if (view.length < REQUEST_HEAD_BYTES) throw new BadFrame('a request is cut short')
+  if (view.length < REQUEST_HEAD_BYTES) throw new BadFrame('a request is truncated')
   const operation = OPERATIONS[view.readUInt8(4) - 1]
   const payloadStart = REQUEST_HEAD_BYTES + view.readUInt16BE(5)
-  if (operation === undefined) throw new BadFrame('an unknown operation')
+  if (operation === undefined) throw new BadFrame('unknown operation')
   if (payloadStart - REQUEST_HEAD_BYTES > CONTEXT_BYTES_MAX || payloadStart > view.length) {
-    throw new BadFrame('a context longer than its frame')
+    throw new BadFrame('the context is longer than its frame')
   }
   return {
     id: view.readUInt32BE(),
@@ -115,8 +115,8 @@ export function encodeReply({ id, status, payload }: KmsReply): Buffer {
 /** @throws {BadFrame} */
 export function decodeReply(bytes: Uint8Array): KmsReply {
   const view = asBuffer(bytes)
-  if (view.length < REPLY_HEAD_BYTES) throw new BadFrame('a reply is cut short')
+  if (view.length < REPLY_HEAD_BYTES) throw new BadFrame('a reply is truncated')
   const status = REPLY_STATUSES[view.readUInt8(4)]
-  if (status === undefined) throw new BadFrame('an unknown status')
+  if (status === undefined) throw new BadFrame('unknown status')
   return { id: view.readUInt32BE(), status, payload: view.subarray(REPLY_HEAD_BYTES) }
 }

@@ -1,4 +1,4 @@
-/** The kms's own directory: its Noise key, the clients it admits, its master keys. */
+/** The key directory of the kms: its Noise key, public keys of clients, master keys. */
 import { timingSafeEqual } from 'node:crypto'
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -16,15 +16,17 @@ export type KeyDirectory = {
 }
 
 /**
- * Reads everything a kms serves with.
- * @throws {KeyFileRefused} when something is missing or open to others.
+ * Reads the keys of a kms.
+ * @throws {KeyFileRefused} if a file is missing or accessible to other users.
  */
 export async function readKeyDirectory(directory: string, random: Random): Promise<KeyDirectory> {
   const { mode } = await stat(directory).catch(() => {
     throw new KeyFileRefused(`no key directory ${directory}: run svc kms keygen --dir ${directory}`)
   })
   if ((mode & OTHERS) !== 0) {
-    throw new KeyFileRefused(`key directory ${directory} is open to others: chmod 700 ${directory}`)
+    throw new KeyFileRefused(
+      `key directory ${directory} is accessible to other users: run chmod 700 ${directory}`,
+    )
   }
   const paths = keyPaths(directory)
   const server = keyPairOf(await readKeyFile('private', paths.serverPrivate))
@@ -46,7 +48,7 @@ export async function readKeyDirectory(directory: string, random: Random): Promi
   }
 }
 
-/** Changes whenever a file came into the directory or left it. */
+/** A value that changes when files are added or removed. */
 export async function directoryVersion(directory: string): Promise<string> {
   const paths = [directory, keyPaths(directory).clients]
   const stats = await Promise.all(paths.map((path) => stat(path, { bigint: true })))
@@ -54,9 +56,8 @@ export async function directoryVersion(directory: string): Promise<string> {
 }
 
 /**
- * Makes the keys of a new kms and of its first client, `service`. The directory appears complete
- * or not at all, whenever this is killed.
- * @throws EEXIST when there are files already; keys are never overwritten.
+ * Creates the keys of a new kms and of its first client, `service`. The directory appears atomically.
+ * @throws EEXIST if the directory is not empty. Keys are never overwritten.
  */
 export async function generateKeyDirectory(directory: string, random: Random): Promise<void> {
   const parent = dirname(resolve(directory))
@@ -74,7 +75,7 @@ export async function generateKeyDirectory(directory: string, random: Random): P
     await writeKeyFile('public', join(paths.clients, 'service.public'), client.publicKey)
     await writeKeyFile('master', paths.master(1), random.bytes(KEY_BYTES))
     await syncDirectory(draft)
-    // Takes the place of an empty directory, and fails where there is anything in it.
+    // Replaces an empty directory, and fails if it contains a file.
     await rename(draft, directory)
     await syncDirectory(parent)
   } catch (error) {
@@ -92,7 +93,7 @@ async function syncDirectory(directory: string): Promise<void> {
   await handle.sync().finally(() => handle.close())
 }
 
-/** Adds a master key, which wraps from now on. The older ones stay, to unwrap. */
+/** Adds a master key, which wraps from now on. Older ones are kept for unwrapping. */
 export async function rotateMasterKey(directory: string, random: Random): Promise<number> {
   const versions = await masterVersions(directory)
   const newest = versions.at(-1)

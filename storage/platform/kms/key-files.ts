@@ -1,4 +1,4 @@
-/** Key files: one line of text, private ones readable by their owner alone. decisions.md 23. */
+/** Key files: one line of text. Private key files are accessible only to their owner. */
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { KEY_BYTES } from './noise.js'
@@ -13,7 +13,7 @@ const PREFIXES: Record<KeyFileKind, string> = {
 const FILE_BYTES_MAX = 256
 const OTHERS = 0o077
 
-/** A key file that is missing, open to others or not what it should be. Says what to do. */
+/** A key file is missing, malformed, or accessible to other users. The message has the remedy. */
 export class KeyFileRefused extends Error {
   override readonly name = 'KeyFileRefused'
 }
@@ -24,12 +24,12 @@ export async function readKeyFile(kind: KeyFileKind, path: string): Promise<Uint
     throw new KeyFileRefused(`key file ${path} cannot be read (${error.code ?? error.message})`)
   })
   try {
-    // Permissions and content of the same open file, so that nobody swaps it in between.
+    // Checks permissions and content of one open file, so that it cannot be replaced in between.
     const { mode, size } = await file.stat()
     if (kind !== 'public' && (mode & OTHERS) !== 0) {
       throw new KeyFileRefused(
-        `key file ${path} is open to others (mode ${(mode & 0o777).toString(8)}): ` +
-          `run chmod 600 ${path}, and make new keys if anybody may have read it`,
+        `key file ${path} is accessible to other users (mode ${(mode & 0o777).toString(8)}): ` +
+          `run chmod 600 ${path}, and create new keys if another user may have read it`,
       )
     }
     if (size > FILE_BYTES_MAX) throw new KeyFileRefused(`key file ${path} is too long for a key`)
@@ -43,7 +43,7 @@ export async function readKeyFile(kind: KeyFileKind, path: string): Promise<Uint
   }
 }
 
-/** Writes a new key file, flushed to disk. @throws EEXIST: a key is never overwritten. */
+/** Writes a new key file and flushes it to disk. @throws EEXIST, because keys are never overwritten. */
 export async function writeKeyFile(
   kind: KeyFileKind,
   path: string,
@@ -62,7 +62,7 @@ export function formatKeyLine(kind: KeyFileKind, key: Uint8Array): string {
   return `${PREFIXES[kind]} ${Buffer.from(key).toString('base64')}\n`
 }
 
-/** The key in a line, undefined for anything else. */
+/** Parses a key line. Undefined if it is invalid. */
 export function parseKeyLine(kind: KeyFileKind, text: string): Uint8Array | undefined {
   const line = text.endsWith('\n') ? text.slice(0, -1) : text
   const [prefix, base64, ...more] = line.split(' ')
@@ -72,10 +72,10 @@ export function parseKeyLine(kind: KeyFileKind, text: string): Uint8Array | unde
   return isCanonical && key.length === KEY_BYTES ? new Uint8Array(key) : undefined
 }
 
-/** Where the files of one kms lie. The first three are the kms's own, the last two the service's. */
+/** The key files of a kms. The first three belong to the kms, the last two to the service. */
 export const keyPaths = (directory: string) => ({
   serverPrivate: join(directory, 'server.private'),
-  /** Every `*.public` in it admits one client. */
+  /** Each `*.public` file admits one client. */
   clients: join(directory, 'clients'),
   master: (version: number) => join(directory, `master-${version}.key`),
   serverPublic: join(directory, 'server.public'),

@@ -1,22 +1,21 @@
-/** What the service asks of a key management process: wrap, unwrap, how are you. */
+/** The interface of the key management service (kms). */
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
 
-/** Wraps data keys under master keys that never leave the kms. */
+/** Wraps data keys under master keys, which never leave the kms. */
 export interface Kms {
   /**
    * Encrypts a data key under the current master key.
-   * @param context is bound to the result: unwrapping asks for the same words. At most 512 bytes.
+   * @param context is associated data, which `unwrap` must repeat. At most 512 bytes.
    * @param plaintext at most 4,096 bytes.
-   * @throws {KmsUnavailable} when the kms gives no answer.
+   * @throws {KmsUnavailable} if the kms is unavailable.
    */
   wrap(context: string, plaintext: Uint8Array): Promise<Uint8Array>
   /**
-   * @throws {KmsUnavailable} when the kms gives no answer.
-   * @throws {KmsRefused} when the bytes were changed, belong to another context or were wrapped
-   * under a master key this kms does not hold.
+   * @throws {KmsUnavailable} if the kms is unavailable.
+   * @throws {KmsRefused} if the bytes were changed, the context differs, or this kms lacks the master key.
    */
   unwrap(context: string, wrapped: Uint8Array): Promise<Uint8Array>
-  /** Asks the kms, within its time limit. Never throws. */
+  /** Checks the kms within its time limit. Never throws. */
   health(): Promise<KmsHealth>
   close(): Promise<void>
 }
@@ -25,18 +24,18 @@ export type KmsHealth = KmsUp | KmsDown
 
 export type KmsUp = {
   readonly state: 'up'
-  /** Every master key it can unwrap with, oldest first. The last one wraps. */
+  /** All master keys of the kms, oldest first. The last one wraps. */
   readonly masterKeyIds: readonly string[]
 }
 
 export type KmsDown = { readonly state: 'down'; readonly reason: string }
 
-/** The kms gave no answer: not running, cut off, too slow, or too much asked at once. */
+/** The kms is not running, not reachable, or overloaded. */
 export class KmsUnavailable extends DependencyUnavailable {
   override readonly name = 'KmsUnavailable'
 }
 
-/** The kms answered no. */
+/** The kms refused the request. */
 export class KmsRefused extends Error {
   override readonly name = 'KmsRefused'
   readonly reason: KmsRefusal

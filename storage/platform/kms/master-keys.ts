@@ -1,6 +1,6 @@
 /**
- * Master keys and what they wrap. AES-256-GCM (NIST SP 800-38D); the header is bound together with
- * the context, so neither the version nor the owner of a wrapped key can be changed.
+ * Wraps data keys under master keys with AES-256-GCM (NIST SP 800-38D). Header and context are associated data, so
+ * that neither the version nor the owner of a wrapped key can be changed.
  *
  *     format 1 | version 4 | key id 8 | nonce 12 | ciphertext | tag 16
  */
@@ -14,13 +14,13 @@ const ID_BYTES = 8
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEADER_BYTES = 5 + ID_BYTES
-/** What wrapping adds to a plaintext. */
+/** Bytes that wrapping adds to a plaintext. */
 export const WRAP_OVERHEAD_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES
 
 type MasterKey = { readonly id: string; readonly header: Buffer; readonly key: KeyObject }
 
 export interface MasterKeys {
-  /** Oldest first; the last one wraps. */
+  /** Oldest first. The last one wraps. */
   readonly ids: readonly string[]
   wrap(context: string, plaintext: Uint8Array): Uint8Array
   /** @throws {KmsRefused} */
@@ -29,7 +29,7 @@ export interface MasterKeys {
 
 export type MasterKeyBytes = { readonly version: number; readonly bytes: Uint8Array }
 
-/** @param keys at least one; the one with the highest version wraps. */
+/** @param keys at least one. The key with the highest version wraps. */
 export function masterKeys(keys: readonly MasterKeyBytes[], random: Random): MasterKeys {
   const ordered = [...keys].sort((a, b) => a.version - b.version).map(masterKey)
   const byId = new Map(ordered.map((entry) => [entry.id, entry]))
@@ -68,14 +68,14 @@ export function masterKeys(keys: readonly MasterKeyBytes[], random: Random): Mas
   }
 }
 
-/** Which master key wrapped these bytes, e.g. `2-0a1b2c3d4e5f6071`; undefined when malformed. */
+/** The id of the master key of wrapped bytes, such as `2-0a1b2c3d4e5f6071`. Undefined if malformed. */
 export function masterKeyIdOf(wrapped: Uint8Array): string | undefined {
   if (wrapped.length < WRAP_OVERHEAD_BYTES || wrapped[0] !== FORMAT) return undefined
   const header = Buffer.from(wrapped.buffer, wrapped.byteOffset, HEADER_BYTES)
   return `${header.readUInt32BE(1)}-${header.toString('hex', 5)}`
 }
 
-/** The id says which key it is and nothing about it: a MAC of a fixed text under the key. */
+/** The id is a MAC of a fixed text under the key, so it does not disclose the key. */
 function masterKey({ version, bytes }: MasterKeyBytes): MasterKey {
   const digest = createHmac('sha256', bytes).update('svc-kms master key id').digest()
   const header = Buffer.alloc(HEADER_BYTES)

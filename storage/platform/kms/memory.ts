@@ -1,4 +1,4 @@
-/** Master keys in memory, for tests and benches that need no kms process. */
+/** A kms in memory, for tests and benches. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Kms } from './kms.js'
 import { masterKeys } from './master-keys.js'

@@ -1,11 +1,11 @@
-/** The part of noise-handshake 4.2.0 that we use; the package ships no types. */
+/** Types of the used part of noise-handshake 4.2.0, which has none. */
 declare module 'noise-handshake' {
   export type KeyPair = { publicKey: Uint8Array; secretKey: Uint8Array }
 
   export default class NoiseState {
     constructor(pattern: 'IK', initiator: boolean, staticKeyPair: KeyPair)
     readonly complete: boolean
-    /** The peer's static key, once a message has carried it. */
+    /** The peer's static key, after the message that contains it. */
     readonly rs: Uint8Array | null
     /** Transport keys, present when complete. */
     readonly tx: Uint8Array | null

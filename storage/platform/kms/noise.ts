@@ -1,12 +1,11 @@
 /**
  * The channel between service and kms: Noise_IK_25519_ChaChaPoly_BLAKE2b.
  *
- * IK because both sides know what they need beforehand: the client has the server's key pinned,
- * so a false server learns nothing, not even who called; the server gets the client's key in the
- * first message, encrypted, and compares it with its list of admitted clients. (KK would fit one
- * client only: the server would have to know which key to expect before the first byte.)
- * A first message can be replayed. It carries no request, so all that a replay wins is an answer
- * that it cannot read; the server counts a client as present with its first transport frame.
+ * IK, because the client has pinned the server's key: a false server does not even learn the client's identity. The
+ * server gets the client's key encrypted in the first message, and compares it with the admitted clients. (KK would
+ * need to know the client's key before the first message.)
+ * The first message can be replayed. It contains no request, and the attacker cannot read the response. The server
+ * considers a client authenticated after its first transport frame.
  */
 import Noise, { type KeyPair } from 'noise-handshake'
 import Cipher from 'noise-handshake/cipher.js'
@@ -14,27 +13,24 @@ import curve from 'noise-handshake/dh.js'
 
 export type { KeyPair }
 
-/** Both sides hash it in, so that a channel of another protocol or version never agrees. */
+/** Part of the handshake hash, so that another protocol or version fails. */
 const PROLOGUE = Buffer.from('svc-kms-v1')
-/**
- * The library counts nonces in 32 bits. Long before they would start again the channel refuses;
- * the client then makes a new one, with new keys.
- */
+/** The library's nonces have 32 bits. The channel ends long before they repeat, and the client opens a new one. */
 const MESSAGES_MAX = 2 ** 31
 
 export const KEY_BYTES = 32
 
-/** A finished handshake. Each direction counts: a frame replayed, lost or reordered does not open. */
+/** An encrypted channel. Nonces are counters, so replayed, lost or reordered frames fail. */
 export interface Channel {
   seal(plaintext: Uint8Array): Uint8Array
-  /** @throws when the frame is not the next one of the peer. The channel is of no use after that. */
+  /** @throws if the frame is not the next one of the peer. The channel must not be used after that. */
   open(frame: Uint8Array): Uint8Array
 }
 
 export interface Initiator {
   /** The first message, to be sent at once. */
   readonly hello: Uint8Array
-  /** @throws when the answer does not come from the holder of the pinned key. */
+  /** @throws if the response is not from the holder of the pinned key. */
   finish(answer: Uint8Array): Channel
 }
 
@@ -53,9 +49,9 @@ export function initiate(own: KeyPair, serverPublicKey: Uint8Array): Initiator {
 export type Response = { readonly answer: Uint8Array; readonly channel: Channel }
 
 /**
- * Answers a client's first message.
- * @param admits decides about the client's key before anything is answered.
- * @throws when the message is broken, meant for another server, or the client is not admitted.
+ * Responds to a client's first message.
+ * @param admits checks the client's key before the response.
+ * @throws if the message is invalid or for another server, or the client is not admitted.
  */
 export function respond(
   own: KeyPair,
@@ -88,12 +84,12 @@ function channelOf(noise: Noise): Channel {
   let received = 0
   return {
     seal(plaintext) {
-      if (sent === MESSAGES_MAX) throw new Error('the channel has carried all it may')
+      if (sent === MESSAGES_MAX) throw new Error('the channel has reached its message limit')
       sent += 1
       return tx.encrypt(plaintext)
     },
     open(frame) {
-      if (received === MESSAGES_MAX) throw new Error('the channel has carried all it may')
+      if (received === MESSAGES_MAX) throw new Error('the channel has reached its message limit')
       received += 1
       return rx.decrypt(frame)
     },

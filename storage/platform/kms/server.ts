@@ -1,6 +1,6 @@
 /**
- * The kms: a process that holds master keys and wraps data keys with them. It speaks to clients
- * whose public key lies in its directory, over a unix socket, and never gives a master key away.
+ * The kms: a process that holds master keys and wraps data keys with them. It serves clients whose public key is in
+ * its directory, over a unix socket, and never discloses a master key.
  */
 import { chmod, chown, mkdtemp, rename, rm, unlink } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
@@ -15,9 +15,9 @@ import { WRAP_OVERHEAD_BYTES } from './master-keys.js'
 import { type Channel, respond } from './noise.js'
 
 const CONNECTIONS_MAX = 64
-/** A client that has not proven itself by then is cut off. */
+/** Time limit for a client's authentication. */
 const PRESENCE_DEADLINE_MS = 5_000
-/** How soon a rotated master key or a new client is noticed. */
+/** Interval of checks for new master keys and clients. */
 const DIRECTORY_POLL_MS = 1_000
 /** sun_path is 104 bytes on macOS and 108 on Linux, with its final zero. */
 const SOCKET_PATH_BYTES_MAX = 103
@@ -34,15 +34,15 @@ export type ServeKms = {
   readonly keysDirectory: string
   readonly random: Random
   readonly log: Logger
-  /** Takes the socket path over even if somebody answers there; for a sole owner of the path. */
+  /** Replaces the socket even if another kms is running. For exclusive owners of the path. */
   readonly replace?: boolean | undefined
-  /** Lets the members of this group connect too, so that the service can be another user. */
+  /** Group that may connect too, so that the service can run as another user. */
   readonly groupId?: number | undefined
 }
 
 /**
- * @throws {KeyFileRefused} when keys are missing or open to others.
- * @throws when another kms answers on the socket path.
+ * @throws {KeyFileRefused} if keys are missing or accessible to other users.
+ * @throws if another kms is running on the socket path.
  */
 export async function serveKms(options: ServeKms): Promise<KmsServer> {
   const { socketPath, keysDirectory, random, log } = options
@@ -71,9 +71,9 @@ export async function serveKms(options: ServeKms): Promise<KmsServer> {
       version = seen
       complaint = ''
       for (const connection of connections) connection.recheck(keys)
-      log.info({ masterKeyIds: keys.master.ids }, 'key directory read again')
+      log.info({ masterKeyIds: keys.master.ids }, 'key directory reloaded')
     } catch (error) {
-      // Half-written or unreadable: what was loaded goes on serving, and the next look decides.
+      // The directory is incomplete or unreadable: keep the loaded keys and try again later.
       const message = error instanceof Error ? error.message : String(error)
       if (message !== complaint) log.error({ err: message }, 'key directory cannot be read')
       complaint = message
@@ -94,7 +94,7 @@ export async function serveKms(options: ServeKms): Promise<KmsServer> {
   }
 }
 
-/** One client. Frames are answered in turn, and reading stops while answers are not taken. */
+/** One client connection. Frames are answered in order, with back pressure. */
 class Connection {
   readonly #socket: Socket
   readonly #keys: () => KeyDirectory
@@ -108,14 +108,17 @@ class Connection {
     this.#socket = socket
     this.#keys = keys
     this.#log = log
-    this.#deadline = setTimeout(() => this.cut('no proof in time'), PRESENCE_DEADLINE_MS)
+    this.#deadline = setTimeout(
+      () => this.cut('the authentication timed out'),
+      PRESENCE_DEADLINE_MS,
+    )
     socket.on('data', (chunk) => this.#read(chunk))
     socket.on('drain', () => socket.resume())
     socket.on('error', (error) => this.cut(error.message))
     socket.on('close', () => clearTimeout(this.#deadline))
   }
 
-  /** Cuts a client off whose key has been taken from the directory. */
+  /** Disconnects a client whose key was removed from the directory. */
   recheck({ admits }: KeyDirectory): void {
     if (this.#clientKey !== undefined && !admits(this.#clientKey)) this.cut('no longer admitted')
   }
@@ -133,7 +136,7 @@ class Connection {
         else this.#serve(this.#channel, message)
       }
     } catch (error) {
-      // Replayed, reordered, forged, cut or oversized: there is no way to go on with this client.
+      // Replayed, reordered, forged, truncated or oversized: the connection is closed.
       const reason = error instanceof Error ? error.message : 'broken frame'
       this.#log.warn({ reason }, 'kms connection refused')
       this.#socket.destroy()
@@ -182,9 +185,8 @@ function answerTo(request: KmsRequest, { master }: KeyDirectory): KmsReply {
 }
 
 /**
- * Listens in a directory of its own (mode 0700, whatever the umask), closes the socket to others and
- * only then moves it to its name: at no moment can another user connect, and a stale socket file is
- * replaced in one step.
+ * Listens in a private directory (mode 0700, independent of the umask), restricts the socket's mode, and then renames
+ * the socket to its path. So no other user can ever connect, and a stale socket file is replaced atomically.
  */
 export async function listenPrivately(
   server: Server,
@@ -212,7 +214,7 @@ export async function listenPrivately(
   }
 }
 
-/** Whether a process accepts connections there. */
+/** True if a process accepts connections on the socket. */
 function answers(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(socketPath)
@@ -226,10 +228,12 @@ function answers(socketPath: string): Promise<boolean> {
 }
 
 function requireShort(socketPath: string): void {
-  // mkdtemp adds six characters to its prefix.
+  // mkdtemp appends six characters.
   const draft = join(dirname(socketPath), `${DRAFT_PREFIX}XXXXXX`, DRAFT_NAME)
   const bytes = Math.max(Buffer.byteLength(socketPath), Buffer.byteLength(draft))
   if (bytes > SOCKET_PATH_BYTES_MAX) {
-    throw new Error(`the socket path ${socketPath} is too long for a unix socket: shorten it`)
+    throw new Error(
+      `the socket path ${socketPath} is too long for a unix socket: use a shorter path`,
+    )
   }
 }

@@ -1,4 +1,4 @@
-/** Data keys that replace others, and the lease of whoever seals anew what stands under those. */
+/** Rotations of data keys, and the lease of their worker. */
 import type { Transaction } from '../sql.js'
 
 export type RotationRow = { tenantId: string; version: number; startedAt: Date }
@@ -14,7 +14,7 @@ export async function insertRotation(
   })
 }
 
-/** Takes the oldest rotation that nobody works on; undefined when there is none. */
+/** Leases the oldest rotation without a worker. Undefined if there is none. */
 export async function claimRotation(
   tx: Transaction,
   { worker, now, until }: { worker: string; now: Date; until: Date },
@@ -32,7 +32,7 @@ export async function claimRotation(
   return rows[0]
 }
 
-/** Books a batch and holds the lease longer; false when somebody else has taken it over. */
+/** Records a batch and extends the lease. False if another worker has the lease. */
 export async function continueRotation(
   tx: Transaction,
   { tenantId, version }: Pick<RotationRow, 'tenantId' | 'version'>,
@@ -48,8 +48,8 @@ export async function continueRotation(
 }
 
 /**
- * Ends a pass. With `nextAt` another one follows then; without, nothing is left under an older key,
- * and older rotations of the tenant are done as well.
+ * Ends a pass. With `nextAt` another pass follows at that time. Without it no value is left under an older key, and
+ * older rotations of the tenant are finished as well.
  */
 export async function endRotationPass(
   tx: Transaction,

@@ -1,4 +1,4 @@
-/** Data keys of tenants, as the kms wrapped them. Never changed, only added to and wrapped anew. */
+/** Wrapped data keys of tenants. Keys are added and wrapped again, and never changed. */
 import type { Transaction } from '../sql.js'
 
 export type DataKeyRow = {
@@ -8,7 +8,7 @@ export type DataKeyRow = {
   masterKeyId: string
 }
 
-/** The key that seals now; undefined while the tenant has none. */
+/** The newest data key, which seals. Undefined if the tenant has none. */
 export async function findNewestDataKey(
   tx: Transaction,
   tenantId: string,
@@ -34,7 +34,7 @@ export async function findDataKey(
   return rows[0]
 }
 
-/** Adds a version; false when somebody else has added it, whose key then counts. */
+/** Adds a version. False if another process has added it: its key is used then. */
 export async function insertDataKey(
   tx: Transaction,
   key: DataKeyRow & { createdAt: Date },
@@ -49,7 +49,7 @@ export async function insertDataKey(
   return rowCount === 1
 }
 
-/** Keys that another master key than the current one wrapped, oldest tenants first. */
+/** Keys that are not wrapped under the current master key, oldest tenants first. */
 export async function listDataKeysNotUnder(
   tx: Transaction,
   masterKeyId: string,
@@ -64,7 +64,7 @@ export async function listDataKeysNotUnder(
   return rows
 }
 
-/** Puts a newly wrapped form in place of the one that was read; false when that has changed. */
+/** Replaces a wrapped key if it is unchanged. False if it has changed. */
 export async function rewrapDataKey(
   tx: Transaction,
   key: DataKeyRow,
@@ -79,7 +79,7 @@ export async function rewrapDataKey(
   return rowCount === 1
 }
 
-/** Crosses tenants: everybody who has a data key, the service itself among them. */
+/** All owners of data keys, including the service. Crosses tenants. */
 export async function listDataKeyOwners(tx: Transaction): Promise<string[]> {
   const { rows } = await tx.query<{ tenantId: string }>({
     name: 'data_key.owners',
@@ -88,7 +88,7 @@ export async function listDataKeyOwners(tx: Transaction): Promise<string[]> {
   return rows.map(({ tenantId }) => tenantId)
 }
 
-/** How many data keys each master key wraps. */
+/** Number of data keys per master key. */
 export async function countDataKeysByMaster(
   tx: Transaction,
 ): Promise<{ masterKeyId: string; dataKeys: number }[]> {

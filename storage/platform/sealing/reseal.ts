@@ -1,11 +1,10 @@
 /**
- * Seals anew what stands under data keys that were replaced. A batch at a time: values are read,
- * opened and sealed outside of a transaction, and each is put in the place of exactly the bytes that
- * were read, so that a change in between wins. Whoever works holds a lease that runs out with it;
- * nothing is done twice, and nothing is lost, wherever it is killed.
+ * Seals values under replaced data keys again. Each batch is read, opened and sealed outside of a transaction. A
+ * value is replaced only if it still has the bytes that were read, so a concurrent change is kept. The worker holds
+ * a lease that expires, so a crash at any point loses nothing.
  *
- * Other processes seal under the older key until they notice the new one. A rotation is finished by
- * a pass that begins after that and leaves nothing behind.
+ * Other processes seal under the old key until they notice the new one. A rotation ends with a pass that starts
+ * after that and finds no value under an old key.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
@@ -28,7 +27,7 @@ import type { Database } from '../sql.js'
 
 const BATCH_VALUES = 50
 const LEASE_MS = 60_000
-/** Until every process seals under the newest key, with their clocks a little apart. */
+/** Time after which all processes seal under the newest key, with a margin for clock differences. */
 const SETTLED_MS = 2 * NEWEST_LIFETIME_MS
 
 export type ResealNeeds = {
@@ -40,8 +39,8 @@ export type ResealNeeds = {
 }
 
 /**
- * Works on every rotation that is open and free.
- * @returns how many values were sealed anew.
+ * Works on all open rotations without a worker.
+ * @returns the number of values that were sealed again.
  */
 export async function resealAll(needs: ResealNeeds, signal?: AbortSignal): Promise<number> {
   const { database, clock, random } = needs
@@ -51,17 +50,17 @@ export async function resealAll(needs: ResealNeeds, signal?: AbortSignal): Promi
     if (signal?.aborted === true) break
     const now = clock.now()
     const until = new Date(now.getTime() + LEASE_MS)
-    // Crosses tenants: rotations of all of them are work.
+    // Crosses tenants: rotations of all tenants.
     const rotation = await database.system((tx) => claimRotation(tx, { worker, now, until }), {
       pool: 'background',
     })
     if (rotation === undefined) break
-    total += await pass(needs, rotation, worker, signal)
+    total += await runPass(needs, rotation, worker, signal)
   }
   return total
 }
 
-async function pass(
+async function runPass(
   { database, sealer, clock, log }: ResealNeeds,
   rotation: RotationRow,
   worker: string,
@@ -96,7 +95,7 @@ async function pass(
         },
         { pool: 'background' },
       )
-      // Somebody thought us dead and goes on by itself.
+      // The lease has expired, and another worker continues.
       if (resealed === null) return total
       total += resealed
     }
@@ -110,7 +109,7 @@ async function pass(
   return total
 }
 
-/** What opens, sealed under the newest key. What does not open is left to people. */
+/** Seals values under the newest key. Values that cannot be opened are left unchanged for an operator. */
 async function renew(
   sealer: TenantSealer,
   { context }: SealedColumn,

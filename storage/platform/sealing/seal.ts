@@ -1,11 +1,11 @@
 /**
- * Envelope encryption of columns. Each tenant has a data key, wrapped by the kms; what it seals is
- * bound to the tenant and to the words that name row and column.
+ * Envelope encryption of columns. Each tenant has a data key that the kms wraps. A sealed value is bound to the tenant
+ * and to a context that names row and column.
  *
  *     format 1 | data key version 4 | nonce 12 | ciphertext | tag 16
  *
- * Seal before opening a transaction: the first use of a tenant's key reads or makes it in a
- * transaction of its own and asks the kms, and nobody should hold a connection meanwhile.
+ * Seal before you open a transaction: the first use of a tenant's key needs a transaction of its own and a call of
+ * the kms, and should not happen while a connection is held.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -29,34 +29,34 @@ const HEADER_BYTES = 5
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const DATA_KEY_BYTES = 32
-/** What the table's integer holds. */
+/** Maximum of the integer column. */
 const VERSION_MAX = 2 ** 31 - 1
-/** How long an unwrapped key stays in memory, used or not. */
+/** Lifetime of an unwrapped key in memory. */
 const KEY_LIFETIME_MS = 60 * 60_000
-/** How soon a rotation by another process is noticed by those who seal. */
+/** Time within which a process notices a rotation by another process. */
 export const NEWEST_LIFETIME_MS = 60_000
 const KEYS_MAX = 4_096
 const REWRAP_BATCH = 100
 
-/** Owner of what belongs to the service and to no tenant: the nil UUID (RFC 9562 section 5.9). */
+/** Owner of values without a tenant: the nil UUID (RFC 9562 section 5.9). */
 export const SYSTEM_TENANT_ID = '00000000-0000-0000-0000-000000000000'
 
-/** A sealed value that does not open: moved, changed, of another tenant, or its key is gone. */
+/** A sealed value that cannot be opened: it was moved or changed, or its key is missing. */
 export class SealBroken extends Error {
   override readonly name = 'SealBroken'
 }
 
 export interface TenantSealer extends Sealer {
   /**
-   * Makes a new data key for a tenant. It seals from now on; the older ones stay, to open. What
-   * they have sealed is sealed anew in the background (reseal.ts).
+   * Creates a new data key for a tenant, which seals from now on. Older keys are kept for opening. Their values are
+   * sealed again in the background (reseal.ts).
    */
   rotate(tenantId: string): Promise<number>
-  /** Looks for the newest key of a tenant at the next use. */
+  /** Makes the next use look up the newest key of the tenant. */
   forgetNewest(tenantId: string): void
   /**
-   * Wraps every data key under the newest master key, so that older master keys can be put away.
-   * @returns how many were wrapped anew.
+   * Wraps all data keys under the newest master key, so that older master keys can be removed.
+   * @returns the number of keys that were wrapped again.
    */
   rewrap(): Promise<number>
 }
@@ -85,7 +85,7 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
     },
     async open(tenantId, context, sealed) {
       if (sealed.length < HEADER_BYTES + NONCE_BYTES + TAG_BYTES || sealed[0] !== FORMAT) {
-        throw new SealBroken('this is not a sealed value')
+        throw new SealBroken('the value is not sealed')
       }
       const header = Buffer.from(sealed.buffer, sealed.byteOffset, HEADER_BYTES)
       const version = header.readUInt32BE(1)
@@ -104,9 +104,9 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
       try {
         decipher.final()
       } catch {
-        throw new SealBroken(`the sealed value of ${context} does not open`)
+        throw new SealBroken(`cannot open the sealed value of ${context}`)
       }
-      // The bytes themselves, no copy: whoever wipes them leaves none behind.
+      // No copy, so that the caller can wipe the bytes.
       return new Uint8Array(plaintext.buffer, plaintext.byteOffset, plaintext.byteLength)
     },
     rotate: (tenantId) => keys.rotate(tenantId),
@@ -117,16 +117,16 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
 
 type Versioned = { readonly version: number; readonly key: KeyObject }
 
-/** Data keys in memory: bounded in number and in age, each loaded once however many ask. */
+/** Cache of data keys, bounded in number and age. Concurrent look-ups of a key share one load. */
 class DataKeys {
   readonly #needs: SealerNeeds
-  readonly #keys: Aging<KeyObject>
-  readonly #newest: Aging<Versioned>
+  readonly #keys: ExpiringLru<KeyObject>
+  readonly #newest: ExpiringLru<Versioned>
 
   constructor(needs: SealerNeeds) {
     this.#needs = needs
-    this.#keys = new Aging(needs.clock, KEY_LIFETIME_MS)
-    this.#newest = new Aging(needs.clock, NEWEST_LIFETIME_MS)
+    this.#keys = new ExpiringLru(needs.clock, KEY_LIFETIME_MS)
+    this.#newest = new ExpiringLru(needs.clock, NEWEST_LIFETIME_MS)
   }
 
   newest(tenantId: string): Promise<Versioned> {
@@ -136,7 +136,7 @@ class DataKeys {
     })
   }
 
-  /** The key, if it is in memory. */
+  /** The key, if it is cached. */
   known(tenantId: string, version: number): KeyObject | undefined {
     return this.#keys.peek(`${tenantId}/${version}`)
   }
@@ -171,7 +171,7 @@ class DataKeys {
     return this.#needs.database.tenant(tenantId, (tx) => findNewestDataKey(tx, tenantId))
   }
 
-  /** Of two who make the same version, one inserts; both then use what the table holds. */
+  /** If two processes create the same version, one insert wins and both use the stored key. */
   async #make(tenantId: string, version: number): Promise<DataKeyRow> {
     const { database, kms, random, clock } = this.#needs
     const plaintext = random.bytes(DATA_KEY_BYTES)
@@ -181,12 +181,12 @@ class DataKeys {
     const row = { tenantId, version, wrapped, masterKeyId, createdAt: clock.now() }
     return database.tenant(tenantId, async (tx) => {
       if (await insertDataKey(tx, row)) {
-        // The first key replaces none.
+        // The first key replaces no other.
         if (version > 1) await insertRotation(tx, { tenantId, version, startedAt: row.createdAt })
         return row
       }
       const theirs = await findDataKey(tx, tenantId, version)
-      if (theirs === undefined) throw new Error('a data key vanished')
+      if (theirs === undefined) throw new Error('a data key is missing')
       return theirs
     })
   }
@@ -199,8 +199,8 @@ class DataKeys {
   }
 }
 
-/** A bounded map whose entries age; the least recently used goes first. */
-class Aging<Value> {
+/** A bounded LRU cache with a maximum age. */
+class ExpiringLru<Value> {
   readonly #clock: Clock
   readonly #lifetimeMs: number
   readonly #entries = new Map<string, { value: Value; untilMs: number }>()
@@ -211,7 +211,7 @@ class Aging<Value> {
     this.#lifetimeMs = lifetimeMs
   }
 
-  /** What is there and young enough; it is then the most recently used. */
+  /** Returns an entry that is not expired, and marks it as the most recently used. */
   peek(name: string): Value | undefined {
     const entry = this.#entries.get(name)
     if (entry === undefined) return undefined
@@ -236,7 +236,7 @@ class Aging<Value> {
   #load(name: string, load: () => Promise<Value>): Promise<Value> {
     const loading = load().then(
       (value) => {
-        // Forgotten meanwhile: what was loaded may be out of date, so it is used but not kept.
+        // If the entry was dropped during the load, the value may be outdated: it is used and not cached.
         if (this.#loading.get(name) === loading) this.#keep(name, value)
         return value
       },
@@ -258,7 +258,7 @@ class Aging<Value> {
   }
 }
 
-/** Crosses tenants: every data key there is gets a new wrapping, none is opened to be used. */
+/** Wraps all data keys again. Crosses tenants. */
 async function rewrap({ database, kms }: SealerNeeds): Promise<number> {
   const health = await kms.health()
   if (health.state === 'down') throw new KmsUnavailable(health.reason)
@@ -273,8 +273,9 @@ async function rewrap({ database, kms }: SealerNeeds): Promise<number> {
       const wrapped = await kms.wrap(context, plaintext)
       plaintext.fill(0)
       const masterKeyId = requireMasterKeyId(wrapped)
-      // A master key newer than the one just named is as good, and must not make this loop forever.
-      if (masterKeyId !== current) throw new Error('the master key changed meanwhile: try again')
+      // Stop if the master key has changed again, otherwise this could loop for ever.
+      if (masterKeyId !== current)
+        throw new Error('the master key changed during the operation: try again')
       const renewed = { ...row, wrapped, masterKeyId }
       await database.system((tx) => rewrapDataKey(tx, renewed, row.masterKeyId))
       count += 1
@@ -288,11 +289,11 @@ function wrapContext(tenantId: string, version: number): string {
 
 function requireMasterKeyId(wrapped: Uint8Array): string {
   const id = masterKeyIdOf(wrapped)
-  if (id === undefined) throw new Error('the kms gave something that is not a wrapped key')
+  if (id === undefined) throw new Error('the kms returned an invalid wrapped key')
   return id
 }
 
-/** No tenant id holds a zero byte, so two pairs of tenant and context never read the same. */
+/** Tenant ids contain no zero byte, so different pairs of tenant and context have different bytes. */
 function associated(header: Buffer, tenantId: string, context: string): Buffer {
   const words = `${tenantId.toLowerCase()}\0${context}`
   const bytes = Buffer.allocUnsafe(header.length + Buffer.byteLength(words))

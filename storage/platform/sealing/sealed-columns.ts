@@ -1,7 +1,6 @@
 /**
- * Every column that holds sealed values for longer than a day: what a rotation of data keys seals
- * anew. Answers of refreshes and sign-ins on their way (`refresh_tokens.successor_answer`,
- * `upstream_sign_ins.sealed`) are gone before it could matter.
+ * The columns whose sealed values live longer than a day, which a rotation seals again. Values of
+ * `refresh_tokens.successor_answer` and `upstream_sign_ins.sealed` expire before.
  */
 import { managedTokenContext } from '../../vault/managed-tokens.js'
 import { mailContext } from '../../operations/outgoing-mail.js'
@@ -16,9 +15,9 @@ import { webhookSecretContext } from '../../webhooks/webhooks.js'
 export type SealedColumn = {
   readonly table: string
   readonly column: string
-  /** Names the row within its tenant. */
+  /** Column that identifies the row within its tenant. */
   readonly id: string
-  /** `service`: the table has no tenants, all of it belongs to the nil UUID. */
+  /** `service`: the table has no tenants, and the nil UUID owns its values. */
   readonly owner: 'tenant' | 'service'
   readonly context: (id: string) => string
 }
@@ -41,14 +40,14 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   of('totp_factors', 'secret_sealed', totpSecretContext, { owner: 'service' }),
 ]
 
-/** The columns in which a tenant may have values. */
+/** The columns with values of a tenant. */
 export function sealedColumnsOf(tenantId: string): readonly SealedColumn[] {
   return SEALED_COLUMNS.filter(({ owner }) => owner === 'tenant' || tenantId === SYSTEM_TENANT_ID)
 }
 
 export type SealedValue = { id: string; sealed: Uint8Array }
 
-/** Values under a data key older than `version`, in the order of their ids, from one id on. */
+/** Values under a data key older than `version`, ordered by id, after an id. */
 export async function listSealedBefore(
   tx: Transaction,
   { table, column, id, owner }: SealedColumn,
@@ -61,7 +60,7 @@ export async function listSealedBefore(
   oldest.writeUInt32BE(version)
   const { rows } = await tx.query<SealedValue>({
     name: `sealed_column.${table}.${column}.before`,
-    // Bytes 2 to 5 of a sealed value are the version of its key, the highest byte first.
+    // Bytes 2 to 5 of a sealed value are the big-endian version of its key.
     text: `select ${id}::text as id, ${column} as sealed from ${table}
            where ${owner === 'tenant' ? 'tenant_id = $1' : '$1::uuid is not null'}
              and ${column} is not null and substring(${column} from 2 for 4) < $2::bytea
@@ -72,7 +71,7 @@ export async function listSealedBefore(
   return rows
 }
 
-/** Puts another form of a value in place of the one that was read; 0 when that has changed. */
+/** Replaces a value if it is unchanged. Returns 0 if it has changed. */
 export async function replaceSealed(
   tx: Transaction,
   { table, column, id, owner }: SealedColumn,

@@ -1,13 +1,13 @@
-/** The port behind which columns are sealed. The rows hold ciphertext; keys live in the kms. */
+/** The interface for sealed columns. Rows contain ciphertext, and the kms holds the master keys. */
 
-/** Seals and opens column values under a tenant's data key (architecture.md, keys and secrets). */
+/** Seals and opens column values under a tenant's data key. */
 export interface Sealer {
   /**
    * AES-256-GCM under the tenant's data key.
-   * @param context names the row and column, e.g. `signing_key:<id>:private`; it is bound as
-   * associated data, so that a ciphertext moved to another row does not open.
+   * @param context names row and column, such as `signing_key:<id>:private`. It is associated data, so that a
+   * ciphertext in another row cannot be opened.
    */
   seal(tenantId: string, context: string, plaintext: Uint8Array): Promise<Uint8Array>
-  /** @throws when the ciphertext was moved, changed or sealed under an unknown key. */
+  /** @throws if the ciphertext was moved or changed, or its key is unknown. */
   open(tenantId: string, context: string, sealed: Uint8Array): Promise<Uint8Array>
 }

@@ -315,7 +315,7 @@ test('a coordination backend that is away is told with what the driver says', as
   const refused = svc(t, { environment })
   t.is(await refused.ended(), 1)
   const told =
-    /^svc: the coordination backend redis gives no answer: connect ECONNREFUSED 127\.0\.0\.1:1$/m
+    /^svc: the coordination backend redis is unavailable: connect ECONNREFUSED 127\.0\.0\.1:1$/m
   t.regex(refused.output(), told)
   t.notRegex(refused.output(), /canary-of|the start failed/)
 })

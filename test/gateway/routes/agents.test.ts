@@ -82,9 +82,9 @@ for (const [title, change, status] of [
   ['a did:web that is not named', { anchor_type: 'did_web', anchor_value: undefined }, 400],
   ['an unknown algorithm', { key_algorithm: 'rs256' }, 400],
   ['the algorithm of another key', { key_algorithm: 'es256' }, 400],
-  ['a tenant id that is none', { tenant_id: 'x' }, 400],
+  ['a malformed tenant id', { tenant_id: 'x' }, 400],
   ['an unknown tenant', { tenant_id: crypto.randomUUID() }, 404],
-  ['an unknown slug', { tenant_slug: 'nobody' }, 404],
+  ['an unknown slug', { tenant_slug: 'unknown-slug' }, 404],
   ['a slug in place of the id', { tenant_slug: 'control-plane' }, 200],
   ['an unknown member', { colour: 'red' }, 200],
 ] as const) {
@@ -181,9 +181,9 @@ test('a second complete is 400, a known key 409', async (t) => {
 })
 
 for (const [title, body] of [
-  ['nobody', {}],
+  ['neither id nor name', {}],
   ['two names', { agent_id: crypto.randomUUID(), key_id: 'x' }],
-  ['an id that is none', { agent_id: 'x' }],
+  ['a malformed id', { agent_id: 'x' }],
   ['an unknown agent', { agent_id: crypto.randomUUID() }],
   ['an unknown key', { key_id: 'unknown' }],
   ['an unknown did', { did: 'did:key:z6MkUnknown' }],

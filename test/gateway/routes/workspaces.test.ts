@@ -39,7 +39,7 @@ test('the bootstrap metadata says what a proof must sign, and may be cached', as
   })
 })
 
-test('a proof that is too early is told how long to wait', async (t) => {
+test('a proof that is too early gets the time to wait', async (t) => {
   const { challenge_id, nonce } = await early.started(`${BOOTSTRAP}/pow`)
   const body = { challenge_id, nonce, organization_name: 'Early', redirect_uris: [] }
   const answer = await early.post(`${BOOTSTRAP}/pow/complete`, body)

@@ -176,7 +176,7 @@ test.serial(
     })
     await t.throwsAsync(killed, { instanceOf: DatabaseUnavailable })
     await t.notThrowsAsync(fresh.database.ping())
-    // What a client sees of a server that has become a standby.
+    // The error of a server after it has become a standby.
     const demoted = fresh.database.system(async (tx) => {
       await tx.query({ name: 'demote', text: 'set transaction read only' })
       await tx.query({ name: 'write', text: 'delete from coordination_values' })

@@ -1,4 +1,4 @@
-/** An event that is written down beforehand says what it would have said by itself. */
+/** A template of an event produces the same text as the event. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { EventForm, eventText } from '../../../storage/platform/event-text.js'
@@ -19,7 +19,7 @@ const standing = fc.record({
 })
 const blanks = fc.tuple(word, word, fc.oneof(word, fc.constant(null)))
 
-test('a form that is filled in is the event written by itself', (t) => {
+test('a filled template has the text of the event', (t) => {
   fc.assert(
     fc.property(standing, fc.array(fc.tuple(changing, blanks), { maxLength: 4 }), (said, uses) => {
       const { tenantId, type, actor, fields, audit } = said

@@ -129,7 +129,7 @@ test('a crash between effect and answer leaves neither', async (t) => {
   t.false('replayed' in (await create(fresh, A, claim('k'))))
 })
 
-test('a duplicate that has waited too long for the first one is told so, and may come again', async (t) => {
+test('a duplicate that waits too long for the first request is refused and can be repeated', async (t) => {
   const fresh = await freshThings(t)
   let finish: () => void = () => undefined
   let begun: () => void = () => undefined

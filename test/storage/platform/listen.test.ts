@@ -4,7 +4,7 @@ import { silentLogger } from '../../../runtime/kernel/log.js'
 import { createListener } from '../../../storage/platform/listen.js'
 import { freshDatabase } from '../../support/storage/database.js'
 
-/** Collects what a subscription is told, and lets a test wait for it. */
+/** Collects the calls of a subscription, and lets a test wait for them. */
 function notebook() {
   const lines: string[] = []
   let look: () => void = () => undefined
@@ -40,7 +40,7 @@ async function administrator(url: string) {
   }
 }
 
-test('a notification reaches everyone who subscribed, and nobody who has left', async (t) => {
+test('a notification reaches all subscribers, and none that unsubscribed', async (t) => {
   const fresh = await freshDatabase(t)
   const [one, two] = [notebook(), notebook()]
   const { listener } = fresh.database
@@ -108,10 +108,10 @@ test('a wrong address fails the first subscription', async (t) => {
   await listener.close()
 })
 
-test('what is no name of a channel is refused', async (t) => {
+test('an invalid channel name is refused', async (t) => {
   const fresh = await freshDatabase(t)
   await t.throwsAsync(
     fresh.database.listener.listen('x; drop table events', { notified: () => undefined }),
-    { message: /name of a channel/ },
+    { message: /valid channel name/ },
   )
 })

@@ -66,7 +66,7 @@ test('events come back as they were written, numbered from one', async (t) => {
 test('an audit record follows from the data of its event, but for what is said besides', async (t) => {
   const fresh = await freshDatabase(t)
   const tenant = random.uuid()
-  const actor = { type: 'user', id: 'somebody' }
+  const actor = { type: 'user', id: 'user-1' }
   const resource = { type: 'token', id: 'x' }
   const data = { actor, resource, request_id: 'r', client_id: 'c', grant_id: 'g', last: [1] }
   const told: NewEvent[] = [
@@ -89,13 +89,18 @@ test('an audit record follows from the data of its event, but for what is said b
     told.map((one) => one.data),
   )
   const rest = { client_id: 'c', grant_id: 'g', last: [1] }
-  const subject = { sub: 'somebody', subject_type: 'user' }
-  const nobody = { subject: null, resource: null, client_id: null, request_id: null }
+  const subject = { sub: 'user-1', subject_type: 'user' }
+  const noCaller = { subject: null, resource: null, client_id: null, request_id: null }
   const expected = [
     { subject, resource, client_id: 'c', request_id: 'r', outcome: 'failure', data: rest },
-    { ...nobody, grant_id: null, outcome: 'failure', data: { resource: undefined, client_id: 7 } },
-    { ...nobody, outcome: 'success', data: {} },
-    { ...nobody, grant_id: 'g', ip: '192.0.2.1', outcome: 'success', data: rest },
+    {
+      ...noCaller,
+      grant_id: null,
+      outcome: 'failure',
+      data: { resource: undefined, client_id: 7 },
+    },
+    { ...noCaller, outcome: 'success', data: {} },
+    { ...noCaller, grant_id: 'g', ip: '192.0.2.1', outcome: 'success', data: rest },
   ]
   for (const [at, record] of records.entries()) t.like(record, expected[at]!)
   t.is(records.length, 4)
@@ -168,7 +173,7 @@ test('what a worker took and did not commit goes to the next one, the oldest fir
   t.deepEqual(await take(), [])
 })
 
-test('an event that nobody listens to waits for nobody', async (t) => {
+test('an event without subscriptions waits for no dispatch', async (t) => {
   const fresh = await freshDatabase(t)
   const [deaf, hearing] = [random.uuid(), await listening(fresh)]
   await append(fresh, event(deaf), event(hearing))

@@ -110,7 +110,7 @@ test('a unix socket crosses no network: require_ssl lets it be', async (t) => {
   await db.close()
 })
 
-test('the metrics tell of pools and of how transactions ended', async (t) => {
+test('the metrics have the pools and the outcomes of transactions', async (t) => {
   const fresh = await freshDatabase(t)
   const registry = new Registry()
   const db = await openDatabase({

@@ -66,7 +66,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
     return String(body['id'])
   }
   const used = await Promise.all(Array.from({ length: 8 }, (_, index) => create(`used-${index}`)))
-  // Many more that nobody touches, each with words of its own.
+  // Many more unchanged values, each different.
   const rest = Array.from({ length: MANY }, () => resources.random.uuid())
   const sealed = await Promise.all(
     rest.map((id) => resources.sealer.seal(tenantId, credentialSecretContext(id), Buffer.from(id))),
@@ -144,7 +144,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
   stop.abort()
   await Promise.all(busy)
   t.true(reads > 20)
-  // What our service sealed with the older key meanwhile, a later rotation takes along.
+  // Values that were sealed with the older key in the meantime are handled by a later rotation.
   t.is(await resources.sealer.rotate(tenantId), 3)
   await later()
   await resealAll({ ...resources, log: silentLogger })
@@ -179,7 +179,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
   }
 })
 
-test('values that do not open stay as they are and are told of; the others go on', async (t) => {
+test('values that cannot be opened are kept and logged, and the others are sealed again', async (t) => {
   const running = await testService()
   const resources = await openKeyHouse({
     environment: { DATABASE_URL: running.db.url, ...running.kms.environment },

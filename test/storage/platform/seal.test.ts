@@ -197,7 +197,7 @@ test('keys that ended with their process do not open what they sealed: the next 
   await t.notThrowsAsync(requireFittingKms(database, kms))
   await t.throwsAsync(requireFittingKms(database, memoryKms({ random })), {
     instanceOf: KeyCustodyRefused,
-    message: /this kms cannot open/,
+    message: /this kms cannot unwrap/,
   })
 })
 

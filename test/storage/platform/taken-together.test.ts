@@ -1,4 +1,4 @@
-/** Codes and refresh tokens that are turned by one statement: each once, whoever asks beside it. */
+/** Codes and refresh tokens that one statement redeems: each once, also for concurrent requests. */
 import { createHash, randomUUID } from 'node:crypto'
 import test from 'ava'
 import { Client } from 'pg'
@@ -40,7 +40,7 @@ async function codes(count: number) {
     await asItIs(
       `insert into authorization_codes (tenant_id, id, code_sha256, client_id, session_id, subject,
          redirect_uri, scopes, audience, level, amr, auth_time, created_at, expires_at)
-       values ($1, $2, $3, $4, $5, 'somebody', 'https://app.example/', '{openid}', '{app}', 1,
+       values ($1, $2, $3, $4, $5, 'user-1', 'https://app.example/', '{openid}', '{app}', 1,
          '{pwd}', $6, $6, $7)`,
       [TENANT, id, sha256(code), CLIENT, SESSION, NOW, at === count - 1 ? NOW : LATER],
     )
@@ -104,7 +104,7 @@ test('a code is redeemed without a refresh token, and once in one statement too'
   t.is(found[1]?.id, first!.id)
 })
 
-test('an offline grant is opened only in a session that is open, and keeps it open meanwhile', async (t) => {
+test('an offline grant is created only in an open session, and keeps the session open until the commit', async (t) => {
   const [first, second] = await codes(3)
   const session = randomUUID()
   const of = { offline: true, jkt: null, refreshTokenSha256: null, now: NOW, expiresAt: LATER }
@@ -115,7 +115,7 @@ test('an offline grant is opened only in a session that is open, and keeps it op
     [TENANT, NOW],
   )
   const open = `insert into sessions (tenant_id, id, subject, subject_type, client_id, amr, auth_time,
-    created_at, expires_at) values ($1, $2, 'somebody', 'human', $3, '{pwd}', $4, $4, $5)`
+    created_at, expires_at) values ($1, $2, 'user-1', 'human', $3, '{pwd}', $4, $4, $5)`
   await asItIs(open, [TENANT, session, CLIENT, NOW, LATER])
   await asItIs('update authorization_codes set session_id = $2 where tenant_id = $1', [
     TENANT,
@@ -124,7 +124,7 @@ test('an offline grant is opened only in a session that is open, and keeps it op
   const redeem = (id: string) =>
     fresh.database.tenant(TENANT, (tx) => redeemCodes(tx, TENANT, [{ id, ...of }]))
   t.deepEqual(await redeem(first!.id), [true])
-  // An end of the session that is under way is waited for, and decides.
+  // The statement waits for a concurrent end of the session.
   const ending = new Client({ connectionString: fresh.superuserUrl })
   await ending.connect()
   t.teardown(() => ending.end())
@@ -155,7 +155,7 @@ test('an offline grant is opened only in a session that is open, and keeps it op
 test('of many rotations of many tokens at once, one of each succeeds and its successor is kept', async (t) => {
   await asItIs(
     `insert into sessions (tenant_id, id, subject, subject_type, client_id, amr, auth_time,
-       created_at, expires_at) values ($1, $2, 'somebody', 'human', $3, '{pwd}', $4, $4, $5)`,
+       created_at, expires_at) values ($1, $2, 'user-1', 'human', $3, '{pwd}', $4, $4, $5)`,
     [TENANT, SESSION, CLIENT, NOW, LATER],
   )
   const families = Array.from({ length: 5 }, () => randomUUID()).toSorted()

@@ -82,13 +82,16 @@ test.serial(
   },
 )
 
-test.serial('values that cannot be written change nothing and harm nobody else', async (t) => {
-  const circular: Record<string, unknown> = {}
-  circular['self'] = circular
-  const unwritable = { name: 'notes.odd', text: 'select $1::jsonb', values: [circular] }
-  await t.throwsAsync(db.together(A, [add(A, 20), unwritable]))
-  t.deepEqual(await ids(A), [1, 2, 4, 5])
-})
+test.serial(
+  'values that cannot be written change nothing and affect no other transaction',
+  async (t) => {
+    const circular: Record<string, unknown> = {}
+    circular['self'] = circular
+    const unwritable = { name: 'notes.odd', text: 'select $1::jsonb', values: [circular] }
+    await t.throwsAsync(db.together(A, [add(A, 20), unwritable]))
+    t.deepEqual(await ids(A), [1, 2, 4, 5])
+  },
+)
 
 test.serial('listeners are woken once it is committed, and not by what failed', async (t) => {
   const woken: string[] = []
@@ -156,7 +159,7 @@ test.serial('rows look as their statement does now, also where it was prepared a
     }
     t.deepEqual(await look(), [{ b: 7, c: null }])
     const other = { name: 'shapes.none', text: 'select 1' }
-    await t.throwsAsync(small.together(null, [other]), { message: /names two statements/ })
+    await t.throwsAsync(small.together(null, [other]), { message: /is the name of two statements/ })
     t.deepEqual(await look(), [{ b: 7, c: null }], 'another connection serves on')
   } finally {
     await client.query('drop table if exists shapes')

@@ -100,7 +100,7 @@ test.serial('one that only has an end takes one turn, and none where it has noth
   await t.throwsAsync(nothing, { message: 'on purpose' })
 })
 
-test.serial('what fails at the end undoes all of it, and nobody is told', async (t) => {
+test.serial('a failure at the commit rolls back and notifies no one', async (t) => {
   const before = await marks()
   const told: unknown[] = []
   const failing = db.system(async (tx) => {
@@ -204,29 +204,26 @@ test.serial(
   },
 )
 
-test.serial(
-  'a statement that fails and that nobody waits for ends nothing but its work',
-  async (t) => {
-    const unhandled: unknown[] = []
-    const note = (reason: unknown) => void unhandled.push(reason)
-    process.on('unhandledRejection', note)
-    const forgotten = db.system(async (tx) => {
-      void tx.query(FAILS)
-      await tx.query(MARKS).catch(() => undefined)
-      return 'done'
-    })
-    await t.throwsAsync(forgotten, { code: '22012' })
-    const early = db.system(async (tx) => {
-      const begun = tx.query(FAILS)
-      await Promise.resolve()
-      throw new Error(`on purpose, before ${typeof begun} is waited for`)
-    })
-    await t.throwsAsync(early, { message: /on purpose/ })
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    process.off('unhandledRejection', note)
-    t.deepEqual(unhandled, [])
-  },
-)
+test.serial('a failed statement without a waiting caller fails only its transaction', async (t) => {
+  const unhandled: unknown[] = []
+  const note = (reason: unknown) => void unhandled.push(reason)
+  process.on('unhandledRejection', note)
+  const forgotten = db.system(async (tx) => {
+    void tx.query(FAILS)
+    await tx.query(MARKS).catch(() => undefined)
+    return 'done'
+  })
+  await t.throwsAsync(forgotten, { code: '22012' })
+  const early = db.system(async (tx) => {
+    const begun = tx.query(FAILS)
+    await Promise.resolve()
+    throw new Error(`on purpose, before ${typeof begun} is waited for`)
+  })
+  await t.throwsAsync(early, { message: /on purpose/ })
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  process.off('unhandledRejection', note)
+  t.deepEqual(unhandled, [])
+})
 
 test.serial(
   'work that goes on after a failure fails by it, whatever else it asks for',

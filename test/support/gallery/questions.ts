@@ -1,4 +1,4 @@
-/** The part of the gallery in which somebody is asked something: an agent, an application, a shop. */
+/** The consent pages of the gallery: for agents, applications and shops. */
 import * as oidc from 'openid-client'
 import { ask, type Asked } from '../agents/delegation.js'
 import type { Window } from '../pages/chromium.js'
@@ -26,7 +26,7 @@ export async function answering(scene: Scene, { page, context }: Window, see: Se
     (await journey(party, more)).url.href
 
   let idToken = ''
-  /** What the application learns of somebody who has said yes before. */
+  /** The claims of a user who consented before. */
   const idTokenOf = async (party: RelyingParty) => {
     const begun = await journey(party, { scope: 'openid profile email offline_access' })
     const answer = await context.request.get(begun.url.href, { maxRedirects: 0 })

@@ -48,13 +48,13 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
 
   await login()
   await see('sign-in')
-  await enter(`nobody.${unique}@harbour.works`, 'wrong password')
+  await enter(`unknown.${unique}@harbour.works`, 'wrong password')
   await page.waitForSelector('#error-summary')
   await see('sign-in-wrong')
   for (let status = 200; status !== 429; ) {
     const answered = page.waitForResponse((one) => one.request().method() === 'POST')
     const loaded = page.waitForEvent('load')
-    await enter(`nobody.${unique}@harbour.works`, 'wrong password')
+    await enter(`unknown.${unique}@harbour.works`, 'wrong password')
     status = (await answered).status()
     await loaded
   }
@@ -160,7 +160,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await see('authenticator-new')
   await phone.remove()
 
-  // A person, at another browser too, who is led to a second step because an agent asks.
+  // A user in another browser, who needs a second factor for the request of an agent.
   const telephone = openBrowser({ baseUrl: running.baseUrl, userAgent: TELEPHONE })
   await signIn(telephone, { tenantSlug, email: ada, password: PASSWORD })
   await telephone.close()

@@ -41,7 +41,7 @@ const MOVING = `[...document.querySelectorAll('*')]
   })
   .map((one) => 'moves: ' + one.outerHTML.slice(0, 120))`
 
-/** In forced colours backgrounds are gone: what was told by one needs a border. */
+/** Forced colours remove backgrounds, so elements that are distinguished by background need a border. */
 const UNBORDERED = `[...document.querySelectorAll('main, button, a.button, input:not([type=hidden]), .choice, .error, .compare, .warning')]
   .filter((one) => one.getBoundingClientRect().height > 0)
   .filter((one) => {

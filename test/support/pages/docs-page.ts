@@ -1,5 +1,5 @@
 /**
- * The code of a page of docs/, run as it stands: `sh` blocks by bash, `js` blocks by Node, `ts` blocks
+ * The code of a page of docs/, run unchanged: `sh` blocks by bash, `js` blocks by Node, `ts` blocks
  * by Node once the compiler has accepted them. What a
  * page calls `$BASE`, `$CLIENT_ID` and so on comes from the environment that the test gives.
  *
@@ -100,7 +100,7 @@ export function docsPage(t: ExecutionContext, name: string): DocsPage {
         else reject(new Error(`${name}.md, ${language}: exit ${code}\n${block}\n${faults}`))
       })
     })
-    // Whoever waits for a line is told by it; nobody else need handle it.
+    // The rejection is handled by the waiter. Without one it needs no handler.
     ended.catch(() => undefined)
     let read = 0
     return {

@@ -1,8 +1,8 @@
-/** The network between a service and its database, which can be told to misbehave. */
+/** A simulated network between service and database, with failures on request. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A relay in front of the database that can be told to misbehave. */
+/** A relay in front of the database, with failures on request. */
 export async function relayTo(t: { teardown(end: () => void): void }, url: string) {
   const target = new URL(url)
   const host = target.searchParams.get('host') ?? target.hostname

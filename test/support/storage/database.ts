@@ -14,7 +14,7 @@ const PASSWORD = 'svc_test'
 const SETUP_LOCK = 0x737663_0002
 
 export interface FreshDatabase {
-  /** Of the role that the service uses: bound by row-level security. */
+  /** The URL of the service role, to which row-level security applies. */
   readonly url: string
   /** The same database as a superuser, for what a test must see or break from outside. */
   readonly superuserUrl: string

@@ -55,7 +55,7 @@ export async function ownPostgres(): Promise<OwnPostgres> {
           try {
             process.kill(pid, name)
           } catch {
-            // A worker of the moment that has ended since.
+            // A temporary worker that has exited.
           }
         }
       }

@@ -40,7 +40,7 @@ export async function startTestPostgres(dataDir: string) {
     env: { TEST_POSTGRES_URL: server.superuserUrl },
     async stop() {
       await server.stop()
-      // It may lie outside of the folder that the runner removes.
+      // It can be outside of the folder, which the runner removes.
       await rm(server.folder, { recursive: true, force: true })
     },
   }
@@ -69,7 +69,7 @@ async function joinServer(): Promise<string> {
       try {
         process.kill(server.pid, 'SIGINT')
       } catch {
-        // Somebody else was the last at the same time.
+        // Another process was the last user at the same time.
       }
     })
     return server.superuserUrl

@@ -86,7 +86,7 @@ for (const [title, mode] of [
     await chmod(path, mode)
     await t.throwsAsync(readKeyFile('private', path), {
       instanceOf: KeyFileRefused,
-      message: /open to others.*chmod 600/,
+      message: /accessible to other users.*chmod 600/,
     })
     await chmod(path, 0o600)
     await t.notThrowsAsync(readKeyFile('private', path))
@@ -97,7 +97,7 @@ test('a key directory open to others, without clients or without master keys is 
   const directory = join(await folder(t), 'keys')
   await generateKeyDirectory(directory, random)
   await chmod(directory, 0o755)
-  await t.throwsAsync(readKeyDirectory(directory, random), { message: /open to others/ })
+  await t.throwsAsync(readKeyDirectory(directory, random), { message: /accessible to other users/ })
   await chmod(directory, 0o700)
   await rm(keyPaths(directory).master(1))
   await t.throwsAsync(readKeyDirectory(directory, random), { message: /no master key/ })
