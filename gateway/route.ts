@@ -134,7 +134,7 @@ export type BodyRule<Body> =
       readonly maxBytes: number
       /** A request without a body means the empty object. */
       readonly optional?: boolean | undefined
-      /** Takes what `findLost` finds, too: it is handed on, not kept. */
+      /** Takes what `findJsonLoss` finds, too: it is handed on, not kept. */
       readonly anyText?: boolean | undefined
     }
   | { readonly kind: 'form'; readonly schema: z.ZodType<Body>; readonly maxBytes: number }

@@ -10,7 +10,7 @@ import { tenants } from '../actors/identity/tenants/protocol.js'
 import { policiesWith } from '../actors/operations/rate-limits/protocol.js'
 import { tokens } from '../actors/oauth/tokens/protocol.js'
 import { openGateway } from '../gateway/gateway.js'
-import { isSwitchedOn } from './configuration/feature-switches.js'
+import { isRouteEnabled } from './configuration/feature-switches.js'
 import { routes } from '../gateway/route-table.js'
 import { withEgressSizes } from '../gateway/routes/vault/egress.js'
 import { createSealer } from '../storage/platform/sealing/seal.js'
@@ -93,7 +93,7 @@ const steps: readonly Step[] = [
   ['schema', requireSchema],
   ['key management', openKeyManagement],
   ['coordination', openBackend],
-  ['actors', seatActors],
+  ['actors', startActors],
   ['listener', openListener],
   ['signing keys', awaitTenantAndKeys],
   ['changes', listenForChanges],
@@ -166,7 +166,7 @@ export async function startService(options: StartOptions): Promise<Service> {
   )
 }
 
-async function seatActors(context: StartContext): Promise<Undo> {
+async function startActors(context: StartContext): Promise<Undo> {
   const { loaded, log, clock, random, metrics, state } = context
   const database = context.database!
   const kms = context.kms!
@@ -227,7 +227,7 @@ async function seatActors(context: StartContext): Promise<Undo> {
 }
 
 /** What settings switch on beside the routes (decisions.md 18: each addition is listed). */
-function switchedCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
+function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop } = settings
   const names = {
     'oauth.dpop': dpop.enabled,
@@ -260,7 +260,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     bodyBytes: vault.egress_body_max_bytes,
   }).filter(
     (route) =>
-      isSwitchedOn(route, loaded.settings) &&
+      isRouteEnabled(route, loaded.settings) &&
       (route.target.via === 'gateway' || actors.has(route.target.address.name)),
   )
   const gateway = openGateway({
@@ -269,7 +269,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     openapi: planes.includes('control') ? openapi : { ...openapi, exposure: 'public' },
     issuer: oidc.issuer_url,
     policies: policiesWith(auth),
-    capabilities: switchedCapabilities(loaded.settings),
+    capabilities: enabledCapabilities(loaded.settings),
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,

@@ -1,7 +1,7 @@
 /** The parts of a request, checked against what the route declares. */
 import { asId } from '../../actors/domain/ids.js'
-import { detached } from '../../runtime/kernel/text/flat-string.js'
-import { findLost } from '../../runtime/kernel/text/json-lossiness.js'
+import { flatString } from '../../runtime/kernel/text/flat-string.js'
+import { findJsonLoss } from '../../runtime/kernel/text/json-lossiness.js'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Exchange } from '../exchange.js'
@@ -92,7 +92,7 @@ function parseJson(
   }
   const result = checked(schema, value, bodyPointer)
   if (!result.ok || anyText === true) return result
-  const lost = findLost(text, result.value)
+  const lost = findJsonLoss(text, result.value)
   if (lost === null) return result
   const { path, detail } = lost
   const pointer = bodyPointer(path)
@@ -147,7 +147,7 @@ export function parseFields(text: string): Parsed<FormFields> {
 function decode(text: string): string | null {
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
   // Never a part of the body itself: a remembered client_id would keep the secret beside it.
-  if (!spaced.includes('%')) return detached(spaced)
+  if (!spaced.includes('%')) return flatString(spaced)
   try {
     return decodeURIComponent(spaced)
   } catch {
@@ -157,7 +157,7 @@ function decode(text: string): string | null {
 
 /**
  * A repeated name has two readings; it is refused (RFC 6749 section 3.1). NUL is refused as it is in JSON
- * (`findLost`): PostgreSQL takes no text with it, and nobody types it.
+ * (`findJsonLoss`): PostgreSQL takes no text with it, and nobody types it.
  */
 export function objectOf(fields: FormFields, prefix: string): Parsed<Record<string, string>> {
   const object: Record<string, string> = {}

@@ -17,7 +17,7 @@ import { SYSTEM_TENANT_ID } from '../../storage/platform/sealing/seal.js'
 import { listSigningKeys } from '../../storage/oauth/signing-keys.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { silentLogger } from '../kernel/log.js'
-import { withReason } from '../process/error-text.js'
+import { errorText } from '../process/error-text.js'
 import { type KeyHouse, openKeyHouse } from './key-tools.js'
 
 /** What the command needs of the process. */
@@ -174,7 +174,7 @@ async function inHouse(
       await resources.close()
     }
   } catch (error) {
-    err(`svc keys: ${withReason(error)}`)
+    err(`svc keys: ${errorText(error)}`)
     exitWith(1)
   }
 }

@@ -37,8 +37,8 @@ async function create({ database }: DatabaseHouse, wishes: Wishes): Promise<stri
   if (!NAME.test(name))
     throw new Error('a name has 1 to 120 characters, none of them a control character')
   if (scopes.length === 0) throw new Error('--scope names no scope')
-  const means = { clock: systemClock, random: systemRandom(systemClock) }
-  const made = await database.system((tx) => createOperatorApplication(tx, { name, scopes }, means))
+  const deps = { clock: systemClock, random: systemRandom(systemClock) }
+  const made = await database.system((tx) => createOperatorApplication(tx, { name, scopes }, deps))
   if (made.tag === 'no_control_plane')
     throw new Error('the database has no control plane yet: start the service once')
   if (made.tag === 'unknown_scope') {

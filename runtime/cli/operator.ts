@@ -10,7 +10,7 @@ import { type Appointment, appoint } from '../../actors/agents/management/appoin
 import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'
-import { withReason } from '../process/error-text.js'
+import { errorText } from '../process/error-text.js'
 import { type DatabaseHouse, openDatabaseHouse } from './key-tools.js'
 import { operatorAppCommand } from './operator-app.js'
 
@@ -86,7 +86,7 @@ async function inHouse(
       await resources.close()
     }
   } catch (error) {
-    host.err(`svc operator: ${withReason(error)}`)
+    host.err(`svc operator: ${errorText(error)}`)
     host.exitWith(1)
   }
 }
@@ -96,9 +96,9 @@ async function change(
   appointment: Appointment,
   json: boolean,
 ): Promise<string> {
-  const means = { clock: systemClock, random: systemRandom(systemClock) }
+  const deps = { clock: systemClock, random: systemRandom(systemClock) }
   // The agent's sessions may be of any tenant.
-  const outcome = await database.system((tx) => appoint(tx, appointment, means))
+  const outcome = await database.system((tx) => appoint(tx, appointment, deps))
   const { agentId, to } = appointment
   if (outcome.tag === 'unknown_agent') {
     throw new Error(`${agentId} is no agent of the control plane`)
@@ -112,9 +112,9 @@ async function change(
 
 async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Promise<string> {
   const { organization: name, environment, json = false } = wishes
-  const means = { clock: systemClock, random: systemRandom(systemClock) }
+  const deps = { clock: systemClock, random: systemRandom(systemClock) }
   // Organization, tenant and invite come to be together: none of them is there yet to be bound to.
-  const made = await database.system((tx) => createFirstOperator(tx, { name, environment }, means))
+  const made = await database.system((tx) => createFirstOperator(tx, { name, environment }, deps))
   const url = `${settings.oidc.issuer_url}/auth/invites/${made.inviteToken}`
   const expiresAt = made.expiresAt.toISOString()
   if (json) {

@@ -13,6 +13,6 @@ const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
   [commerce.name, (settings: Settings) => settings.commerce.enabled],
 ])
 
-export function isSwitchedOn({ target }: Route, settings: Settings): boolean {
+export function isRouteEnabled({ target }: Route, settings: Settings): boolean {
   return target.via === 'gateway' || (SWITCHES.get(target.address.name)?.(settings) ?? true)
 }

@@ -15,26 +15,3 @@ export const systemClock: Clock = {
   nowSecs: () => Math.floor(Date.now() / 1000),
   monotonicMs: () => performance.now(),
 }
-
-/** A clock that stands still until it is told to move. */
-export interface HeldClock extends Clock {
-  advance(ms: number): void
-  set(now: Date): void
-}
-
-export function heldClock(start: Date): HeldClock {
-  let wallMs = start.getTime()
-  let monotonicMs = 0
-  return {
-    now: () => new Date(wallMs),
-    nowSecs: () => Math.floor(wallMs / 1000),
-    monotonicMs: () => monotonicMs,
-    advance(ms) {
-      wallMs += ms
-      monotonicMs += ms
-    },
-    set(now) {
-      wallMs = now.getTime()
-    },
-  }
-}

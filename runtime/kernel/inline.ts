@@ -45,20 +45,20 @@ export function spawnInline<P extends Protocol, Needs>(
   options: SpawnOptions = {},
 ): Spawned<P> {
   const name = options.name ?? definition.address.name
-  const cell = new ActorEndpoint(name, lanesOf(definition.lane), definition.mailbox, options)
-  cell.begin(new InlineExecutor(cell, definition, needs))
+  const endpoint = new ActorEndpoint(name, lanesOf(definition.lane), definition.mailbox, options)
+  endpoint.begin(new InlineExecutor(endpoint, definition, needs))
   return {
-    ref: refTo<P>(cell),
-    stop: async () => cell.stop(),
-    drain: (withinMs) => cell.drain(withinMs),
-    stats: () => cell.stats(),
+    ref: refTo<P>(endpoint),
+    stop: async () => endpoint.stop(),
+    drain: (withinMs) => endpoint.drain(withinMs),
+    stats: () => endpoint.stats(),
   }
 }
 
 type AnyHandlers = Record<string, (message: unknown, context: Job) => Promise<unknown>>
 
 class InlineExecutor<P extends Protocol, Needs> implements Executor {
-  readonly #cell: ActorEndpoint
+  readonly #endpoint: ActorEndpoint
   readonly #definition: ActorDefinition<P, Needs>
   readonly #needs: Needs
   readonly #supervisor: Supervisor
@@ -68,18 +68,18 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
   #restart: NodeJS.Timeout | undefined = undefined
   #stopped = false
 
-  constructor(cell: ActorEndpoint, definition: ActorDefinition<P, Needs>, needs: Needs) {
-    this.#cell = cell
+  constructor(endpoint: ActorEndpoint, definition: ActorDefinition<P, Needs>, needs: Needs) {
+    this.#endpoint = endpoint
     this.#definition = definition
     this.#needs = needs
     this.#supervisor = new Supervisor({
       policy: { ...SUPERVISION_DEFAULT, ...definition.supervision },
-      clock: cell.clock,
-      log: cell.log,
+      clock: endpoint.clock,
+      log: endpoint.log,
     })
-    this.#loops = new Loops(cell.clock)
-    cell.meter.readiness = () => this.#supervisor.ready && this.#loops.failing().length === 0
-    cell.meter.loops = () => this.#loops.stats()
+    this.#loops = new Loops(endpoint.clock)
+    endpoint.meter.readiness = () => this.#supervisor.ready && this.#loops.failing().length === 0
+    endpoint.meter.loops = () => this.#loops.stats()
     const { handlers, lifecycle } = this.#create()
     this.#handlers = handlers
     this.#lifecycle = lifecycle
@@ -94,7 +94,7 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       reply = Promise.reject(error)
     }
     reply.then(
-      (value) => this.#cell.replied(job, value),
+      (value) => this.#endpoint.replied(job, value),
       (error: unknown) => this.#failed(job, error),
     )
   }
@@ -107,23 +107,23 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
 
   #failed(job: Job, error: unknown): void {
     if (error instanceof ActorUnavailable) {
-      this.#cell.passedOn(job, error)
+      this.#endpoint.passedOn(job, error)
       return
     }
     if (job.settled) {
       // Given up before: the error is most likely the abort that followed.
       job.log.debug({ err: error, kind: job.kind }, 'abandoned message ended with an error')
-      this.#cell.ended(job, 'cancelled')
+      this.#endpoint.ended(job, 'cancelled')
       return
     }
     if (error instanceof DependencyUnavailable) {
       const why = error.overloaded ? 'is overloaded' : 'gives no answer'
       job.log.warn({ err: error, kind: job.kind }, `message failed: a dependency ${why}`)
-      this.#cell.ended(job, error.overloaded ? 'overloaded' : 'dependency')
+      this.#endpoint.ended(job, error.overloaded ? 'overloaded' : 'dependency')
       return
     }
     job.log.error({ err: error, kind: job.kind }, 'message failed')
-    this.#cell.ended(job, 'failed')
+    this.#endpoint.ended(job, 'failed')
     this.#supervise()
   }
 
@@ -147,10 +147,10 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       this.#lifecycle.abort()
       this.#handlers = handlers
       this.#lifecycle = lifecycle
-      this.#cell.meter.restarts += 1
-      this.#cell.log.warn('restarted')
+      this.#endpoint.meter.restarts += 1
+      this.#endpoint.log.warn('restarted')
     } catch (error) {
-      this.#cell.log.error({ err: error }, 'restart failed, the instance stays')
+      this.#endpoint.log.error({ err: error }, 'restart failed, the instance stays')
       this.#supervise()
     }
   }
@@ -159,15 +159,15 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
     const controller = new AbortController()
     const lifecycle: Lifecycle = {
       signal: controller.signal,
-      log: this.#cell.log,
+      log: this.#endpoint.log,
       loop: (name) => this.#loops.open(name),
       failed: (error) => {
         if (controller.signal.aborted) return
         if (error instanceof DependencyUnavailable) {
-          this.#cell.log.warn({ err: error }, 'background work: a dependency gives no answer')
+          this.#endpoint.log.warn({ err: error }, 'background work: a dependency gives no answer')
           return
         }
-        this.#cell.log.error({ err: error }, 'background work failed')
+        this.#endpoint.log.error({ err: error }, 'background work failed')
         this.#supervise()
       },
     }

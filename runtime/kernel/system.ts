@@ -104,7 +104,7 @@ class ActorSystem implements System {
   ): Promise<void> {
     const { name } = definition.address
     const closers: (() => Promise<void>)[] = []
-    const site: ActorContext = {
+    const context: ActorContext = {
       ref: (address) => this.ref(address),
       place,
       onStop: (close) => void closers.push(close),
@@ -114,8 +114,8 @@ class ActorSystem implements System {
     }
     let actor: Spawned<Protocol>
     try {
-      const furnishing = wiringOf(actorWirings, name)
-      actor = await furnishing.spawn(site, { clock, log, metrics, cloneMessages })
+      const wiring = wiringOf(actorWirings, name)
+      actor = await wiring.spawn(context, { clock, log, metrics, cloneMessages })
     } catch (error) {
       await close()
       throw error

@@ -17,24 +17,24 @@ export interface ActorContext {
 /** A definition and how its needs are made; the types meet here and nowhere else. */
 export interface ActorWiring {
   readonly actor: string
-  spawn(site: ActorContext, options: SpawnOptions): Promise<Spawned<Protocol>>
+  spawn(context: ActorContext, options: SpawnOptions): Promise<Spawned<Protocol>>
 }
 
 export function wireActor<P extends Protocol, Needs>(
   definition: ActorDefinition<P, Needs>,
-  needs: (site: ActorContext) => Needs | Promise<Needs>,
+  needs: (context: ActorContext) => Needs | Promise<Needs>,
 ): ActorWiring {
   return {
     actor: definition.address.name,
-    async spawn(site, options) {
-      const spawned = spawnInline(definition, await needs(site), options)
+    async spawn(context, options) {
+      const spawned = spawnInline(definition, await needs(context), options)
       return spawned as unknown as Spawned<Protocol>
     },
   }
 }
 
 export function wiringOf(actorWirings: readonly ActorWiring[], actor: string): ActorWiring {
-  const furnishing = actorWirings.find((candidate) => candidate.actor === actor)
-  invariant(furnishing !== undefined, `${actor} is furnished`)
-  return furnishing
+  const wiring = actorWirings.find((candidate) => candidate.actor === actor)
+  invariant(wiring !== undefined, `${actor} is furnished`)
+  return wiring
 }

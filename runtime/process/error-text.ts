@@ -2,7 +2,7 @@
 import { partsOf, reasonOf } from '../client/reasons.js'
 
 /** What a driver said is half of what has to be mended: no connection, and why. */
-export function withReason(error: unknown): string {
+export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const reasons = partsOf(error.cause).flatMap((one) =>
     one instanceof Error ? [reasonOf(one)] : [],

@@ -2,7 +2,7 @@
 import { databaseAddress, DatabaseUnreachable } from '../../storage/platform/unavailable.js'
 import type { Source } from '../kernel/config/outcome.js'
 import type { LoadedSettings } from '../configuration/load-settings.js'
-import { withReason } from './error-text.js'
+import { errorText } from './error-text.js'
 
 type Read = Pick<LoadedSettings, 'settings' | 'sources' | 'dataDir'>
 
@@ -39,9 +39,9 @@ function wordsOf(source: Source): string | undefined {
 
 /** An error as an operator reads it; a database that cannot be reached comes with its setting. */
 export function explainedBy(read: Read | undefined, error: unknown): string {
-  if (!(error instanceof DatabaseUnreachable) || read === undefined) return withReason(error)
+  if (!(error instanceof DatabaseUnreachable) || read === undefined) return errorText(error)
   const from = givenBy(read, error)
-  const reason = withReason(error).slice(error.message.length)
+  const reason = errorText(error).slice(error.message.length)
   return `${error.message}${from === undefined ? '' : `, from ${from}`}${reason}`
 }
 

@@ -79,10 +79,10 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
   const { registry } = metrics
   const offers = signInOffers(settings)
   const { captcha, gate } = captchaOf(resources)
-  const mailRoom = mailQueueOf(resources)
+  const mailQueue = mailQueueOf(resources)
   const documents = createDocuments({ settings: egressSettingsOf(settings), clock })
   /** What nearly every actor works with. */
-  const means = { database, clock, random }
+  const common = { database, clock, random }
   const tenancy = {
     baseDomain: server.base_domain,
     issuerHost: new URL(issuer).hostname,
@@ -162,7 +162,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       clock,
       random,
       passwords: ref(passwords),
-      mail: mailRoom,
+      mail: mailQueue,
       invitations: settings.invitations,
       issuer,
     })),
@@ -207,7 +207,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         alwaysTwo,
         passkeys: settings.passkey.enabled,
         registry,
-        mail: mailRoom,
+        mail: mailQueue,
         email: settings.email,
         emailOtp: settings.email_otp,
         magicLink: settings.magic_link,
@@ -241,13 +241,13 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       settings: auth,
       cookies: settings.session_cookie,
       gate,
-      mail: mailRoom,
+      mail: mailQueue,
       email: settings.email,
       selfService: settings.user_self_service,
       issuer,
     })),
     wireActor(authorizationActor, ({ ref }) => ({
-      ...means,
+      ...common,
       keys: ref(keys),
       tokens: ref(tokens),
       tenants: ref(tenants),
@@ -259,7 +259,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
     })),
     wireActor(backchannelActor, ({ ref }) => ({
-      ...means,
+      ...common,
       coordination,
       registry,
       issuer,
@@ -273,7 +273,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       guessing: auth,
     })),
     wireActor(delegationActor, ({ ref }) => ({
-      ...means,
+      ...common,
       tokens: ref(tokens),
       browserSessions: ref(browserSessions),
       metrics: delegationMetrics(registry),
@@ -281,7 +281,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       settings: settings.device_authorization,
     })),
     wireActor(accountActor, ({ ref }) => ({
-      ...means,
+      ...common,
       sealer,
       browserSessions: ref(browserSessions),
       authorization: ref(authorization),

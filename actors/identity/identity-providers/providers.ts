@@ -198,7 +198,10 @@ export function draftFault(draft: Held, rules: TargetRules): Invalid | null {
     )
   }
   if (draft.userinfoEndpoint !== null && stated === 0) {
-    return invalid('/userinfo_endpoint', 'Leave it out when the other endpoints come from discovery.')
+    return invalid(
+      '/userinfo_endpoint',
+      'Leave it out when the other endpoints come from discovery.',
+    )
   }
   if (!draft.scopes.includes('openid')) return invalid('/scopes', 'Must include openid.')
   if (draft.hasSecret === (draft.tokenEndpointAuthMethod === 'none')) {

@@ -10,7 +10,7 @@ import { openBrowser } from '../../client/browser.js'
 import { httpClient, type Request } from '../../client/http.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { loadSettings } from '../../configuration/load-settings.js'
-import { withReason } from '../../process/error-text.js'
+import { errorText } from '../../process/error-text.js'
 import { controlPlaneSteps } from './control-plane.js'
 import { delegationSteps } from './delegation.js'
 import {
@@ -44,7 +44,7 @@ export function tourCommand(program: Command): void {
         at = baseUrl ?? configuredBaseUrl()
         ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
       } catch (error) {
-        process.stderr.write(`svc tour: ${withReason(error)}\n`)
+        process.stderr.write(`svc tour: ${errorText(error)}\n`)
         process.exitCode = 1
         return
       }

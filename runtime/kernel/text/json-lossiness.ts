@@ -6,7 +6,7 @@
  */
 
 /** What is `lost`, and where. Names of members count for the object that has them. */
-export type Lost = { readonly path: readonly PropertyKey[]; readonly detail: string }
+export type JsonLoss = { readonly path: readonly PropertyKey[]; readonly detail: string }
 
 const TEXT = 'Must not hold NUL or half of a surrogate pair.'
 const PROTOTYPE = 'Must not have a member named __proto__.'
@@ -20,18 +20,18 @@ const UNKEEPABLE = /[\0\p{Cs}]/u
 const EXPONENT_FROM = 1e21
 
 /** @param text the JSON that `value` was read from, or more than that. */
-export function findLost(text: string, value: unknown): Lost | null {
-  return DOUBTFUL.test(text) ? lostIn(value) : null
+export function findJsonLoss(text: string, value: unknown): JsonLoss | null {
+  return DOUBTFUL.test(text) ? lossIn(value) : null
 }
 
-function lostIn(value: unknown): Lost | null {
+function lossIn(value: unknown): JsonLoss | null {
   if (typeof value === 'string') return UNKEEPABLE.test(value) ? { path: [], detail: TEXT } : null
   if (typeof value === 'number') return isExact(value) ? null : { path: [], detail: NUMBER }
   if (typeof value !== 'object' || value === null) return null
   for (const [name, inner] of Object.entries(value)) {
     if (UNKEEPABLE.test(name)) return { path: [], detail: TEXT }
     if (name === '__proto__') return { path: [], detail: PROTOTYPE }
-    const lost = lostIn(inner)
+    const lost = lossIn(inner)
     if (lost !== null) return { ...lost, path: [name, ...lost.path] }
   }
   return null

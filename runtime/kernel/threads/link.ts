@@ -81,12 +81,12 @@ export class Link implements Carrier {
   /** A reference to an actor of the other side. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
     const bounds = { capacity: 0, inflightMax: OUTSTANDING_MAX }
-    const cell = new ActorEndpoint(address.name, () => undefined, bounds, {
+    const endpoint = new ActorEndpoint(address.name, () => undefined, bounds, {
       clock: this.#clock,
       log: this.#log,
     })
-    cell.begin(new LinkExecutor(this, address.name))
-    return refTo<P>(cell)
+    endpoint.begin(new LinkExecutor(this, address.name))
+    return refTo<P>(endpoint)
   }
 
   /** Sends a message whose turn has come. Its verdict follows when the other side has answered. */

@@ -2,10 +2,10 @@
 import { performance } from 'node:perf_hooks'
 import { workerData } from 'node:worker_threads'
 import { expose } from 'comlink'
-import type { ActorDefinition, ActorRef } from '../actor.js'
+import type { ActorRef } from '../actor.js'
 import { invariant } from '../assert.js'
 import { type Clock, systemClock } from '../clock.js'
-import { wireActor, type ActorWiring, type ActorContext } from '../wiring.js'
+import type { ActorContext, ActorWiring } from '../wiring.js'
 import type { Spawned } from '../inline.js'
 import { type AskedByName, Link } from './link.js'
 import { createLogger, type Logger } from '../log.js'
@@ -36,14 +36,6 @@ export interface ThreadPlacements {
   readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
 }
 
-/** A definition whose needs are at hand already. */
-export function seatActor<P extends Protocol, Needs>(
-  definition: ActorDefinition<P, Needs>,
-  needs: Needs,
-): ActorWiring {
-  return wireActor(definition, () => needs)
-}
-
 /**
  * Makes this worker thread serve actors to the thread that spawned it. Call it once, from the entry
  * given to `spawnThread`. `seats` is called when the host says start.
@@ -64,7 +56,7 @@ export function serveThread(options: {
     lookup: (actor) => actors.get(actor)?.ref as AskedByName | undefined,
   })
   const closers: (() => Promise<void>)[] = []
-  const site: ActorContext = {
+  const context: ActorContext = {
     ref: (address) => nearestRef(address, link.ref(address), actors),
     place: thread(name),
     onStop: (close) => void closers.push(close),
@@ -72,7 +64,7 @@ export function serveThread(options: {
   const start: ThreadStart = {
     name,
     data,
-    ref: site.ref,
+    ref: context.ref,
     clock: systemClock,
     log,
     metrics: createMetrics(),
@@ -83,10 +75,10 @@ export function serveThread(options: {
   const control: ThreadControl = {
     async start() {
       placed = await options.placements(start)
-      for (const furnishing of placed.actors) {
+      for (const wiring of placed.actors) {
         // Counted by the cell on the asking side, which sees the whole way: not once more here.
-        const spawned = await furnishing.spawn(site, { clock: systemClock, log })
-        actors.set(furnishing.actor, spawned)
+        const spawned = await wiring.spawn(context, { clock: systemClock, log })
+        actors.set(wiring.actor, spawned)
       }
       return [...actors.keys()]
     },

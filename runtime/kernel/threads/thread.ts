@@ -48,7 +48,7 @@ export interface ThreadOptions {
   readonly heartbeatMs?: number | undefined
   /** A thread that has not answered for this long is hung. Default 15,000. */
   readonly hungMs?: number | undefined
-  /** From spawn until the actors are seated. Default 30,000. */
+  /** From spawn until the actors are placed. Default 30,000. */
   readonly startMs?: number | undefined
   readonly resourceLimits?: ResourceLimits | undefined
   /** Environment of the thread. Default: a copy of the process's. */
@@ -69,7 +69,7 @@ export interface SpawnedThread {
   stop(): Promise<void>
 }
 
-/** Starts a thread and waits until its actors are seated. @throws when it cannot start. */
+/** Starts a thread and waits until its actors are placed. @throws when it cannot start. */
 export async function spawnThread(options: ThreadOptions): Promise<SpawnedThread> {
   const host = new ThreadHost(options)
   await host.launch()
@@ -90,7 +90,7 @@ class ThreadHost implements SpawnedThread {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #supervisor: Supervisor
-  readonly #placements = new Map<string, { cell: ActorEndpoint; executor: ThreadExecutor }>()
+  readonly #placements = new Map<string, { endpoint: ActorEndpoint; executor: ThreadExecutor }>()
   readonly #excluded: (() => void) | undefined
   #startData: unknown
   #now: Incarnation | undefined = undefined
@@ -111,14 +111,14 @@ class ThreadHost implements SpawnedThread {
       log: this.#log,
     })
     for (const { address, mailbox, lane } of options.definitions) {
-      const cell = new ActorEndpoint(address.name, lanesOf(lane), mailbox, options)
-      const executor = new ThreadExecutor(cell, address)
-      cell.pause()
-      cell.meter.readiness = () =>
+      const endpoint = new ActorEndpoint(address.name, lanesOf(lane), mailbox, options)
+      const executor = new ThreadExecutor(endpoint, address)
+      endpoint.pause()
+      endpoint.meter.readiness = () =>
         !this.readiness().unready.some((one) => one.split(':')[0] === address.name)
-      cell.meter.loops = () =>
+      endpoint.meter.loops = () =>
         this.#health?.loops.find(({ actor }) => actor === address.name)?.loops ?? []
-      this.#placements.set(address.name, { cell, executor })
+      this.#placements.set(address.name, { endpoint, executor })
     }
     this.#excluded = options.metrics?.include(() => this.#families())
   }
@@ -126,7 +126,7 @@ class ThreadHost implements SpawnedThread {
   ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
     const placement = this.#placements.get(address.name)
     invariant(placement !== undefined, `${address.name} sits on thread ${this.name}`)
-    return refTo<P>(placement.cell)
+    return refTo<P>(placement.endpoint)
   }
 
   readiness(): { ready: boolean; unready: readonly string[] } {
@@ -136,7 +136,7 @@ class ThreadHost implements SpawnedThread {
   }
 
   stats(): readonly ActorStats[] {
-    return [...this.#placements.values()].map(({ cell }) => cell.stats())
+    return [...this.#placements.values()].map(({ endpoint }) => endpoint.stats())
   }
 
   async reconfigure(data: unknown): Promise<void> {
@@ -161,9 +161,9 @@ class ThreadHost implements SpawnedThread {
     })
     const startMs = this.#options.startMs ?? 30_000
     try {
-      const seated = await within(startMs, Promise.race([control.start(), died]), 'not started')
+      const placed = await within(startMs, Promise.race([control.start(), died]), 'not started')
       for (const actor of this.#placements.keys()) {
-        invariant(seated.includes(actor), `thread ${this.name} runs ${actor}`)
+        invariant(placed.includes(actor), `thread ${this.name} runs ${actor}`)
       }
     } catch (error) {
       link.close('stopped')
@@ -177,9 +177,9 @@ class ThreadHost implements SpawnedThread {
     }
     this.#now = incarnation
     this.#health = undefined
-    for (const { cell, executor } of this.#placements.values()) {
+    for (const { endpoint, executor } of this.#placements.values()) {
       executor.attach(link)
-      cell.resume()
+      endpoint.resume()
     }
     this.#scheduleHeartbeat()
   }
@@ -221,7 +221,7 @@ class ThreadHost implements SpawnedThread {
     if (this.#now !== incarnation) return
     this.#now = undefined
     clearTimeout(this.#timer)
-    for (const { cell } of this.#placements.values()) cell.pause()
+    for (const { endpoint } of this.#placements.values()) endpoint.pause()
     for (const job of unanswered) this.#placements.get(job.owner.name)!.executor.lost(job)
     if (this.#ending) return
     this.#log.error({ lost: unanswered.length }, 'thread is gone')
@@ -236,7 +236,7 @@ class ThreadHost implements SpawnedThread {
       this.launch().then(
         () => {
           this.#restarts += 1
-          for (const { cell } of this.#placements.values()) cell.meter.restarts += 1
+          for (const { endpoint } of this.#placements.values()) endpoint.meter.restarts += 1
           this.#log.warn('thread restarted')
         },
         (error: unknown) => {
@@ -270,8 +270,8 @@ class ThreadHost implements SpawnedThread {
   async drain(withinMs: number): Promise<boolean> {
     const endMs = this.#clock.monotonicMs() + withinMs
     const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
-    const cells = [...this.#placements.values()].map(({ cell }) => cell)
-    const drained = await Promise.all(cells.map((cell) => cell.drain(withinMs)))
+    const endpoints = [...this.#placements.values()].map(({ endpoint }) => endpoint)
+    const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(withinMs)))
     const incarnation = this.#now
     if (incarnation !== undefined) {
       while (incarnation.link.openStreams > 0 && leftMs() > 0 && this.#now === incarnation) {
@@ -292,7 +292,7 @@ class ThreadHost implements SpawnedThread {
     this.#ending = true
     clearTimeout(this.#timer)
     this.#excluded?.()
-    for (const { cell } of this.#placements.values()) cell.stop()
+    for (const { endpoint } of this.#placements.values()) endpoint.stop()
     await this.#now?.worker.terminate()
   }
 
@@ -336,16 +336,16 @@ class ThreadHost implements SpawnedThread {
 
 /** Sends messages whose turn has come, and keeps those that may be sent again after a crash. */
 class ThreadExecutor implements Executor {
-  readonly #cell: ActorEndpoint
+  readonly #endpoint: ActorEndpoint
   readonly #idempotent: ReadonlySet<string>
   #link: Link | undefined = undefined
   #again: Job[] = []
 
   constructor(
-    cell: ActorEndpoint,
+    endpoint: ActorEndpoint,
     address: { readonly name: string; readonly idempotent: readonly string[] },
   ) {
-    this.#cell = cell
+    this.#endpoint = endpoint
     this.#idempotent = new Set(address.idempotent)
   }
 
@@ -355,17 +355,17 @@ class ThreadExecutor implements Executor {
     this.#again = []
     if (this.#link === undefined) {
       this.#link = link
-      this.#cell.begin(this)
+      this.#endpoint.begin(this)
     }
     this.#link = link
     for (const job of again) {
-      if (job.settled) this.#cell.ended(job, 'restarted')
+      if (job.settled) this.#endpoint.ended(job, 'restarted')
       else this.execute(job)
     }
   }
 
   execute(job: Job): void {
-    this.#link!.execute(this.#cell.name, job)
+    this.#link!.execute(this.#endpoint.name, job)
   }
 
   abandon(job: Job): void {
@@ -375,11 +375,11 @@ class ThreadExecutor implements Executor {
   /** The thread died with this message. */
   lost(job: Job): void {
     if (this.#idempotent.has(job.kind) && job.sendings === 1 && !job.settled) this.#again.push(job)
-    else this.#cell.ended(job, 'restarted')
+    else this.#endpoint.ended(job, 'restarted')
   }
 
   stop(): void {
-    for (const job of this.#again.splice(0)) this.#cell.ended(job, 'stopped')
+    for (const job of this.#again.splice(0)) this.#endpoint.ended(job, 'stopped')
   }
 }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import test from 'ava'
 import { reasonOf } from '../../../runtime/client/reasons.js'
-import { withReason } from '../../../runtime/process/error-text.js'
+import { errorText } from '../../../runtime/process/error-text.js'
 
 test('an attempt at several addresses says what it failed by', async (t) => {
   const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
@@ -28,15 +28,12 @@ test('what has words is told in them', (t) => {
 test('an operator is told what failed, and by what', (t) => {
   const parts = new AggregateError([new Error('refused by one'), new Error('refused by two')])
   t.is(
-    withReason(new Error('no database', { cause: parts })),
+    errorText(new Error('no database', { cause: parts })),
     'no database: refused by one, refused by two',
   )
-  t.is(
-    withReason(new Error('no database', { cause: new Error('refused') })),
-    'no database: refused',
-  )
-  t.is(withReason(new Error('no database', { cause: 'of no class' })), 'no database')
+  t.is(errorText(new Error('no database', { cause: new Error('refused') })), 'no database: refused')
+  t.is(errorText(new Error('no database', { cause: 'of no class' })), 'no database')
   // The attempt itself has no words: it was an empty line.
-  t.is(withReason(parts), 'refused by one')
-  t.is(withReason('a text'), 'a text')
+  t.is(errorText(parts), 'refused by one')
+  t.is(errorText('a text'), 'a text')
 })

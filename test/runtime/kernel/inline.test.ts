@@ -5,7 +5,7 @@ import {
   defineActor,
   type MessageContext,
 } from '../../../runtime/kernel/actor.js'
-import { heldClock } from '../../../runtime/kernel/clock.js'
+import { heldClock } from '../../support/held-clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 

@@ -1,7 +1,7 @@
 /** Background loops: when failing rounds make an actor unready. The clock is held, so nothing waits. */
 import test from 'ava'
 import { type Lifecycle, defineActor } from '../../../runtime/kernel/actor.js'
-import { type HeldClock, heldClock } from '../../../runtime/kernel/clock.js'
+import { type HeldClock, heldClock } from '../../support/held-clock.js'
 import { wireActor } from '../../../runtime/kernel/wiring.js'
 import { FAILING_MS_MAX, type Loop, Loops } from '../../../runtime/kernel/loops.js'
 import { createMetrics, unreadyOf } from '../../../runtime/kernel/metrics/metrics.js'

@@ -1,5 +1,5 @@
 import test from 'ava'
-import { heldClock } from '../../../runtime/kernel/clock.js'
+import { heldClock } from '../../support/held-clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

@@ -1,5 +1,5 @@
 import test from 'ava'
-import { heldClock } from '../../../runtime/kernel/clock.js'
+import { heldClock } from '../../support/held-clock.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { Supervisor, SUPERVISION_DEFAULT } from '../../../runtime/kernel/supervisor.js'
 
