@@ -1,12 +1,12 @@
-/** The only readers of time. Everything else is given a clock. */
+/** The only code that reads the time. All other code receives a clock. */
 import { performance } from 'node:perf_hooks'
 
 export interface Clock {
-  /** Wall-clock time, for what people and tokens see. */
+  /** Wall-clock time, for users and tokens. */
   now(): Date
   /** Wall-clock Unix seconds, rounded down. */
   nowSecs(): number
-  /** Milliseconds that never jump, for floors, deadlines and durations. */
+  /** Milliseconds of a clock that never jumps, for deadlines and durations. */
   monotonicMs(): number
 }
 

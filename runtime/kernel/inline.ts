@@ -1,4 +1,4 @@
-/** An actor on this thread: an ask is a function call and a microtask, nothing is serialised. */
+/** An actor on this thread: an ask is a function call and a microtask, without serialisation. */
 import {
   type ActorDefinition,
   type ActorRef,
@@ -21,23 +21,28 @@ import type { Protocol } from './protocol.js'
 import { Supervisor, SUPERVISION_DEFAULT } from './supervisor.js'
 
 export interface SpawnOptions extends ActorEndpointOptions {
-  /** In logs, metrics and errors instead of the address. */
+  /** Replaces the address in logs, metrics and errors. */
   readonly name?: string | undefined
 }
 
-/** An actor that runs, in whatever place. */
+/** A running actor, in any placement. */
 export interface Spawned<P extends Protocol> {
   readonly ref: ActorRef<P>
-  /** Ends at once: waiting and running messages are refused with `stopped`, signals aborted. */
+  /**
+   * Stops at once: refuses waiting and running messages with `stopped`, and aborts their signals.
+   */
   stop(): Promise<void>
-  /** Takes no more messages, finishes those taken, and stops; false when `withinMs` were too short. */
+  /**
+   * Accepts no more messages, finishes those that were accepted, and stops. False when `withinMs`
+   * was too short.
+   */
   drain(withinMs: number): Promise<boolean>
   stats(): ActorStats
 }
 
 /**
  * Starts an actor on this thread.
- * @throws what `create` throws: an actor that cannot begin is a start-up failure, not a restart.
+ * @throws what `create` throws: an actor that cannot start is a start-up failure, not a restart.
  */
 export function spawnInline<P extends Protocol, Needs>(
   definition: ActorDefinition<P, Needs>,
@@ -90,7 +95,7 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
     try {
       reply = this.#handlers[job.kind]!(job.message, job)
     } catch (error) {
-      // Not within `ask`: the asker must have its promise first.
+      // Not synchronously within `ask`: the caller must get its promise first.
       reply = Promise.reject(error)
     }
     reply.then(
@@ -111,7 +116,7 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       return
     }
     if (job.settled) {
-      // Given up before: the error is most likely the abort that followed.
+      // The caller gave up before: the error is most likely the abort that followed.
       job.log.debug({ err: error, kind: job.kind }, 'abandoned message ended with an error')
       this.#endpoint.ended(job, 'cancelled')
       return
@@ -127,7 +132,10 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
     this.#supervise()
   }
 
-  /** Replaces the instance, now or later. Messages that run stay with the old one to their end. */
+  /**
+   * Replaces the instance, now or after a wait. Running messages stay with the old instance until
+   * they end.
+   */
   #supervise(): void {
     if (this.#stopped) return
     const verdict = this.#supervisor.failed()

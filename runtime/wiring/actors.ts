@@ -1,4 +1,4 @@
-/** What each actor is given: the only wiring. Rows in the order of `planes.ts`. */
+/** The dependencies of each actor and worker. Rows in the order of `planes.ts`. */
 import { availableParallelism } from 'node:os'
 import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
@@ -81,7 +81,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
   const { captcha, gate } = captchaOf(resources)
   const mailQueue = mailQueueOf(resources)
   const documents = createDocuments({ settings: egressSettingsOf(settings), clock })
-  /** What nearly every actor works with. */
+  /** The dependencies of nearly every actor. */
   const common = { database, clock, random }
   const tenancy = {
     baseDomain: server.base_domain,
@@ -255,7 +255,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       issuer,
       oidc: settings.oidc,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
-      // Until the last refresh token of the last code would have ended.
+      // Until the last refresh token of the last code would have expired.
       sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
     })),
     wireActor(backchannelActor, ({ ref }) => ({
@@ -384,7 +384,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
   ]
 }
 
-/** A pool that ends with its actor. */
+/** A pool that closes with its actor. */
 function pooled<M>(
   context: ActorContext,
   { metrics, log }: ProcessResources,
@@ -395,7 +395,7 @@ function pooled<M>(
   return opened
 }
 
-/** Never more threads than the table allows, nor than the machine has processors. */
+/** At most the threads in the table, and at most one per processor. */
 function processors({ place }: ActorContext): number {
   const most = place.tag === 'pool' ? place.threadsMax : 1
   return Math.min(availableParallelism(), most)

@@ -1,11 +1,11 @@
 /**
- * Actors on a thread of their own, from the outside. The mailbox of each stays here, on the asking
- * side: refusal is immediate, what has not been started survives a crash of the thread, and at most
- * `inflightMax` messages of an actor are lost with it.
+ * Actors on a thread of their own, seen from outside. Each mailbox stays here, on the asking side:
+ * refusals are immediate, messages that have not been started survive a crash of the thread, and at
+ * most `inflightMax` messages of an actor are lost with it.
  *
- * A thread that exits, or does not answer its heartbeat, is replaced after a wait. Asks that were in
- * flight fail with `restarted`, unless their address lists them as idempotent: those are sent once
- * more. Threads that fail too often turn the readiness of their actors off; attempts go on.
+ *  A thread that exits, or misses its heartbeat, is replaced after a wait. Asks in flight fail with
+ * `restarted`, unless their address lists them as idempotent: those are sent once more. When a
+ * thread fails too often, its actors are not ready. Restarts continue.
  */
 import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
 import { type Remote, releaseProxy, wrap } from 'comlink'
@@ -34,11 +34,14 @@ export interface ThreadOptions {
   readonly name: string
   /** A compiled module that calls `serveThread`. */
   readonly entry: URL
-  /** The actors that the entry seats under this name. */
+  /** The actors that the entry starts under this name. */
   readonly definitions: readonly AnyDefinition[]
-  /** Plain data for the entry: settings for the most part. */
+  /** Plain data for the entry, mostly settings. */
   readonly startData?: unknown
-  /** Actors that the thread may ask, looked up at each ask. Those it lists in `asks` by rights. */
+  /**
+   * Actors that the thread may ask, looked up at each ask: those that its definitions list in
+   * `asks`.
+   */
   readonly offers?: ((actor: string) => AnyRef | undefined) | undefined
   readonly clock?: Clock | undefined
   readonly log?: Logger | undefined
@@ -46,7 +49,7 @@ export interface ThreadOptions {
   readonly supervision?: Partial<SupervisionPolicy> | undefined
   /** Between heartbeats. Default 2,000. */
   readonly heartbeatMs?: number | undefined
-  /** A thread that has not answered for this long is hung. Default 15,000. */
+  /** A thread that has not answered for this long counts as hung. Default 15,000. */
   readonly hungMs?: number | undefined
   /** From spawn until the actors are placed. Default 30,000. */
   readonly startMs?: number | undefined
@@ -57,14 +60,16 @@ export interface ThreadOptions {
 
 export interface SpawnedThread {
   readonly name: string
-  /** A reference that stays good over restarts. Throws for an actor that does not sit here. */
+  /** A reference that stays valid across restarts. Throws for an actor that does not run here. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
-  /** Up, and not failing too often; with the actors that are not. */
+  /** Up, and not failing too often; with the names of the actors that are not ready. */
   readiness(): { ready: boolean; unready: readonly string[] }
   stats(): readonly ActorStats[]
   /** Hands new start data to the thread, now and after each restart. */
   reconfigure(data: unknown): Promise<void>
-  /** Takes no more messages, finishes those taken and the streams they opened, then stops. */
+  /**
+   * Accepts no more messages, finishes the accepted ones and the streams they opened, and stops.
+   */
   drain(withinMs: number): Promise<boolean>
   stop(): Promise<void>
 }
@@ -76,7 +81,7 @@ export async function spawnThread(options: ThreadOptions): Promise<SpawnedThread
   return host
 }
 
-/** One life of the worker: replaced as a whole after a crash. */
+/** One worker thread: replaced as a whole after a crash. */
 type Incarnation = {
   worker: Worker
   link: Link
@@ -212,11 +217,11 @@ class ThreadHost implements SpawnedThread {
     return { worker, link, control, controlPort: commands.port1 }
   }
 
-  /** The thread is gone, whoever ended it. */
+  /** The thread has exited, for whatever reason. */
   #exited(incarnation: Incarnation): void {
     const unanswered = incarnation.link.close('restarted')
     incarnation.control[releaseProxy]()
-    // A worker that died before it took its end would leave this one open for ever.
+    // A worker that died before it received its end of the port would keep this one open.
     incarnation.controlPort.close()
     if (this.#now !== incarnation) return
     this.#now = undefined
@@ -262,7 +267,7 @@ class ThreadHost implements SpawnedThread {
     } catch (error) {
       if (this.#now !== incarnation || this.#ending) return
       this.#log.error({ err: error }, 'thread is hung')
-      // Its exit does the rest.
+      // The handler of its exit does the rest.
       await incarnation.worker.terminate()
     }
   }
@@ -328,13 +333,13 @@ class ThreadHost implements SpawnedThread {
       ),
     ]
     if (incarnation === undefined) return own
-    // A thread that hangs must not make the exposition hang.
+    // A hung thread must not block the exposition.
     const theirs = await within(METRICS_MS, incarnation.control.metrics(), 'late').catch(() => [])
     return [...own, ...theirs]
   }
 }
 
-/** Sends messages whose turn has come, and keeps those that may be sent again after a crash. */
+/** Sends messages to the thread, and keeps those that may be sent again after a crash. */
 class ThreadExecutor implements Executor {
   readonly #endpoint: ActorEndpoint
   readonly #idempotent: ReadonlySet<string>
@@ -349,7 +354,7 @@ class ThreadExecutor implements Executor {
     this.#idempotent = new Set(address.idempotent)
   }
 
-  /** The thread is up: what is to be repeated goes first. */
+  /** The thread is up: sends the messages to repeat first. */
   attach(link: Link): void {
     const again = this.#again
     this.#again = []
@@ -383,7 +388,7 @@ class ThreadExecutor implements Executor {
   }
 }
 
-/** The promise, or an error when it takes too long. */
+/** The promise, or an error when it takes longer than `ms`. */
 function within<T>(ms: number, promise: Promise<T>, otherwise: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`${otherwise} within ${ms} ms`)), ms)
