@@ -1,4 +1,4 @@
-/** `svc audit`: checks an export of an audit chain, without a service and without a database. */
+/** `svc audit`: verifies an exported audit chain, without a service or a database. */
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
@@ -29,8 +29,8 @@ export function auditCommand(program: Command, host: AuditCommandHost = processH
 }
 
 /**
- * Checks an export line by line, whatever its size.
- * @returns what was found to hold, in words. @throws {Error} that says what does not.
+ * Verifies an export line by line, whatever its size.
+ * @returns a description of what holds. @throws {Error} with a description of what does not hold.
  */
 export async function verifyExport(input: NodeJS.ReadableStream): Promise<string> {
   const chain = new ChainCheck()

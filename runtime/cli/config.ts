@@ -1,4 +1,7 @@
-/** `svc config`: what is in force and where it comes from, whether it is valid, what there is. */
+/**
+ * `svc config`: the effective values with their sources, the check of a configuration, and all
+ * keys.
+ */
 import type { Command } from 'commander'
 import { type Environment, readEnvironment } from '../kernel/config/environment.js'
 import { exampleFile } from '../kernel/config/example.js'
@@ -115,7 +118,7 @@ function effective({ settings, sources }: LoadedSettings): Effective[] {
   })
 }
 
-/** Every leaf that is in force, in the order of the schema. */
+/** Every effective leaf, in the order of the schema. */
 function* walk(
   node: Node,
   value: unknown,

@@ -1,4 +1,4 @@
-/** `svc egress URL`: one call with a credential of the vault, in the manner of curl. */
+/** `svc egress URL`: one call with a credential of the vault, with options like those of curl. */
 import { createReadStream, createWriteStream, statSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -13,9 +13,9 @@ import { chooseCredentials, parseNamed } from '../svc-run/credential-choice.js'
 import { type ServiceAnswer, serviceCalls } from '../svc-run/service-calls.js'
 import { checkAddress, collected, type ServiceAccess, serviceAccess } from './service-access.js'
 
-/** The service, not the upstream, said no. */
+/** The service refused, not the upstream. */
 const EXIT_REFUSED = 1
-/** As curl --fail. */
+/** The same as for curl --fail. */
 const EXIT_FAILED = 22
 
 type EgressOptions = ServiceAccess & {
@@ -122,7 +122,7 @@ async function show(
 function headerOf(line: string): readonly [string, string] {
   const at = line.indexOf(':')
   if (at < 1) throw new Error(`a header is "name: value", not ${JSON.stringify(line)}`)
-  // In UTF-8, as curl sends it; a field is told of in bytes.
+  // In UTF-8, as curl sends it. undici expects a header value as bytes.
   const value = Buffer.from(line.slice(at + 1).trim()).toString('latin1')
   return [line.slice(0, at).trim(), value]
 }

@@ -18,7 +18,10 @@ export interface KmsCommandHost {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly exitWith: (code: number) => void
-  /** Resolves when the process is told to stop; `withStdin` also when standard input closes. */
+  /**
+   * Resolves when the process receives a stop signal; with `withStdin` also when standard input
+   * closes.
+   */
   readonly stopped: (withStdin: boolean) => Promise<void>
 }
 
@@ -106,7 +109,7 @@ async function serve(options: ServeOptions, host: KmsCommandHost): Promise<void>
     log: createLogger({ level, destination: { write: (line) => process.stderr.write(line) } }),
     replace: options.replace,
   })
-  // Whoever started this waits for the line.
+  // The parent process waits for this line.
   host.out('serving')
   await host.stopped(options.exitWithStdin)
   await server.close()
@@ -128,7 +131,7 @@ function processHost(): KmsCommandHost {
         process.once('SIGTERM', stop)
         process.once('SIGINT', stop)
         if (!withStdin) return
-        // The other end belongs to the parent alone: it closes when the parent ends, however.
+        // Only the parent holds the other end: it closes when the parent ends, however it ends.
         process.stdin.once('end', stop)
         process.stdin.once('error', stop)
         process.stdin.resume()

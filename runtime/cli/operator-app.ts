@@ -10,10 +10,10 @@ type Wishes = { name: string; scope: readonly string[]; json?: boolean }
 
 const NAME = /^\P{Cc}{1,120}$/u
 
-/** Adds `app` to `operator`; `inHouse` runs work on the database and prints what it returns. */
+/** Adds `app` to `operator`. `withTools` runs work on the database and prints its result. */
 export function operatorAppCommand(
   operator: Command,
-  inHouse: (work: (resources: DatabaseHouse) => Promise<string>) => Promise<void>,
+  withTools: (work: (resources: DatabaseHouse) => Promise<string>) => Promise<void>,
 ): void {
   const known = OPERATOR_APPLICATION_SCOPES.join(' ')
   operator
@@ -28,7 +28,7 @@ export function operatorAppCommand(
       (scope: string, before: readonly string[] = []) => [...before, ...parseScope(scope)],
     )
     .option('--json', 'as JSON')
-    .action((wishes: Wishes) => inHouse((resources) => create(resources, wishes)))
+    .action((wishes: Wishes) => withTools((resources) => create(resources, wishes)))
 }
 
 async function create({ database }: DatabaseHouse, wishes: Wishes): Promise<string> {

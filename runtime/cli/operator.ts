@@ -1,6 +1,6 @@
 /**
- * `svc operator`: the first human who may look after anything, by a link that works once; agents that
- * look after the deployment itself.
+ * `svc operator`: the first human operator, by a link that works once, and agents that administer
+ * the deployment.
  */
 import { type Command, Option } from 'commander'
 import { createFirstOperator } from '../../actors/identity/organizations/first-operator.js'
@@ -11,7 +11,7 @@ import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'
 import { errorText } from '../process/error-text.js'
-import { type DatabaseHouse, openDatabaseHouse } from './key-tools.js'
+import { type DatabaseHouse, openDatabaseTools } from './key-tools.js'
 import { operatorAppCommand } from './operator-app.js'
 
 const NAME = /^\P{Cc}{1,120}$/u
@@ -41,14 +41,14 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
     )
     .option('--json', 'as JSON')
     .action((wishes: Wishes) =>
-      inHouse(host, (resources) => {
+      withTools(host, (resources) => {
         if (!NAME.test(wishes.organization)) {
           throw new Error('a name has 1 to 120 characters, none of them a control character')
         }
         return create(resources, wishes)
       }),
     )
-  operatorAppCommand(operator, (work) => inHouse(host, work))
+  operatorAppCommand(operator, (work) => withTools(host, work))
   for (const [name, to, description, scopes] of [
     [
       'appoint',
@@ -69,12 +69,12 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
       )
       .option('--json', 'as JSON')
       .action((agentId: string, { json = false, scope }: AppointmentWishes) =>
-        inHouse(host, (resources) => change(resources, { agentId, to, scopes: scope }, json)),
+        withTools(host, (resources) => change(resources, { agentId, to, scopes: scope }, json)),
       )
   }
 }
 
-async function inHouse(
+async function withTools(
   host: OperatorCommandHost,
   work: (resources: DatabaseHouse) => Promise<string>,
 ): Promise<void> {
@@ -97,7 +97,7 @@ async function change(
   json: boolean,
 ): Promise<string> {
   const deps = { clock: systemClock, random: systemRandom(systemClock) }
-  // The agent's sessions may be of any tenant.
+  // The agent's sessions may belong to any tenant.
   const outcome = await database.system((tx) => appoint(tx, appointment, deps))
   const { agentId, to } = appointment
   if (outcome.tag === 'unknown_agent') {
@@ -113,7 +113,7 @@ async function change(
 async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Promise<string> {
   const { organization: name, environment, json = false } = wishes
   const deps = { clock: systemClock, random: systemRandom(systemClock) }
-  // Organization, tenant and invite come to be together: none of them is there yet to be bound to.
+  // Crosses tenants: it creates the organization, the tenant and the invite in one transaction.
   const made = await database.system((tx) => createFirstOperator(tx, { name, environment }, deps))
   const url = `${settings.oidc.issuer_url}/auth/invites/${made.inviteToken}`
   const expiresAt = made.expiresAt.toISOString()
@@ -144,7 +144,7 @@ async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Pr
 function processHost(): OperatorCommandHost {
   return {
     open: () =>
-      openDatabaseHouse({
+      openDatabaseTools({
         environment: readEnvironment(),
         cwd: process.cwd(),
         uid: process.getuid?.(),

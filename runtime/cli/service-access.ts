@@ -4,7 +4,7 @@ import type { TokenOptions } from '../client/token-source.js'
 
 export type ServiceAccess = TokenOptions & { readonly url: string }
 
-/** Adds them. */
+/** Adds the options. */
 export function serviceAccess(command: Command): Command {
   return command
     .requiredOption('--url <url>', 'the service')
@@ -12,7 +12,7 @@ export function serviceAccess(command: Command): Command {
     .option('--token-env <name>', 'or the variable that holds it')
 }
 
-/** @throws in words, where it is not the address of a service. */
+/** @throws with a message when it is not the address of a service. */
 export function checkAddress(option: string, text: string): void {
   if (/^https?:\/\/[^/]/.test(text) && URL.canParse(text)) return
   throw new Error(`${option} is an address like https://auth.example.com, not ${text}`)

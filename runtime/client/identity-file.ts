@@ -1,7 +1,7 @@
 /**
- * An agent's identity in a file: where it is registered, its private key, and the tokens it holds.
- * Whoever reads the file is the agent; so it is written for its owner alone (0600, in a folder 0700)
- * and refused when anybody else may read it. Written whole or not at all.
+ * An agent's identity in a file: its registration, its private key and its tokens. A process that
+ * can read the file can act as the agent. The file is therefore readable only by its owner (0600,
+ * in a folder 0700), and refused otherwise. It is always written as a whole.
  */
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
@@ -19,7 +19,7 @@ const VERSION = 1
 export type StoredToken = {
   /** UUID of the tenant. */
   readonly tenant_id: string
-  /** As it was asked for; empty for all that may be had. */
+  /** The requested scope. Empty: all that the agent may have. */
   readonly asked_scope: string
   readonly scope: string
   readonly access_token: string
@@ -42,10 +42,10 @@ export type StoredIdentity = {
   readonly base_url: string
   readonly issuer: string
   readonly name: string
-  /** Null until a registration was answered. */
+  /** Null until the registration has a response. */
   readonly agent_id: string | null
   readonly home_tenant_id: string | null
-  /** The tenant that tokens are for where none is named: the workspace, else the home. */
+  /** The default tenant for tokens: the workspace, else the home tenant. */
   readonly tenant_id: string | null
   /** PKCS#8 PEM. */
   readonly private_key: string
@@ -54,12 +54,15 @@ export type StoredIdentity = {
   readonly delegations: readonly StoredDelegation[]
 }
 
-/** Undefined when there is none. @throws when others may read it, or it is not such a file. */
+/**
+ * Undefined when the file does not exist. @throws when others may read it, or when it is not an
+ * identity file.
+ */
 export async function readIdentity(path: string): Promise<StoredIdentity | undefined> {
   await judgeFolder(dirname(path))
   let file: Awaited<ReturnType<typeof open>>
   try {
-    // Not through a link, which somebody else may have made.
+    // No symbolic links: another user may have created one.
     file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined
@@ -81,7 +84,7 @@ export async function readIdentity(path: string): Promise<StoredIdentity | undef
   }
 }
 
-/** Replaces the file in one step, so that no reader and no crash sees half of it. */
+/** Replaces the file in one step, so that no reader and no crash sees a partial file. */
 export async function writeIdentity(path: string, identity: StoredIdentity): Promise<void> {
   const folder = dirname(path)
   await mkdir(folder, { recursive: true, mode: FOLDER_MODE })
@@ -103,16 +106,16 @@ export async function writeIdentity(path: string, identity: StoredIdentity): Pro
 }
 
 /**
- * Runs what reads and writes the file while nobody else does: two renewals with one refresh token
- * would look like a theft. A lock whose holder has died is taken over.
- * @throws when it stays held for a minute.
+ * Runs work on the file while no other process does: two renewals with one refresh token look like
+ * theft. A lock whose holder has died is taken over.
+ * @throws when the lock stays held for a minute.
  */
 export async function holdingIdentity<T>(path: string, work: () => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
   return holdingLock(`${path}.lock`, work)
 }
 
-/** Nobody else may put another file in the place of this one. */
+/** Other users must not be able to replace the file. */
 async function judgeFolder(folder: string): Promise<void> {
   let stats: Stats
   try {

@@ -1,21 +1,21 @@
-/** What a service refused, as an error that says what to do about it. interface.md, Errors. */
+/** A service's refusal as an error that says what to do about it. */
 import type { Answer, HttpClient, Request } from './http.js'
 
 export type Members = Readonly<Record<string, unknown>>
 
-/** A refusal of the service: its problem document (RFC 9457) or OAuth error (RFC 6749 section 5.2). */
+/** A refusal: a problem document (RFC 9457) or an OAuth error (RFC 6749 section 5.2). */
 export class ServiceRefusal extends Error {
   override readonly name = 'ServiceRefusal'
   readonly status: number
-  /** The `error` code, such as `policy_denied`; `unknown` where the answer has none. */
+  /** The `error` code, such as `policy_denied`. `unknown` when the response has none. */
   readonly code: string
-  /** What the service said about it. */
+  /** The service's description of the error. */
   readonly detail: string
-  /** What to do about it; null where the detail says everything. */
+  /** What to do about it. Null when the detail says everything. */
   readonly hint: string | null
-  /** For whoever operates the service; null where the answer has none. */
+  /** For the operator of the service. Null when the response has none. */
   readonly requestId: string | null
-  /** What the service asks to wait, in seconds; null where it says nothing. */
+  /** The Retry-After of the response in seconds. Null when it has none. */
   readonly retryAfterSecs: number | null
   readonly body: unknown
 
@@ -37,7 +37,7 @@ export class ServiceRefusal extends Error {
   }
 }
 
-/** A request that must be answered with a status. @throws ServiceRefusal for any other. */
+/** A request that must have this response status. @throws ServiceRefusal for any other. */
 export async function expectAnswer(
   http: HttpClient,
   status: number,
@@ -51,12 +51,12 @@ export async function expectAnswer(
   return answer.body as Members
 }
 
-/** A member of an answer; undefined where there is none. */
+/** A member of a response. Undefined when it is absent. */
 export function member(body: unknown, name: string): unknown {
   return typeof body === 'object' && body !== null ? (body as Members)[name] : undefined
 }
 
-/** A member that must be a string. @throws when it is not: the other side is no such service. */
+/** A member that must be a string. @throws when it is not: the server is not an svc service. */
 export function textMember(body: unknown, name: string): string {
   const value = text(member(body, name))
   if (value === undefined) throw new TypeError(`the answer of the service has no ${name}`)
@@ -70,7 +70,7 @@ export function numberMember(body: unknown, name: string): number {
   return value
 }
 
-/** A header in whole seconds; null where it says nothing. */
+/** A header in whole seconds. Null when it is absent or invalid. */
 export function secondsOf(header: string | undefined): number | null {
   return header !== undefined && /^\d{1,6}$/.test(header) ? Number(header) : null
 }
@@ -79,7 +79,7 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** By `error`, where the detail of the service does not say what the caller can do. */
+/** By `error` code, where the service's detail does not say what the caller can do. */
 const HINTS: Readonly<Record<string, string>> = {
   policy_denied:
     'The tenant does not allow it. Somebody with tenant:manage there may change its settings ' +

@@ -1,6 +1,7 @@
 /**
- * `svc agent`: the life of an agent from the command line, on the client of runtime/client. The
- * identity is kept in a file; what is printed on stdout is the result alone, as text or JSON.
+ * `svc agent`: an agent's registration, login and tokens from the command line, with the client of
+ * runtime/client. A file stores the identity. Only the result is printed on stdout, as text or
+ * JSON.
  */
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -113,7 +114,7 @@ function tenantAndScope(command: Command): Command {
     .option('--scope <scopes>', 'space separated; default: all that may be had')
 }
 
-/** Whether JSON was asked for, also where the rest of the line is not what it should be. */
+/** Whether JSON output was requested, also when the rest of the line is invalid. */
 function asksForJson(program: Command): boolean {
   const { rawArgs = [] } = program as Command & { readonly rawArgs?: readonly string[] }
   return rawArgs.includes('--json')
@@ -170,7 +171,7 @@ function processHost(): AgentCommandHost {
 }
 
 async function configuredBaseUrl(): Promise<string> {
-  // Every setting of the service: more than all the rest of the command.
+  // Loads every setting of the service, which takes longer than the rest of the command.
   const { loadSettings } = await import('../../configuration/load-settings.js')
   const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
   const loaded = loadSettings(input)
@@ -180,7 +181,7 @@ async function configuredBaseUrl(): Promise<string> {
   return loaded.settings.oidc.issuer_url
 }
 
-/** The first Ctrl-C gives up what waits, so that locks and drafts are put away. */
+/** The first Ctrl-C cancels waiting, so that locks and drafts are removed. */
 function endOnInterrupt(): void {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort())
 }

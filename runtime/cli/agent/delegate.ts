@@ -1,4 +1,7 @@
-/** `svc agent delegate`: asks a person for authority, shows them where, waits, keeps the token. */
+/**
+ * `svc agent delegate`: requests a delegation, shows the user the link, waits, and stores the
+ * token.
+ */
 import { askForDelegation, awaitDelegation } from '../../client/delegation.js'
 import { httpClient } from '../../client/http.js'
 import { readMetadata } from '../../client/registration.js'
@@ -8,7 +11,8 @@ import { current, direct, keepDelegation, usingIdentity } from './tokens.js'
 type Wishes = { scope: string; audience?: string; tenantId?: string }
 
 export async function delegate(run: Run, { scope, audience, tenantId }: Wishes): Promise<void> {
-  // The file is held for moments only: a person takes minutes, and other commands need it meanwhile.
+  // The lock is held only briefly: the user needs minutes to decide, and other commands need the
+  // file.
   const place = tenantId === undefined ? {} : { tenantId }
   const token = () =>
     usingIdentity(run, async (held) => (await direct(held, place, false)).access_token)

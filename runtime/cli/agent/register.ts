@@ -30,7 +30,7 @@ export type WorkspaceWishes = NewAgentWishes & {
   operatorInvite?: boolean
 }
 
-/** A line of progress at most this often. */
+/** The shortest time between two progress lines. */
 const PROGRESS_MS = 250
 const PROGRESS_LINES_MS = 2_000
 
@@ -61,7 +61,7 @@ export async function workspace(run: Run, wishes: WorkspaceWishes): Promise<void
       ...progress,
     })
     progress.done()
-    // Shown before it is kept: what the answer shows, it shows once.
+    // Printed before it is stored, because the response shows some values only once.
     if (run.json) run.out(`${JSON.stringify(made.body)}\n`)
     else run.out(workspaceText(made.body))
     await keep({
@@ -78,8 +78,8 @@ type Keep = (
 ) => Promise<void>
 
 /**
- * The key is kept before anything is sent: an answer that is lost costs no identity. A file whose
- * registration was never answered is taken up again with the same key.
+ * The key is stored before anything is sent, so a lost response costs no identity. A registration
+ * without a response is continued with the same key.
  */
 async function enrolling(
   run: Run,
@@ -137,7 +137,7 @@ function workspaceText(body: Readonly<Record<string, unknown>>): string {
   ].join('\n')
 }
 
-/** On stderr, so that stdout has the result alone. */
+/** On stderr, so that stdout has only the result. */
 function progressOf({ err, terminal, json, clock, signal }: Run) {
   const startedMs = clock.monotonicMs()
   let shownMs = startedMs

@@ -1,9 +1,9 @@
-/** The part of the tour that looks after a tenant: environments, people, agents, the record of it. */
+/** Tour: administration of a tenant, with its environments, users, agents and audit log. */
 import { expect, fact, keep, member, type Step, TourStopped } from './journey.js'
 
 const ORGANIZATIONS = '/api/v1/control-plane/organizations'
 
-/** Follows on the workspace, its tokens and the second agent, which is the one logged in last. */
+/** Uses the workspace, its tokens and the second agent, which logged in last. */
 export const controlPlaneSteps: readonly Step[] = [
   [
     'The operator makes a second environment and gets a token of it',

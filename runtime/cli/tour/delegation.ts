@@ -1,4 +1,4 @@
-/** The tour asks a person for authority. What they decide, they decide in their browser. */
+/** Tour: delegation. The user decides in a browser. */
 import { expect, fact, keep, member, type Step } from './journey.js'
 
 const DEVICE = '/api/v1/agents/delegations/device'

@@ -1,6 +1,7 @@
 /**
- * `svc tour`: a new agent's first minutes with a running service, and a person's sign-in, over HTTP,
- * each step printed with its request and answer in short. Exits with 1 at the first step that does not go as documented.
+ * `svc tour`: the first minutes of a new agent with a running service, and a user's sign-in, over
+ * HTTP. Each step prints its request and response in short form. Exits with 1 at the first step
+ * with an unexpected result.
  */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
@@ -53,8 +54,8 @@ export function tourCommand(program: Command): void {
 }
 
 /**
- * Runs every step; false when one did not go as documented.
- * @param ca PEM of the CA to trust, where the system does not know it.
+ * Runs every step. False when one had an unexpected result.
+ * @param ca PEM of the CA to trust, when the system does not know it.
  */
 export async function runTour(
   baseUrl: string,

@@ -1,4 +1,4 @@
-/** The tour through the vault: an SSH authority, and a certificate of it. */
+/** Tour: the vault, with an SSH certificate authority and a certificate. */
 import { expect, fact, keep, member, short, type Step } from './journey.js'
 
 export const vaultSteps: readonly Step[] = [

@@ -1,7 +1,7 @@
 /**
- * `svc webhooks listen`: fetches the events of a tenant and posts each, signed, to an address that the
- * service itself cannot reach. What arrives is what a subscription would send, under a secret that
- * stays the same from one time to the next.
+ * `svc webhooks listen`: fetches the events of a tenant and posts each one, signed, to an address
+ * that the service itself cannot reach. The requests are the same as those of a subscription. The
+ * secret stays the same between runs.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -36,7 +36,7 @@ export type ListenNeeds = {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly clock: Clock
-  /** Ends the listening. */
+  /** Stops the command. */
   readonly signal: AbortSignal
 }
 
@@ -63,7 +63,9 @@ export function listenOptions(command: Command): Command {
     .option('--json', 'one JSON object a line')
 }
 
-/** Runs until the signal. @throws when the first fetch is refused: nothing would ever come. */
+/**
+ * Runs until the signal. @throws when the first fetch is refused, because later ones would be too.
+ */
 export async function listen(options: ListenOptions, needs: ListenNeeds): Promise<void> {
   const { out, err, clock, signal } = needs
   const client = httpClient(options.url)
@@ -96,7 +98,7 @@ export async function listen(options: ListenOptions, needs: ListenNeeds): Promis
         after = next
         if (items.length > 0) continue
       } catch (error) {
-        // A service that restarts is waited for; one that refuses from the start is not.
+        // A running command waits for a service that restarts. A refused first fetch ends it.
         if (!begun) throw error
         err(`svc: ${error instanceof Error ? error.message : String(error)}\n`)
       }
@@ -139,7 +141,7 @@ function lineOf(sequence: number, type: string, { status, error }: Forwarded): s
   return `${sequence} ${type} -> ${status ?? error}`
 }
 
-/** A token from its file, or from the token endpoint for as long as it lasts. */
+/** A token from its file, or from the token endpoint, renewed before it expires. */
 function tokenSource(
   { tokenFile, clientId, clientSecretFile }: ListenOptions,
   client: HttpClient,
@@ -174,7 +176,7 @@ function tokenSource(
   }
 }
 
-/** The secret of the file; without one it is made, for its owner's eyes only. */
+/** The secret in the file. Without a file it is created, readable only by its owner. */
 function stableSecret(path: string, clock: Clock): string {
   try {
     return readFileSync(path, 'utf8').trim()

@@ -1,6 +1,6 @@
 /**
- * `svc webhooks`: for whoever writes a receiver. `listen` forwards it the events of a tenant, `trigger`
- * sends it a signed example of one, `verify` says what is wrong with a delivery it got.
+ * `svc webhooks`: tools for developers of a receiver. `listen` forwards a tenant's events to it,
+ * `trigger` sends it a signed example, and `verify` checks a delivery that it received.
  */
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
@@ -20,7 +20,7 @@ export type WebhooksCommandNeeds = {
   readonly err: (text: string) => void
   readonly exitWith: (code: number) => void
   readonly clock: Clock
-  /** Ends what runs until it is told to. */
+  /** Stops a command that runs until it is stopped. */
   readonly signal: AbortSignal
 }
 
@@ -110,7 +110,7 @@ function verify({ header, body, secretFile, now }: VerifyOptions, clock: Clock) 
   return receive(headers, readFileSync(body), { secrets: [secretOf(secretFile)], nowSecs })
 }
 
-/** A file, because arguments are seen by everybody on the machine. */
+/** A file, because every user of the machine can see command-line arguments. */
 function secretOf(path: string): string {
   const secret = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   if (Buffer.byteLength(secret) >= SECRET_BYTES_MIN) return secret

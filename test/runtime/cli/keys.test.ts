@@ -6,7 +6,7 @@ import { Command } from 'commander'
 import { carryOut } from '../../../actors/oauth/signing-keys/rotation.js'
 import { planMaintenance } from '../../../actors/oauth/signing-keys/rules.js'
 import { runMigrations } from '../../../migrations/main.js'
-import { openKeyHouse } from '../../../runtime/cli/key-tools.js'
+import { openKeyTools } from '../../../runtime/cli/key-tools.js'
 import { keysCommand } from '../../../runtime/cli/keys.js'
 import { startLocalKms } from '../../../runtime/process/embedded-kms.js'
 import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
@@ -30,7 +30,7 @@ async function svcKeys(environment: Environment, ...words: string[]) {
   const said = { out: '', err: '', code: 0 }
   const program = new Command('svc')
   keysCommand(program, {
-    open: () => openKeyHouse({ environment, cwd: tmpdir(), uid: process.getuid?.() }),
+    open: () => openKeyTools({ environment, cwd: tmpdir(), uid: process.getuid?.() }),
     out: (text) => {
       said.out += text
     },
@@ -47,7 +47,7 @@ async function svcKeys(environment: Environment, ...words: string[]) {
 
 /** What the service does at its first start, as of some days ago. */
 async function firstStart(environment: Environment, daysAgo: number): Promise<void> {
-  const resources = await openKeyHouse({ environment, cwd: tmpdir() })
+  const resources = await openKeyTools({ environment, cwd: tmpdir() })
   const then = new Date(Date.now() - daysAgo * 86_400_000)
   await carryOut(resources, then, (rows) => planMaintenance(rows, then, 30))
   await resources.close()

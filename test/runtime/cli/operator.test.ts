@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
 import { Command } from 'commander'
-import { openDatabaseHouse } from '../../../runtime/cli/key-tools.js'
+import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
 import { apiOf } from '../../support/api.js'
 import { emptyDatabase } from '../../support/storage/database.js'
@@ -25,7 +25,7 @@ async function runWith(database: Record<string, string>, ...words: string[]) {
   const program = new Command().exitOverride()
   operatorCommand(program, {
     open: () =>
-      openDatabaseHouse({
+      openDatabaseTools({
         environment: { ...database, SVC_OIDC__ISSUER_URL: running.baseUrl },
         cwd: '/',
       }),
