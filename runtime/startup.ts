@@ -111,7 +111,7 @@ export async function startService(options: StartOptions): Promise<Service> {
   const { environment, cwd, uid, log } = options
   const loaded = loadSettings({ environment, cwd, uid })
   if (loaded.tag === 'refused') {
-    throw new StartRefused('the configuration is refused', { failures: loaded.failures })
+    throw new StartRefused('the configuration is invalid', { failures: loaded.failures })
   }
   for (const key of settingsWithoutEffect(loaded.sources)) {
     log.warn({ key }, 'this setting has no effect in this build')
@@ -162,7 +162,11 @@ export async function startService(options: StartOptions): Promise<Service> {
       const clean = await takeBack(deadlineMs)
       const ended = { plane: loaded.plane, ms: Math.round(clock.monotonicMs() - began) }
       if (clean) log.info(ended, 'stopped')
-      else log.warn(ended, 'stopped, not cleanly: the deadline was too short, or a step failed')
+      else
+        log.warn(
+          ended,
+          'stopped uncleanly: server.shutdown_deadline_secs was too short, or a step failed',
+        )
       return clean
     }),
   )
@@ -315,7 +319,8 @@ async function awaitTenantAndKeys(context: StartContext): Promise<void> {
   const maintain = () => system!.ref(keys).ask('maintain', null, { timeoutMs: MAINTAIN_LIMIT_MS })
   const endMs = clock.monotonicMs() + KEYS_WITHIN_MS
   while ((await maintain()).tag !== 'maintained') {
-    if (clock.monotonicMs() > endMs) throw new StartRefused('the signing keys cannot be loaded')
+    if (clock.monotonicMs() > endMs)
+      throw new StartRefused('the signing keys cannot be loaded: check the kms and the database')
     context.options.signal?.throwIfAborted()
     await sleep(KEYS_RETRY_MS)
   }

@@ -42,7 +42,7 @@ export interface ShownSetting {
 
 /** Adds `config` with its sub-commands to the program. */
 export function configCommand(program: Command, host: ConfigCommandHost = processHost()): void {
-  const config = program.command('config').description('show, check and explain the configuration')
+  const config = program.command('config').description('show, check and document the configuration')
   config
     .command('show')
     .description('every effective value with its source; secrets are hidden')

@@ -41,8 +41,11 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
   keys
     .command('rotate')
     .description('replace the current signing keys; tokens already signed stay valid')
-    .option('--algorithm <algorithm>', `only this one: ${SIGNING_ALGORITHMS.join(' or ')}`)
-    .option('--compromised', 'withdraw the current keys at once: every token they signed dies')
+    .option('--algorithm <algorithm>', `only this algorithm: ${SIGNING_ALGORITHMS.join(' or ')}`)
+    .option(
+      '--compromised',
+      'withdraw the current keys at once: every token they signed becomes invalid',
+    )
     .action(({ algorithm, compromised = false }: { algorithm?: string; compromised?: boolean }) =>
       withTools(host, (resources) => rotate(resources, algorithmOf(algorithm), compromised)),
     )
@@ -52,15 +55,15 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
     .action(() => withTools(host, rewrap))
   keys
     .command('rotate-data')
-    .description('make a new data key; what older ones sealed is sealed anew in the background')
-    .option('--tenant <id>', 'of this tenant')
-    .option('--all', 'of every tenant and of the service itself')
+    .description('create a new data key; older sealed values are sealed again in the background')
+    .option('--tenant <id>', 'for this tenant')
+    .option('--all', 'for every tenant and for the service itself')
     .action((asked: { tenant?: string; all?: boolean }) =>
       withTools(host, (resources) => rotateData(resources, asked)),
     )
   keys
     .command('reseal')
-    .description('seal anew now what stands under older data keys, beside running services')
+    .description('seal values of older data keys again now; running services may continue')
     .action(() => withTools(host, reseal))
 }
 
@@ -101,8 +104,8 @@ async function list({ database, kms }: KeyTools, json: boolean): Promise<string>
     ...data.map((row) => `${row.master_key_id.padEnd(29)} ${row.data_keys}`),
     '',
     health.state === 'up'
-      ? `The kms answers; ${health.masterKeyIds.at(-1)} wraps.`
-      : `The kms does not answer: ${health.reason}`,
+      ? `The kms is available. It wraps with ${health.masterKeyIds.at(-1)}.`
+      : `The kms is unavailable: ${health.reason}`,
   ].join('\n')
 }
 
@@ -120,8 +123,8 @@ async function rotate(
   )
   if (outcome.tag === 'too_early') {
     throw new Error(
-      `the next key is too new for verifiers to know it: try again in ${outcome.waitSecs} s, or ` +
-        'say --compromised if the current key is known to others',
+      `verifiers may not know the next key yet: try again in ${outcome.waitSecs} s, or ` +
+        'use --compromised if the current key has leaked',
     )
   }
   return `${outcome.promoted} keys were replaced. Running services sign with the new ones at once.`
@@ -133,28 +136,29 @@ async function rotate(
 async function rewrap({ kms, sealer }: KeyTools): Promise<string> {
   const count = await sealer.rewrap()
   const health = await kms.health()
-  const wraps = health.state === 'up' ? ` All are under ${health.masterKeyIds.at(-1)} now.` : ''
-  return `${count} data keys were wrapped anew.${wraps}`
+  const wraps =
+    health.state === 'up' ? ` All are wrapped by ${health.masterKeyIds.at(-1)} now.` : ''
+  return `${count} data keys were wrapped again.${wraps}`
 }
 
 async function rotateData(
   { database, sealer }: KeyTools,
   { tenant, all = false }: { tenant?: string; all?: boolean },
 ): Promise<string> {
-  if ((tenant === undefined) !== all) throw new Error('say --tenant <id> or --all')
+  if ((tenant === undefined) !== all) throw new Error('name --tenant <id> or --all')
   // Crosses tenants: with --all every tenant gets a new key.
   const owners = await database.system(listDataKeyOwners)
   const chosen = owners.filter((one) => all || one === tenant?.toLowerCase())
-  if (chosen.length === 0) throw new Error('nothing was sealed for that tenant')
+  if (chosen.length === 0) throw new Error('that tenant has no data key')
   for (const one of chosen) await sealer.rotate(one)
-  return `${chosen.length} data keys were made. Running services seal with them within a minute.`
+  return `${chosen.length} data keys were created. Running services seal with them within a minute.`
 }
 
 async function reseal(resources: KeyTools): Promise<string> {
   const count = await resealAll({ ...resources, log: silentLogger })
   const { open, unopened } = await resources.database.system(countRotations)
-  const broken = unopened > 0 ? ` ${unopened} values do not open.` : ''
-  return `${count} values were sealed anew; ${open} rotations are not finished yet.${broken}`
+  const broken = unopened > 0 ? ` ${unopened} values cannot be unsealed.` : ''
+  return `${count} values were sealed again; ${open} rotations are not finished yet.${broken}`
 }
 
 function algorithmOf(word: string | undefined): SigningAlgorithm | undefined {

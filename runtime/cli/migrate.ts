@@ -14,7 +14,7 @@ const EXIT_FAILED = 1
 export function migrateCommand(program: Command): void {
   program
     .command('migrate')
-    .description('bring the configured database to the schema of this build')
+    .description('migrate the configured database to the schema of this build')
     .action(async () => {
       process.exitCode = await migrate()
     })

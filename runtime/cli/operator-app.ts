@@ -20,11 +20,11 @@ export function operatorAppCommand(
     .command('app')
     .description('applications of the control plane')
     .command('create')
-    .description('make an application that gets tokens by client_credentials')
+    .description('create an application that gets tokens by client_credentials')
     .requiredOption('--name <name>', 'name of the application')
     .requiredOption(
       '--scope <scope>',
-      `what it may do: ${known}; may be repeated`,
+      `its scope: ${known}; may be repeated`,
       (scope: string, before: readonly string[] = []) => [...before, ...parseScope(scope)],
     )
     .option('--json', 'as JSON')
@@ -35,8 +35,8 @@ async function create({ database }: DatabaseHouse, wishes: Wishes): Promise<stri
   const { name, json = false } = wishes
   const scopes = [...new Set(wishes.scope)]
   if (!NAME.test(name))
-    throw new Error('a name has 1 to 120 characters, none of them a control character')
-  if (scopes.length === 0) throw new Error('--scope names no scope')
+    throw new Error('a name must have 1 to 120 characters and no control characters')
+  if (scopes.length === 0) throw new Error('--scope is empty')
   const deps = { clock: systemClock, random: systemRandom(systemClock) }
   const made = await database.system((tx) => createOperatorApplication(tx, { name, scopes }, deps))
   if (made.tag === 'no_control_plane')

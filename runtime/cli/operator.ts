@@ -29,10 +29,10 @@ type Wishes = { organization: string; environment: Environment; json?: boolean }
 
 /** Adds `operator` with its sub-commands to the program. */
 export function operatorCommand(program: Command, host: OperatorCommandHost = processHost()): void {
-  const operator = program.command('operator').description('people who look after this deployment')
+  const operator = program.command('operator').description('operators of this deployment')
   operator
     .command('create')
-    .description('make an organization, and a sign-in link for its owner that works once')
+    .description('create an organization and a one-time sign-in link for its owner')
     .option('--organization <name>', 'name of the organization', 'Operators')
     .addOption(
       new Option('--environment <kind>', 'kind of its first environment')
@@ -43,7 +43,7 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
     .action((wishes: Wishes) =>
       withTools(host, (resources) => {
         if (!NAME.test(wishes.organization)) {
-          throw new Error('a name has 1 to 120 characters, none of them a control character')
+          throw new Error('a name must have 1 to 120 characters and no control characters')
         }
         return create(resources, wishes)
       }),
@@ -53,14 +53,19 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
     [
       'appoint',
       'appointed',
-      'let an agent of the control plane look after the deployment',
+      'allow an agent of the control plane to administer the deployment',
       ['signing_keys:manage'],
     ],
-    ['dismiss', 'dismissed', 'take that back; its sessions end at once', [...APPOINTED_SCOPES]],
+    [
+      'dismiss',
+      'dismissed',
+      "revoke that permission; the agent's sessions end at once",
+      [...APPOINTED_SCOPES],
+    ],
   ] as const) {
     operator
       .command(name)
-      .argument('<agent_id>', 'an agent that is at home in the control plane')
+      .argument('<agent_id>', 'an agent whose home tenant is the control plane')
       .description(description)
       .addOption(
         new Option('--scope <scope...>', 'what the agent may do')
@@ -101,13 +106,13 @@ async function change(
   const outcome = await database.system((tx) => appoint(tx, appointment, deps))
   const { agentId, to } = appointment
   if (outcome.tag === 'unknown_agent') {
-    throw new Error(`${agentId} is no agent of the control plane`)
+    throw new Error(`${agentId} is not an agent of the control plane`)
   }
   const scopes = appointment.scopes.join(' ')
   if (json) return JSON.stringify({ agent_id: agentId, name: outcome.name, status: to, scopes })
   return to === 'appointed'
-    ? `${outcome.name} may have ${scopes} from its next login in the control plane on.`
-    : `${outcome.name} may not have ${scopes} any more.`
+    ? `${outcome.name} may have ${scopes} from its next control-plane login.`
+    : `${outcome.name} may no longer have ${scopes}.`
 }
 
 async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Promise<string> {

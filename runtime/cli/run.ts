@@ -38,8 +38,8 @@ type RunOptions = ServiceAccess & {
 /** Adds `run` to the program. */
 export function runCommand(program: Command): void {
   serviceAccess(program.command('run'))
-    .description('run a program whose calls use the vault, without a change to it')
-    .option('--credential <host=id[,scheme]>', 'what a host is called with', collected, [])
+    .description('run an unchanged program with vault credentials in its API calls')
+    .option('--credential <host=id[,scheme]>', 'the credential for a host', collected, [])
     .option('--passthrough <host>', "let a host through as it is; '*': all others", collected, [])
     .option('--verbose', 'every call on stderr')
     .argument('<command>', 'the program')
@@ -133,7 +133,7 @@ function once(say: (line: string) => void): (line: string) => void {
 
 function passedHost(text: string): string {
   const host = text === '*' ? text : normalizeHostname(text)
-  if (host === null) throw new Error(`--passthrough is a host name or *, not ${text}`)
+  if (host === null) throw new Error(`--passthrough must be a host name or *, not ${text}`)
   return host
 }
 

@@ -26,9 +26,7 @@ export function serveCommand(program: Command): void {
   program
     .command('serve')
     .description('start the service; stop it with Ctrl-C or SIGTERM')
-    .addOption(
-      new Option('--log-level <level>', 'what is logged').choices(LOG_LEVELS).default('info'),
-    )
+    .addOption(new Option('--log-level <level>', 'log level').choices(LOG_LEVELS).default('info'))
     .action(async ({ logLevel }: { logLevel: LogLevel }) => {
       process.exitCode = await serve(logLevel)
     })

@@ -130,7 +130,7 @@ export function openBrowser({
         if (at.location === null || !at.location.startsWith('/')) return at
         at = await browser.get(at.location)
       }
-      throw new Error(`redirected without end from ${page.path}`)
+      throw new Error(`endless redirects from ${page.path}`)
     },
     close: () => dispatcher.close(),
   }

@@ -169,6 +169,6 @@ function claimsOf(token: string): unknown {
   try {
     return JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
   } catch {
-    throw new TypeError('the access token of the service cannot be read')
+    throw new TypeError("the claims of the service's access token cannot be parsed")
   }
 }

@@ -28,7 +28,7 @@ export async function holdingLock<T>(lock: string, work: () => Promise<T>): Prom
       continue
     }
     if (waitedMs >= LOCK_WAIT_MS) {
-      throw new Error(`${lock} is held; remove it if nobody uses it`)
+      throw new Error(`${lock} is locked: remove it if no process uses it`)
     }
     await sleep(LOCK_POLL_MS)
     waitedMs += LOCK_POLL_MS

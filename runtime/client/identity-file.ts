@@ -67,7 +67,7 @@ export async function readIdentity(path: string): Promise<StoredIdentity | undef
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined
     if (codeOf(error) === 'ELOOP') {
-      throw new Error(`${path} is a link: name the file itself`, { cause: error })
+      throw new Error(`${path} is a symbolic link: name the file itself`, { cause: error })
     }
     throw error
   }
@@ -76,7 +76,9 @@ export async function readIdentity(path: string): Promise<StoredIdentity | undef
     if (!stats.isFile()) throw new Error(`${path} is not a file`)
     judgeOwner(path, stats)
     if ((stats.mode & OTHERS) !== 0) {
-      throw new Error(`${path} holds a private key and others may read it: chmod 600 ${path}`)
+      throw new Error(
+        `${path} contains a private key and other users can read it: run chmod 600 ${path}`,
+      )
     }
     return identityOf(path, await file.readFile('utf8'))
   } finally {
@@ -127,7 +129,7 @@ async function judgeFolder(folder: string): Promise<void> {
   if (!stats.isDirectory()) throw new Error(`${folder} is not a folder`)
   judgeOwner(folder, stats)
   if ((stats.mode & OTHERS_WRITE) !== 0 && (stats.mode & STICKY) === 0) {
-    throw new Error(`others may write to ${folder}: chmod 700 ${folder}`)
+    throw new Error(`other users can write to ${folder}: run chmod 700 ${folder}`)
   }
 }
 
@@ -145,7 +147,7 @@ function identityOf(path: string, text: string): StoredIdentity {
     throw new Error(`${path} is not JSON`)
   }
   if (read?.version !== VERSION || !isText(read.private_key) || !isText(read.base_url)) {
-    throw new Error(`${path} is not a file of svc agent`)
+    throw new Error(`${path} is not an identity file of svc agent`)
   }
   return {
     version: VERSION,

@@ -75,14 +75,14 @@ function unfit(
   { key, agentId, tenantId, issuer }: LoginOptions,
 ): string | null {
   const fields = payload.split(FIELD_SEPARATOR)
-  if (fields.length !== CHALLENGE_FIELDS.length) return 'it does not have eight fields'
+  if (fields.length !== CHALLENGE_FIELDS.length) return 'it must have eight fields'
   const [suite, forIssuer, forTenant, forAgent, forKey, forChallenge] = fields
-  if (suite !== CHALLENGE_SUITE) return 'it is of another suite'
+  if (suite !== CHALLENGE_SUITE) return 'it has another signature suite'
   if (forIssuer !== issuer) return `it names the issuer ${forIssuer}, not ${issuer}`
   if (tenantId !== undefined && forTenant !== tenantId.toLowerCase())
-    return 'another tenant is named'
-  if (agentId !== undefined && forAgent !== agentId) return 'another agent is named'
-  if (forKey !== key.fingerprint) return 'another key is named'
-  if (forChallenge !== challenge['challenge_id']) return 'another challenge is named'
+    return 'it names another tenant'
+  if (agentId !== undefined && forAgent !== agentId) return 'it names another agent'
+  if (forKey !== key.fingerprint) return 'it names another key'
+  if (forChallenge !== challenge['challenge_id']) return 'it names another challenge'
   return null
 }

@@ -25,7 +25,7 @@ export class ServiceRefusal extends Error {
       text(member(body, 'detail')) ??
       text(member(body, 'error_description')) ??
       text(member(body, 'title')) ??
-      `${request.method} ${request.path} was answered with ${status}`
+      `${request.method} ${request.path} returned status ${status}`
     super(`${detail} (${status} ${code})`)
     this.status = status
     this.code = code
@@ -59,14 +59,14 @@ export function member(body: unknown, name: string): unknown {
 /** A member that must be a string. @throws when it is not: the server is not an svc service. */
 export function textMember(body: unknown, name: string): string {
   const value = text(member(body, name))
-  if (value === undefined) throw new TypeError(`the answer of the service has no ${name}`)
+  if (value === undefined) throw new TypeError(`the response of the service has no ${name}`)
   return value
 }
 
 /** A member that must be a number. @throws when it is not. */
 export function numberMember(body: unknown, name: string): number {
   const value = member(body, name)
-  if (typeof value !== 'number') throw new TypeError(`the answer of the service has no ${name}`)
+  if (typeof value !== 'number') throw new TypeError(`the response of the service has no ${name}`)
   return value
 }
 
@@ -82,29 +82,31 @@ function text(value: unknown): string | undefined {
 /** By `error` code, where the service's detail does not say what the caller can do. */
 const HINTS: Readonly<Record<string, string>> = {
   policy_denied:
-    'The tenant does not allow it. Somebody with tenant:manage there may change its settings ' +
-    '(admit_agents, direct_agent_registration); a workspace of your own needs nobody.',
-  conflict: 'It exists already. A key is registered once in a tenant: log in with it.',
-  rate_limited: 'Wait as long as the service says and send it again.',
-  brute_force_locked: 'Wait as long as the service says and send it again.',
+    "The tenant does not allow it. A user with tenant:manage may change the tenant's settings " +
+    '(admit_agents, direct_agent_registration); you can create a workspace of your own without that.',
+  conflict: 'The key is already registered in the tenant: log in with it.',
+  rate_limited: 'Wait for the Retry-After time and repeat the request.',
+  brute_force_locked: 'Wait for the Retry-After time and repeat the request.',
   invalid_grant:
-    'What was shown is spent, has ended or was never valid: the key may be revoked, the agent ' +
-    'suspended, the delegation ended. Log in again, or ask for the delegation again.',
-  invalid_scope: 'Ask for less: svc agent login without --scope shows what the agent may have.',
-  invalid_target: 'audience is the issuer or the audience of an application of the tenant.',
-  insufficient_scope: 'The token does not have the scope. Log in with it, or have it granted.',
+    'The credential was used before, has expired or is invalid: the key may be revoked, the agent ' +
+    'suspended, or the delegation ended. Log in again, or request a new delegation.',
+  invalid_scope:
+    'Request a smaller scope: svc agent login without --scope shows what the agent may have.',
+  invalid_target: 'audience must be the issuer or the audience of an application of the tenant.',
+  insufficient_scope: 'The token lacks the scope. Log in with the scope, or have it granted.',
   invalid_token:
-    'The token has ended: the agent, its key or the session was revoked. Log in again.',
-  delegation_expired: 'The time that the person gave is over. Ask for the delegation again.',
-  access_denied: 'The person said no.',
-  expired_token: 'Nobody decided in time. Ask again.',
-  service_unavailable: 'The service or what it stands on is away for a moment: send it again.',
-  too_early: 'The proof came before the minimum duration: send the same again.',
+    'The token is no longer valid: the agent, its key or the session was revoked. Log in again.',
+  delegation_expired: 'The delegation has expired. Request a new one.',
+  access_denied: 'The user denied the request.',
+  expired_token: 'The user did not decide in time. Request again.',
+  service_unavailable:
+    'The service or one of its dependencies is unavailable for a moment: try again.',
+  too_early: 'The proof was sent before the minimum duration: repeat the same request.',
 }
 
 const HINTS_BY_STATUS: Readonly<Record<number, string>> = {
   403: 'This needs a direct token of an active agent with the scope, for the tenant in question.',
-  404: 'There is none here, or it belongs to another tenant.',
+  404: 'It does not exist, or belongs to another tenant.',
   501: 'This deployment does not have the agent service.',
 }
 

@@ -75,7 +75,7 @@ export function agentSession(options: AgentSessionOptions): AgentSession {
     const held = renewing(clock, kept, async (last) => {
       const { refreshToken } = last ?? kept
       if (refreshToken === null) {
-        throw new Error('the delegation has ended and cannot be renewed: ask for it again')
+        throw new Error('the delegation has ended and cannot be renewed: request a new one')
       }
       const agentId = options.agentId ?? (await direct.get()).agentId
       const renewed = await renewDelegation({ http, agentId, refreshToken })

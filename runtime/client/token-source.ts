@@ -24,13 +24,13 @@ export function tokenFrom(
     read()
     return async () => read()
   }
-  if (tokenEnv === undefined) throw new Error('give --token-file or --token-env')
+  if (tokenEnv === undefined) throw new Error('name --token-file or --token-env')
   const token = present(environment[tokenEnv] ?? '', `$${tokenEnv}`)
   return async () => token
 }
 
 function present(text: string, where: string): string {
   const token = text.trim()
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`there is no token in ${where}`)
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`no token in ${where}`)
   return token
 }

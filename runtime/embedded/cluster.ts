@@ -103,7 +103,7 @@ async function socketFolder(cluster: string, account: Account | undefined): Prom
   // The temporary folder is world-writable: another user may have created this name first.
   const found = await lstat(folder)
   if (!found.isDirectory() || found.uid !== uid || (found.mode & 0o077) !== 0) {
-    throw new Error(`${folder} was not made by svc: remove it, or use a shorter SVC_DATA_DIR`)
+    throw new Error(`${folder} was not created by svc: remove it, or use a shorter SVC_DATA_DIR`)
   }
   return folder
 }

@@ -115,7 +115,7 @@ async function runServer({ programs, cluster, logFile, tuning, isGuest, log }: S
   const start = () => startPostmaster(programs, cluster, logFile, tuning)
   const found = await findPostmaster(cluster)
   if (found && isGuest) return { ...found, adopted: true, stop: async () => undefined }
-  if (found) log.warn({ pid: found.pid }, 'took over the database server of a killed process')
+  if (found) log.warn({ pid: found.pid }, 'adopted the database server of a killed process')
   let current: Postmaster = found ?? (await start())
   let stopping: Promise<void> | undefined
   let deaths: number[] = []
@@ -127,7 +127,7 @@ async function runServer({ programs, cluster, logFile, tuning, isGuest, log }: S
       log.fatal({ logFile }, 'the embedded database keeps dying: it stays down')
       return
     }
-    log.error({ pid: current.pid, logFile }, 'the embedded database died: starting it again')
+    log.error({ pid: current.pid, logFile }, 'the embedded database exited: restarting it')
     try {
       current = (await findPostmaster(cluster)) ?? (await start())
       if (stopping) await stopPostmaster(current.pid)

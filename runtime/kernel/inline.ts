@@ -122,8 +122,8 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       return
     }
     if (error instanceof DependencyUnavailable) {
-      const why = error.overloaded ? 'is overloaded' : 'gives no answer'
-      job.log.warn({ err: error, kind: job.kind }, `message failed: a dependency ${why}`)
+      const why = error.overloaded ? 'overloaded' : 'unavailable'
+      job.log.warn({ err: error, kind: job.kind }, `message failed: a dependency is ${why}`)
       this.#endpoint.ended(job, error.overloaded ? 'overloaded' : 'dependency')
       return
     }
@@ -172,7 +172,10 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       failed: (error) => {
         if (controller.signal.aborted) return
         if (error instanceof DependencyUnavailable) {
-          this.#endpoint.log.warn({ err: error }, 'background work: a dependency gives no answer')
+          this.#endpoint.log.warn(
+            { err: error },
+            'background work failed: a dependency is unavailable',
+          )
           return
         }
         this.#endpoint.log.error({ err: error }, 'background work failed')

@@ -83,9 +83,9 @@ class ActorSystem implements System {
 
   async start<Plane extends string>(options: SystemOptions<Plane>): Promise<void> {
     const placements = inOrderOfAsks(placementsOf(options.placements, options.planes))
-    refuse('asks find nobody', strandedAsks(options.placements))
+    refuse('asks without a target', strandedAsks(options.placements))
     refuse(
-      'asks run in a circle',
+      'asks in a cycle',
       askCycles(placements).map((names) => names.join(' -> ')),
     )
     this.#clock = options.clock ?? systemClock

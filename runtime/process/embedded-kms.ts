@@ -157,7 +157,7 @@ class ChildKeeper {
   #ended(code: number | null, signal: string | null): void {
     if (this.#child === undefined || this.#stopping.signal.aborted) return
     this.#child = undefined
-    this.#log.error({ exitCode: code, signal }, 'the local kms ended: starting it again')
+    this.#log.error({ exitCode: code, signal }, 'the local kms exited: restarting it')
     this.#restarting = this.#startAgain()
   }
 
@@ -171,7 +171,7 @@ class ChildKeeper {
         await this.start()
       } catch (error) {
         if (signal.aborted) return
-        this.#log.error({ err: error }, 'the local kms does not start')
+        this.#log.error({ err: error }, 'the local kms does not start, trying again')
         continue
       }
       return
@@ -185,7 +185,7 @@ async function serving(child: ChildProcess): Promise<void> {
   if (stdout === null) throw new Error('the local kms has no standard output')
   const ready = once(stdout, 'data').then(() => undefined)
   const ended = once(child, 'exit').then(([code, signal]) => {
-    throw new Error(`the local kms ended at its start (${code ?? signal})`)
+    throw new Error(`the local kms exited at its start (${code ?? signal})`)
   })
   const given = new AbortController()
   const late = sleep(READY_WITHIN_MS, undefined, { signal: given.signal }).then(() => {
@@ -225,7 +225,7 @@ async function socketPathIn(folder: string, socket: string): Promise<string> {
   const { mode, uid } = await lstat(short)
   // In a world-writable folder another user may have created this path first.
   if (uid !== (process.getuid?.() ?? uid) || (mode & 0o170077) !== 0o040000) {
-    throw new Error(`${short} is not a private folder of ours: remove it`)
+    throw new Error(`${short} is not a private folder of svc: remove it`)
   }
   return join(short, socket)
 }

@@ -90,7 +90,10 @@ async function requireRoom(
   const total = pools + (deliveries ? THREAD_CONNECTIONS : 0) + (egress ? EGRESS_CONNECTIONS : 0)
   const room = await serverConnectionLimit(queryable)
   if (total <= room) return
-  log.warn({ total, room }, 'the pools may grow beyond what the database server has room for')
+  log.warn(
+    { total, room },
+    'the connection pools may exceed the connections of the database server: lower database.*max_connections or raise max_connections',
+  )
 }
 
 /**

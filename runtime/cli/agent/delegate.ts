@@ -19,7 +19,7 @@ export async function delegate(run: Run, { scope, audience, tenantId }: Wishes):
   const begun = await usingIdentity(run, async (held) => {
     const { access_token: accessToken, tenant_id: tenant } = await current(held, place)
     if (tenant === (await readMetadata(held.http)).controlPlaneTenantId) {
-      throw new Error('nobody signs in to the control plane: name a tenant with --tenant-id')
+      throw new Error('the control plane has no users: name a tenant with --tenant-id')
     }
     return { baseUrl: held.identity.base_url, accessToken }
   })
@@ -58,6 +58,6 @@ function show({ out, json }: Run, request: Awaited<ReturnType<typeof askForDeleg
     }
     return out(`${JSON.stringify(members)}\n`)
   }
-  out(`Open ${verificationUrl}\nand see that it shows the code ${userCode}.\n`)
-  out(`Waiting for the answer, for ${Math.round(expiresInSecs / 60)} minutes ...\n`)
+  out(`Open ${verificationUrl}\nand check that it shows the code ${userCode}.\n`)
+  out(`Waiting up to ${Math.round(expiresInSecs / 60)} minutes for the decision ...\n`)
 }

@@ -42,7 +42,7 @@ export async function register(run: Run, wishes: NewAgentWishes): Promise<void> 
     progress.done()
     await keep({ agent_id: made.agentId, home_tenant_id: made.tenantId, tenant_id: made.tenantId })
     if (run.json) return run.out(`${JSON.stringify(made.body)}\n`)
-    run.out(`Agent ${made.agentId} in tenant ${made.tenantId}, kept in ${run.file}\n`)
+    run.out(`Agent ${made.agentId} in tenant ${made.tenantId}, stored in ${run.file}\n`)
   })
 }
 
@@ -69,7 +69,7 @@ export async function workspace(run: Run, wishes: WorkspaceWishes): Promise<void
       home_tenant_id: made.homeTenantId,
       tenant_id: made.tenantId,
     })
-    if (!run.json) run.err(`Agent ${made.agentId}, kept in ${run.file}\n`)
+    if (!run.json) run.err(`Agent ${made.agentId}, stored in ${run.file}\n`)
   })
 }
 
@@ -92,11 +92,13 @@ async function enrolling(
     const known = await readIdentity(run.file)
     if (known !== undefined && known.agent_id !== null) {
       throw new Error(
-        `${run.file} holds the agent ${known.agent_id} already; another one needs another --file`,
+        `${run.file} already contains the agent ${known.agent_id}: choose another --file`,
       )
     }
     if (known !== undefined && known.base_url !== baseUrl) {
-      throw new Error(`${run.file} was begun for ${known.base_url}; use another --file`)
+      throw new Error(
+        `${run.file} contains a registration at ${known.base_url}: choose another --file`,
+      )
     }
     const key = known === undefined ? createAgentKey(algorithm) : openAgentKey(known.private_key)
     const http = httpClient(baseUrl)
@@ -127,12 +129,12 @@ function workspaceText(body: Readonly<Record<string, unknown>>): string {
   const invite = body['operator_invite'] as Readonly<Record<string, unknown>> | undefined
   return [
     `Organization ${String(body['organization_slug'])}, sandbox ${String(body['tenant_slug'])}.`,
-    'The following is shown this once.',
+    'The following is shown only once.',
     '',
     String(body['env_block']).trimEnd(),
     '',
     `Test user ${String(fixture['email'])}, password ${String(fixture['password'])}`,
-    ...(invite === undefined ? [] : [`Invite of an owner: ${String(invite['url'])}`]),
+    ...(invite === undefined ? [] : [`Owner invite: ${String(invite['url'])}`]),
     '',
   ].join('\n')
 }
@@ -159,7 +161,7 @@ function progressOf({ err, terminal, json, clock, signal }: Run) {
         }
         return err(`${JSON.stringify(members)}\n`)
       }
-      const share = `${Math.round((100 * tried) / expected)} % of the ${expected} tries expected`
+      const share = `${Math.round((100 * tried) / expected)} % of the expected ${expected} tries`
       const line = `proof of work, ${difficultyBits} bits: ${share}, ${secs.toFixed(1)} s`
       err(terminal ? `\r\u001b[K${line}` : `${line}\n`)
     },

@@ -105,7 +105,7 @@ export async function usingIdentity<T>(run: Run, work: (held: Held) => Promise<T
     const identity = await readIdentity(run.file)
     if (identity === undefined) {
       throw new Error(
-        `there is no agent in ${run.file}: svc agent register, or svc agent workspace create`,
+        `${run.file} has no agent: run svc agent register or svc agent workspace create`,
       )
     }
     const http = httpClient(identity.base_url)
@@ -168,13 +168,15 @@ async function delegated(held: Held, id: string | undefined): Promise<StoredDele
     ({ delegation_id }) => id === undefined || delegation_id === id,
   )
   if (kept === undefined) {
-    throw new Error(`there is no ${id === undefined ? '' : 'such '}delegation: svc agent delegate`)
+    throw new Error(
+      `there is no ${id === undefined ? '' : 'such '}delegation: run svc agent delegate`,
+    )
   }
   if (lasts(run, kept)) return kept
   const { agent_id: agentId } = identity
   if (kept.refresh_token === null || agentId === null) {
     await forget(held, kept)
-    throw new Error('the delegation has ended: ask for it again with svc agent delegate')
+    throw new Error('the delegation has ended: request a new one with svc agent delegate')
   }
   try {
     const refreshToken = kept.refresh_token

@@ -63,7 +63,7 @@ export async function complete(journey: Journey, path: string, status: number, r
     if (answer.status === status) return answer
     if (answer.status !== 425) throw new TourStopped(`expected ${status}, got ${answer.status}`)
     const waitSecs = Number(answer.headers['retry-after'])
-    journey.say(`   too early: waiting ${waitSecs} s, as the answer says`)
+    journey.say(`   too early: waiting ${waitSecs} s, as the response says`)
     await new Promise((resolve) => setTimeout(resolve, waitSecs * 1000))
   }
 }
@@ -131,7 +131,7 @@ export function keep(
 /** A fact from an earlier step. */
 export function fact({ facts }: Journey, name: string): string {
   const value = facts[name]
-  if (value === undefined) throw new TourStopped(`no step has found out: ${name}`)
+  if (value === undefined) throw new TourStopped(`no earlier step has set: ${name}`)
   return value
 }
 

@@ -79,7 +79,7 @@ export function personSteps(browser: Browser): readonly Step[] {
   const visit: RequestContext = {}
   return [
     [
-      'An application sends the browser of a person to the service (authorization code, PKCE)',
+      "An application redirects a user's browser to the service (authorization code, PKCE)",
       async (journey) => {
         const verifier = secret()
         const state = secret()
@@ -100,7 +100,7 @@ export function personSteps(browser: Browser): readonly Step[] {
       },
     ],
     [
-      'The person signs in on the page of the tenant',
+      "The user signs in on the tenant's page",
       async (journey) => {
         const email = fact(journey, 'personEmail')
         const password = fact(journey, 'personPassword')
@@ -108,7 +108,7 @@ export function personSteps(browser: Browser): readonly Step[] {
       },
     ],
     [
-      'and says yes; the browser returns to the application with a code',
+      'and consents; the browser returns to the application with a code',
       async (journey) => {
         const page = await submit(journey, browser, pageOf(visit), { action: 'allow' })
         if (page.location?.startsWith(`${TOUR_CALLBACK}?`) !== true)
@@ -117,7 +117,7 @@ export function personSteps(browser: Browser): readonly Step[] {
         if (answer.get('state') !== fact(journey, 'state')) throw new TourStopped('another state')
         if (answer.get('iss') !== fact(journey, 'issuer')) throw new TourStopped('another issuer')
         keep(journey, Object.fromEntries(answer), { code: 'code' })
-        journey.say('   state and issuer are the ones that were expected')
+        journey.say('   state and issuer are as expected')
       },
     ],
     [
@@ -138,7 +138,7 @@ export function personSteps(browser: Browser): readonly Step[] {
       },
     ],
     [
-      'The ID token says who it is; it verifies against the published keys',
+      'The ID token names the user; it verifies against the published keys',
       async (journey) => {
         const { payload, protectedHeader } = await jwtVerify(
           fact(journey, 'idToken'),
@@ -150,22 +150,22 @@ export function personSteps(browser: Browser): readonly Step[] {
         journey.say(`   verified: ${short({ alg: protectedHeader.alg, sub, tenant_id, acr, amr })}`)
       },
     ],
-    ['An API of the application checks the access token by itself, and answers', askTheApi],
+    ["The application's API verifies the access token locally, and answers", askTheApi],
     [
-      'The service answers the same token, with the claims that were allowed',
+      "The service's userinfo endpoint returns the permitted claims",
       async (journey) => {
         await expect(journey, 200, userinfo(journey))
       },
     ],
     [
-      'The application refreshes; nobody is asked again',
+      'The application refreshes its tokens without a new consent',
       async (journey) => {
         const { body } = await expect(journey, 200, refresh(journey))
         keepTokens(journey, body)
       },
     ],
     [
-      'The person signs out; every token of the session ends at once',
+      'The user signs out; every token of the session ends at once',
       async (journey) => {
         const hint = new URLSearchParams({ id_token_hint: fact(journey, 'idToken') })
         await open(journey, browser, `/oauth/end-session?${hint.toString()}`)

@@ -55,12 +55,19 @@ export function listenOptions(command: Command): Command {
     .requiredOption('--url <url>', 'the service')
     .requiredOption('--forward-to <url>', 'the receiver, http or https')
     .option('--type <type...>', 'names of events, `prefix.*` or `*`', ['*'])
-    .option('--after <number>', 'also what came after this number; 0 is everything kept')
-    .option('--token-file <file>', 'an access token with webhooks:read; read again for every fetch')
-    .option('--client-id <id>', 'or an application that has webhooks:read and client_credentials')
+    .option('--after <number>', 'also events after this sequence number; 0 for all stored events')
+    .option(
+      '--token-file <file>',
+      'a file with an access token with webhooks:read; read again for every fetch',
+    )
+    .option('--client-id <id>', 'or an application with webhooks:read and client_credentials')
     .option('--client-secret-file <file>', 'its secret')
-    .option('--secret-file <file>', 'the signing secret, made when it is not there', SECRET_FILE)
-    .option('--json', 'one JSON object a line')
+    .option(
+      '--secret-file <file>',
+      'file with the signing secret; created when missing',
+      SECRET_FILE,
+    )
+    .option('--json', 'print one JSON object per line')
 }
 
 /**
@@ -75,7 +82,7 @@ export async function listen(options: ListenOptions, needs: ListenNeeds): Promis
     out(options.json === true ? `${JSON.stringify(object)}\n` : `${text}\n`)
   try {
     let after = options.after === undefined ? null : Number(options.after)
-    if (after !== null && !Number.isSafeInteger(after)) throw new Error('--after is a number')
+    if (after !== null && !Number.isSafeInteger(after)) throw new Error('--after must be a number')
     let begun = false
     while (!signal.aborted) {
       try {
@@ -149,7 +156,7 @@ function tokenSource(
 ): () => Promise<string> {
   if (tokenFile !== undefined) return async () => readFileSync(tokenFile, 'utf8').trim()
   if (clientId === undefined || clientSecretFile === undefined) {
-    throw new Error('give --token-file, or --client-id and --client-secret-file')
+    throw new Error('name --token-file, or --client-id and --client-secret-file')
   }
   let known: { token: string; untilSecs: number } | undefined
   return async () => {

@@ -218,7 +218,7 @@ export class Link implements Carrier {
     if (error instanceof ActorUnavailable) {
       this.send([LinkRecord.ended, id, error.reason, error.actor, error.kind])
     } else {
-      this.#log.error({ err: error, actor, kind }, 'answer cannot be sent')
+      this.#log.error({ err: error, actor, kind }, 'reply cannot be sent')
       this.send([LinkRecord.ended, id, 'failed', actor, kind])
     }
   }

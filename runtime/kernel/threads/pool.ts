@@ -288,7 +288,7 @@ class PiscinaPool {
       return
     }
     this.#crashes += 1
-    this.#log.error({ err: error, kind: only!.name }, 'compute ended without a result')
+    this.#log.error({ err: error, kind: only!.name }, 'compute function ended without a result')
     this.#settle(only!, [false, error.message])
   }
 

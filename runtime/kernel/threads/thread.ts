@@ -229,7 +229,7 @@ class ThreadHost implements SpawnedThread {
     for (const { endpoint } of this.#placements.values()) endpoint.pause()
     for (const job of unanswered) this.#placements.get(job.owner.name)!.executor.lost(job)
     if (this.#ending) return
-    this.#log.error({ lost: unanswered.length }, 'thread is gone')
+    this.#log.error({ lost: unanswered.length }, 'thread exited, starting a new one')
     this.#relaunch()
   }
 
@@ -266,7 +266,7 @@ class ThreadHost implements SpawnedThread {
       if (this.#now === incarnation && !this.#ending) this.#scheduleHeartbeat()
     } catch (error) {
       if (this.#now !== incarnation || this.#ending) return
-      this.#log.error({ err: error }, 'thread is hung')
+      this.#log.error({ err: error }, 'thread is hung, killing it')
       // The handler of its exit does the rest.
       await incarnation.worker.terminate()
     }

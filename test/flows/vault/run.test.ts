@@ -94,7 +94,7 @@ test.serial('an address that is none is named, with what one looks like', async 
     ]) {
       t.true(
         (await call(words)).includes(
-          `--url is an address like https://auth.example.com, not ${url}`,
+          `--url must be an address like https://auth.example.com, not ${url}`,
         ),
       )
     }

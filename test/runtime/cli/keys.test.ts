@@ -83,7 +83,7 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   t.is(before.data_keys.length, 1)
   const table = await svcKeys(environment, 'list')
   t.true(table.out.includes(currentOf(before, 'ES256')!))
-  t.regex(table.out, /The kms answers; 1-[0-9a-f]{16} wraps/)
+  t.regex(table.out, /The kms is available\. It wraps with 1-[0-9a-f]{16}\./)
 
   t.is((await svcKeys(environment, 'rotate', '--algorithm', 'es256')).err, '')
   const after = await listed(environment)
@@ -99,18 +99,18 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   const last = await listed(environment)
   t.false(last.signing_keys.some(({ kid }) => kid === withdrawn))
 
-  t.regex((await svcKeys(environment, 'rotate-data')).err, /say --tenant <id> or --all/)
+  t.regex((await svcKeys(environment, 'rotate-data')).err, /name --tenant <id> or --all/)
   const nobody = ['--tenant', '0198a000-0000-7000-8000-000000000000']
   t.is((await svcKeys(environment, 'rotate-data', ...nobody)).code, 1)
   t.is(
     (await svcKeys(environment, 'reseal')).out,
-    '0 values were sealed anew; 0 rotations are not finished yet.',
+    '0 values were sealed again; 0 rotations are not finished yet.',
   )
-  t.regex((await svcKeys(environment, 'rotate-data', '--all')).out, /^1 data keys were made/)
+  t.regex((await svcKeys(environment, 'rotate-data', '--all')).out, /^1 data keys were created/)
   t.is((await listed(environment)).data_keys[0]!.data_keys, 2)
   // The private keys of the service itself, which still sign.
   const resealed = await svcKeys(environment, 'reseal')
-  t.regex(resealed.out, /^[1-9]\d* values were sealed anew; 1 rotations are not finished yet\.$/)
+  t.regex(resealed.out, /^[1-9]\d* values were sealed again; 1 rotations are not finished yet\.$/)
   const early = (await svcKeys(environment, 'rewrap')).out
   await rotateMasterKey(join(dataDir, 'kms', 'keys'), systemRandom(systemClock))
   const deadlineMs = performance.now() + 15_000
@@ -118,9 +118,9 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   while (!said.startsWith('2 ') && performance.now() < deadlineMs) {
     said = (await svcKeys(environment, 'rewrap')).out
   }
-  t.regex(said, /^2 data keys were wrapped anew\. All are under 2-[0-9a-f]{16} now\.$/)
+  t.regex(said, /^2 data keys were wrapped again\. All are wrapped by 2-[0-9a-f]{16} now\.$/)
   // So whoever asks before the kms has the new one reads that it is still the old one.
-  t.regex(early, /^0 data keys were wrapped anew\. All are under 1-[0-9a-f]{16} now\.$/)
+  t.regex(early, /^0 data keys were wrapped again\. All are wrapped by 1-[0-9a-f]{16} now\.$/)
   t.regex((await listed(environment)).data_keys[0]!.master_key_id, /^2-/)
   t.is((await svcKeys(environment, 'rotate', '--algorithm', 'RS256')).code, 1)
 })

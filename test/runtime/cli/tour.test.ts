@@ -20,5 +20,5 @@ for (const transport of TRANSPORTS) {
 test('a tour of nothing says so', async (t) => {
   const lines: string[] = []
   t.false(await runTour('http://127.0.0.1:1', (line) => lines.push(line)))
-  t.regex(lines.at(-1) ?? '', /nothing answers/)
+  t.regex(lines.at(-1) ?? '', /no service answers/)
 })

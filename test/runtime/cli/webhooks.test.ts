@@ -56,7 +56,7 @@ test('the published delivery verifies, and one of another time does not', async 
   t.regex(bad.err, /name: value/)
 })
 
-test('a secret that is none is told of, and nothing is judged or sent with it', async (t) => {
+test('a secret that is too short is refused, and nothing is verified or sent with it', async (t) => {
   const { body, secretFile, run } = await world(t)
   for (const secret of ['', '\n', 'only-15-bytes--\n']) {
     await writeFile(secretFile, secret)
@@ -66,7 +66,7 @@ test('a secret that is none is told of, and nothing is judged or sent with it', 
     ]) {
       const { code, out, err } = await run(...words)
       t.deepEqual([code, out], [1, ''])
-      t.regex(err, /less than 16 bytes/)
+      t.regex(err, /fewer than 16 bytes/)
     }
   }
 })

@@ -124,7 +124,7 @@ test.serial('whoever holds the deployment appoints an agent, and dismisses it', 
   for (const stranger of [agentId, 'nobody', crypto.randomUUID()]) {
     const refused = await operator('appoint', stranger)
     t.is(refused.code, 1)
-    t.regex(refused.err, /is no agent of the control plane/)
+    t.regex(refused.err, /is not an agent of the control plane/)
   }
   const told = await sql<{ data: Json }>(
     database,

@@ -45,7 +45,7 @@ test('when the thread exits, what ran fails as restarted, what waited is served 
     [0, 1, 4, 9, 16],
   )
   t.is(stats().restarts, 1)
-  t.true(lines.some(({ msg }) => msg === 'thread is gone'))
+  t.true(lines.some(({ msg }) => msg === 'thread exited, starting a new one'))
   await stop()
 })
 
@@ -75,7 +75,7 @@ test('a thread that hangs misses its heartbeat and is replaced', async (t) => {
   const { ref, stop } = await placeProbe(t, 'thread', { log, thread })
   t.is(await reasonOf(ref.ask('spin', null, { timeoutMs: 3_600_000 })), 'restarted')
   t.is((await ref.ask('echo', { value: 'alive' })).value, 'alive')
-  t.true(lines.some(({ msg }) => msg === 'thread is hung'))
+  t.true(lines.some(({ msg }) => msg === 'thread is hung, killing it'))
   await stop()
 })
 
