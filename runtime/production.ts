@@ -1,5 +1,5 @@
 /**
- * The requirements of production mode, one row each (docs/reference/operations.md). `loadSettings`
+ * The requirements of production mode, one row each (docs/reference/runtime.md). `loadSettings`
  * checks them together with everything else, so that an operator sees all failures at once.
  */
 import type { SectionRule } from './kernel/config/section.js'

@@ -272,7 +272,7 @@ async function openListener(context: StartContext): Promise<Undo> {
   )
   const gateway = openGateway({
     server,
-    // Only the control plane describes the operator API (docs/reference/operations.md).
+    // Only the control plane describes the operator API (docs/reference/runtime.md).
     openapi: planes.includes('control') ? openapi : { ...openapi, exposure: 'public' },
     issuer: oidc.issuer_url,
     policies: policiesWith(auth),

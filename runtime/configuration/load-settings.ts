@@ -1,6 +1,6 @@
 /**
  * Loads the configuration of a process: the file, the environment, the plane and the data directory
- * (docs/reference/configuration.md).
+ * (docs/reference/runtime.md).
  */
 import { readFileSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'

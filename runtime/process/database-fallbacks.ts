@@ -1,4 +1,4 @@
-/** Which database URL replaces a missing one (docs/reference/configuration.md). */
+/** Which database URL replaces a missing one (docs/reference/runtime.md). */
 import type { Fallback } from '../kernel/config/assemble.js'
 import type { Settings } from '../configuration/settings.js'
 

@@ -60,7 +60,7 @@ test('keys without effect are those that no code reads', (t) => {
   }
 })
 
-test('those that were given are named, and no others', (t) => {
+test('given keys without effect are named, and no others', (t) => {
   const environment = {
     SVC_SERVER__IDENTITY_APP_ORIGIN: 'https://app.example.com',
     SVC_SERVER__PORT: '8081',

@@ -19,7 +19,7 @@ const run = (program: string, environment: Readonly<Record<string, string>>) =>
 const sizeWith = (environment: Readonly<Record<string, string>>) =>
   run('process.stdout.write(process.env.UV_THREADPOOL_SIZE)', environment)
 
-test('both ways to start the command size the pool first', (t) => {
+test('both ways to start the command set the pool size first', (t) => {
   t.is(bin['svc'], 'runtime/svc.cjs')
   t.regex(
     readFileSync(join(root, bin['svc']!), 'utf8'),

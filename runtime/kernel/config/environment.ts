@@ -25,7 +25,7 @@ export function environmentPath(prefix: string, name: string): readonly string[]
 /**
  * The value of a variable: a TOML literal where the text parses as one, else the text itself. For a
  * text setting only a quoted literal counts as TOML, so that a password of digits stays a text. For
- * a list, commas separate the elements. See `docs/reference/configuration.md`.
+ * a list, commas separate the elements. See docs/reference/runtime.md.
  */
 export function environmentValue(text: string, wants: Wanted): unknown {
   if (wants === 'strings' || wants === 'numbers') return listValue(text, wants)

@@ -125,7 +125,7 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   t.is((await svcKeys(environment, 'rotate', '--algorithm', 'RS256')).code, 1)
 })
 
-test('svc keys works beside a running service on the embedded database, and without it', async (t) => {
+test('svc keys works on the embedded database, with and without a running service', async (t) => {
   const dataDir = await folder(t)
   const environment = { SVC_DATA_DIR: dataDir }
   const server = await startEmbeddedPostgres({ dataDir, log, durable: false })
@@ -145,7 +145,7 @@ test('svc keys works beside a running service on the embedded database, and with
   t.is((await listed(environment)).signing_keys.length, 6)
 })
 
-test('svc keys works on a database of one’s own with the local keys, beside no running service', async (t) => {
+test('svc keys works on an external database with local keys, without a running service', async (t) => {
   const dataDir = await folder(t)
   const { url } = await freshDatabase(t)
   const environment = { SVC_DATA_DIR: dataDir, DATABASE_URL: url }
@@ -153,7 +153,7 @@ test('svc keys works on a database of one’s own with the local keys, beside no
   t.is((await listed(environment)).signing_keys.length, 4)
 })
 
-test('svc keys says what is wrong instead of making keys up', async (t) => {
+test('svc keys reports missing keys and creates none', async (t) => {
   const dataDir = await folder(t)
   const kmsAway = {
     SVC_KMS__SOCKET_PATH: join(dataDir, 'kms.sock'),

@@ -40,7 +40,7 @@ async function runWith(database: Record<string, string>, ...words: string[]) {
 /** The hidden token of a form against forgery. */
 const csrfOf = (html: string) => /name="csrf_token" value="([^"]+)"/.exec(html)?.[1] ?? ''
 
-test('the link that is printed makes whoever opens it the owner, once', async (t) => {
+test('the printed link makes one person the owner, once', async (t) => {
   const { out, code } = await run('create', '--organization', 'Acme Operators', '--json')
   t.is(code, 0)
   const made = JSON.parse(out) as Record<string, string>
@@ -84,19 +84,19 @@ test('the link that is printed makes whoever opens it the owner, once', async (t
   t.deepEqual(audit, [{ type: 'org.created' }])
 })
 
-test('in words, the link stands on a line of its own', async (t) => {
+test('text output has the link on its own line', async (t) => {
   const { out } = await run('create')
   t.regex(out, new RegExp(`^ {2}${running.baseUrl}/auth/invites/[\\w-]{43}$`, 'm'))
   t.regex(out, /Organization operators/)
 })
 
-test('a name that cannot be shown is refused', async (t) => {
+test('a name with control characters is refused', async (t) => {
   const { code, err } = await run('create', '--organization', '')
   t.is(code, 1)
   t.regex(err, /1 to 120 characters/)
 })
 
-test('it needs no start of the service before it: the embedded database is made ready', async (t) => {
+test('it needs no earlier start of the service: it migrates the embedded database', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-operator-'))
   chmodSync(folder, 0o711)
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -106,7 +106,7 @@ test('it needs no start of the service before it: the embedded database is made 
   t.is((JSON.parse(out) as Record<string, string>)['organization_slug'], 'operators')
 })
 
-test('a database that was not migrated is told as that', async (t) => {
+test('a database without migrations is reported as such', async (t) => {
   const { url } = await emptyDatabase(t)
   const { err, code } = await runWith({ DATABASE_URL: url }, 'create')
   t.is(code, 1)
@@ -116,7 +116,7 @@ test('a database that was not migrated is told as that', async (t) => {
   )
 })
 
-test('a database that cannot be reached is told with what the driver says', async (t) => {
+test("an unreachable database is reported with the driver's reason", async (t) => {
   const { err, code } = await runWith({ DATABASE_URL: 'postgres://svc@127.0.0.1:1/svc' }, 'create')
   t.is(code, 1)
   t.regex(

@@ -3,7 +3,7 @@ import { runTour } from '../../../runtime/cli/tour/tour.js'
 import { testService, TRANSPORTS } from '../../support/service.js'
 
 for (const transport of TRANSPORTS) {
-  test(`the tour goes as documented, step by step (${transport})`, async (t) => {
+  test(`every step of the tour succeeds (${transport})`, async (t) => {
     const running = await testService({ transport })
     t.teardown(() => running.end())
     const lines: string[] = []
@@ -17,7 +17,7 @@ for (const transport of TRANSPORTS) {
   })
 }
 
-test('a tour of nothing says so', async (t) => {
+test('a tour without a service reports that', async (t) => {
   const lines: string[] = []
   t.false(await runTour('http://127.0.0.1:1', (line) => lines.push(line)))
   t.regex(lines.at(-1) ?? '', /no service answers/)

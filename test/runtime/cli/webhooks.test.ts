@@ -38,7 +38,7 @@ async function world(t: ExecutionContext) {
   return { folder, body, secretFile, run }
 }
 
-test('the published delivery verifies, and one of another time does not', async (t) => {
+test('the published delivery verifies, and one with another time does not', async (t) => {
   const { body, run } = await world(t)
   const headers = Object.entries(good()).flatMap(([name, value]) => [
     '--header',
@@ -71,7 +71,7 @@ test('a secret that is too short is refused, and nothing is verified or sent wit
   }
 })
 
-test('what trigger sends is what verify takes', async (t) => {
+test('verify accepts what trigger sends', async (t) => {
   const { folder, run } = await world(t)
   const got: { headers: IncomingHttpHeaders; body: string }[] = []
   let status = 204

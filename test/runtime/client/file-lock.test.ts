@@ -28,7 +28,7 @@ async function allWant(processes: readonly ChildProcess[]): Promise<number> {
   return (await Promise.all(answers)).filter(([alone]) => alone === true).length
 }
 
-test('many processes that find a dead holder succeed it one after another', async (t) => {
+test('of many processes that find a dead holder, one at a time succeeds it', async (t) => {
   t.timeout(120_000)
   const path = join(folder(t), 'agent.json')
   const processes = Array.from({ length: PROCESSES }, () => fork(HOLDER, [path], { execArgv: [] }))
@@ -47,7 +47,7 @@ test('many processes that find a dead holder succeed it one after another', asyn
   }
 })
 
-test('a lock names its holder, and goes with it', async (t) => {
+test('a lock names its holder, and is removed with it', async (t) => {
   const path = join(folder(t), 'agent.json')
   const named = await holdingIdentity(path, async () => readFileSync(`${path}.lock`, 'utf8'))
   t.is(named.split(' ')[0], String(process.pid))
@@ -58,7 +58,7 @@ test('a lock names its holder, and goes with it', async (t) => {
   t.deepEqual(readdirSync(join(path, '..')), [])
 })
 
-test('what was put in the place of a lock by hand is left there', async (t) => {
+test('a file that replaced the lock is left in place', async (t) => {
   const path = join(folder(t), 'agent.json')
   const other = `${process.ppid} ${token('b')}`
   await holdingIdentity(path, async () => writeFileSync(`${path}.lock`, other))

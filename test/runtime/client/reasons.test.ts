@@ -4,7 +4,7 @@ import test from 'ava'
 import { reasonOf } from '../../../runtime/client/reasons.js'
 import { errorText } from '../../../runtime/process/error-text.js'
 
-test('an attempt at several addresses says what it failed by', async (t) => {
+test('an attempt at several addresses reports the reasons', async (t) => {
   const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
   const socket = connect({
     host: 'svc.example',
@@ -19,13 +19,13 @@ test('an attempt at several addresses says what it failed by', async (t) => {
   t.regex(reasonOf(error), /ECONNREFUSED 127\.0\.0\.\d:1/)
 })
 
-test('what has words is told in them', (t) => {
+test('an error with a message keeps it', (t) => {
   t.is(reasonOf(new Error('in words')), 'in words')
   t.is(reasonOf(new AggregateError([new Error('a part')], 'in words')), 'in words')
   t.is(reasonOf('a text'), 'a text')
 })
 
-test('an operator is told what failed, and by what', (t) => {
+test('an operator sees what failed and why', (t) => {
   const parts = new AggregateError([new Error('refused by one'), new Error('refused by two')])
   t.is(
     errorText(new Error('no database', { cause: parts })),

@@ -77,7 +77,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   throw new Error('it never came to hold')
 }
 
-test('a first start makes a database, a second one keeps what is in it', async (t) => {
+test('a first start creates a database, a second one keeps its data', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const first = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
   const [about] = await ask(
@@ -100,7 +100,7 @@ test('a first start makes a database, a second one keeps what is in it', async (
   t.log(`second start: ${Math.round(tookMs)} ms`)
 })
 
-test('writes are durable unless a test says otherwise', async (t) => {
+test('writes are durable unless a test turns that off', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const show = `select current_setting('fsync') as fsync, current_setting('full_page_writes') as pages,
                        current_setting('synchronous_commit') as commits`
@@ -112,7 +112,7 @@ test('writes are durable unless a test says otherwise', async (t) => {
   await quick.stop()
 })
 
-test('secrets and data are closed to others', async (t) => {
+test('other users cannot read secrets and data', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const server = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
   const mode = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
@@ -137,7 +137,7 @@ test('a second service on the same directory is refused while the first one live
   t.false(isAlive(first.report.pid))
 })
 
-test('a guest uses the server of a service, and leaves it alone when it ends', async (t) => {
+test('a guest uses the server of a service and leaves it running', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const service = await startService(t, dataDir)
   const options = { dataDir, log: silentLogger, durable: false, claim: false }
@@ -173,7 +173,7 @@ test('two data directories run side by side', async (t) => {
   await Promise.all([a!.stop(), b!.stop()])
 })
 
-test('after kill -9 of the service its server is taken over with its data, and stopped at the end', async (t) => {
+test('after kill -9 of the service its server is adopted with its data, and stopped at the end', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const killed = await startService(t, dataDir)
   await ask(killed.report.url, 'create table kept as select 1 as one')

@@ -34,7 +34,7 @@ test('a loop fails once its rounds have failed for a minute, and not before', (t
   t.deepEqual(loops.failing(), [])
 })
 
-test('one failure is no series, however long the loop rests', (t) => {
+test('one failure is not a series, however long the loop pauses', (t) => {
   const clock = heldClock(START)
   const loops = new Loops(clock)
   const loop = loops.open('slow')
@@ -45,7 +45,7 @@ test('one failure is no series, however long the loop rests', (t) => {
   t.deepEqual(loops.failing(), ['slow'])
 })
 
-test('a loop that is opened again goes on where it was: a restart excuses nothing', (t) => {
+test('a reopened loop keeps its state: a restart does not excuse failures', (t) => {
   const clock = heldClock(START)
   const loops = new Loops(clock)
   failFor(loops.open('rounds'), clock, FAILING_MS_MAX)
@@ -56,7 +56,7 @@ test('a loop that is opened again goes on where it was: a restart excuses nothin
 type TickerProtocol = { tick: Ask<null, { tag: 'ticked' }> }
 const ticker = address<TickerProtocol>('ticker', [])
 
-test('a failing loop makes its actor unready by its name, and is in the metrics', async (t) => {
+test('a failing loop makes its actor not ready, with its name, and is in the metrics', async (t) => {
   const clock = heldClock(START)
   const metrics = createMetrics()
   let lifecycle: Lifecycle | undefined

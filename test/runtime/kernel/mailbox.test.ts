@@ -20,7 +20,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const) }) },
 )
 
-test('whatever happens, lanes keep their order and the bounds hold', (t) => {
+test('any sequence of operations keeps the order of lanes and the bounds', (t) => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 6 }),
@@ -91,7 +91,7 @@ test('whatever happens, lanes keep their order and the bounds hold', (t) => {
   t.pass()
 })
 
-test('a lane that always has more to do does not starve the others', (t) => {
+test('a busy lane does not starve the others', (t) => {
   const mailbox = new Mailbox<Letter>({ capacity: 100, inflightMax: 1 })
   const offer = (number: number, lane: string) => mailbox.offer(new Letter(number, lane))
   const first = new Letter(0, 'busy')
@@ -133,7 +133,7 @@ test('shares that wait take turns for free places', (t) => {
   t.deepEqual(served, ['busy', 'quiet', 'busy', 'busy'])
 })
 
-test('a full mailbox takes a message of a share that waits with less', (t) => {
+test('a full mailbox accepts a message of a share with fewer waiting messages', (t) => {
   const mailbox = new Mailbox<SharedLetter>({ capacity: 3, inflightMax: 1 })
   const running = new SharedLetter('busy', 'one lane')
   t.is(mailbox.offer(running), 'start')
@@ -155,7 +155,7 @@ test('a full mailbox takes a message of a share that waits with less', (t) => {
   t.is(mailbox.lanes, 0)
 })
 
-test('a share whose messages run long leaves places to the others', (t) => {
+test('a share with long messages leaves places to the others', (t) => {
   const mailbox = new Mailbox<SharedLetter>({ capacity: 10, inflightMax: 4 })
   const running = Array.from({ length: 3 }, () => new SharedLetter('busy'))
   for (const letter of running) t.is(mailbox.offer(letter), 'start')

@@ -6,13 +6,13 @@ import { flatString } from '../../../../runtime/kernel/text/flat-string.js'
 const WHOLE_CHARS = 100_000
 const KEPT = 200
 
-test('a flatString text is the same text', (t) => {
+test('flatString returns the same text', (t) => {
   for (const text of ['', 'short', 'client_id=00000000-0000', 'ünïcode \u{1f600} and more of it']) {
     t.is(flatString(text), text)
   }
 })
 
-test('a flatString text keeps nothing of what it was taken from', (t) => {
+test('flatString keeps no reference to the original text', (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const kept: string[] = []
