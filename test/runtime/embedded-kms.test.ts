@@ -95,7 +95,7 @@ test('a kms ends with its killed service, and the next start gets the same keys'
   const keyPath = join(dataDir, 'kms', 'keys', 'server.public')
   const key = await readFile(keyPath, 'utf8')
   service.kill('SIGKILL')
-  // Not waited for: what is left of the old one is replaced.
+  // Not awaited: a new start replaces the remains of the old kms.
   const local = await start(t, dataDir)
   t.is((await (await clientOf(t, local)).health()).state, 'up')
   t.is(await readFile(keyPath, 'utf8'), key)
@@ -133,7 +133,7 @@ test('a data directory with a path too long for a socket works', async (t) => {
   t.teardown(() => rm(parent, { recursive: true, force: true }))
 })
 
-/** `svc kms`, as an operator calls it. */
+/** Runs `svc kms` like an operator. */
 function svcKms(...words: string[]): ChildProcess {
   return spawn(process.execPath, [join(dist, 'runtime/process/kms-process.js'), 'kms', ...words], {
     stdio: ['ignore', 'pipe', 'pipe'],

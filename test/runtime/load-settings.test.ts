@@ -6,7 +6,7 @@ import { environmentNames, loadSettings } from '../../runtime/configuration/load
 
 type Environment = Record<string, string>
 
-/** Files by absolute path; any other does not exist. */
+/** Files by absolute path. No other file exists. */
 function read(environment: Environment, files: Environment = {}, uid?: number) {
   const readFile = (path: string) => {
     const text = files[path]

@@ -8,7 +8,7 @@ function settingsWithoutAnything(): Settings {
   return result.settings
 }
 
-// decisions.md section 15 and interface.md, Limits.
+// The defaults and limits that docs/reference/configuration.md documents.
 const defaults: Record<string, Record<string, unknown>> = {
   server: {
     host: '127.0.0.1',

@@ -42,7 +42,7 @@ test('every section exists', (t) => {
   t.deepEqual([...tree.children.keys()].sort(), sections.sort())
 })
 
-// Every integer of every section, at both ends of its range and one beyond each.
+// Every integer of every section, at both ends of its range and one beyond each end.
 for (const { key, leaf } of every) {
   const range = integerRange(leaf)
   if (range === undefined) continue
@@ -55,7 +55,7 @@ for (const { key, leaf } of every) {
   })
 }
 
-// The ranges that the contract names: interface.md, Limits; decisions.md sections 21 and 23.
+// The documented ranges (docs/reference/configuration.md).
 for (const [key, min, max] of [
   ['jwt.access_token_lifetime_human_secs', 60, 86_400],
   ['jwt.access_token_lifetime_agent_secs', 60, 86_400],
@@ -73,7 +73,8 @@ for (const [key, min, max] of [
   ['oidc.code_ttl_secs', 1, 600],
   ['oidc.par_ttl_secs', 1, 600],
   ['vault.ssh_max_validity_secs', 1, 3_600],
-  // What the coordination backends count in: longer, every sign-in and registration was a 500 or 503.
+  // The limit of the coordination backends. A longer time would fail every sign-in and
+  // registration.
   ['auth.brute_force_lockout_secs', 1, 2_592_000],
   ['auth.password_verify_ip_window_secs', 1, 2_592_000],
   ['auth.registration_rate_limit_window_secs', 1, 2_592_000],
@@ -171,7 +172,7 @@ for (const [key, good, bad] of [
   })
 }
 
-/** Switches of features that this build has. */
+/** Feature switches of this build. */
 const BUILT = new Set([
   'commerce.enabled',
   'openapi.enabled',
@@ -284,7 +285,7 @@ function blames(key: string, value: string): boolean {
   )
 }
 
-/** True when the value is in order and only a rule between keys refused it. */
+/** True when the value itself is valid and only a rule between keys refused it. */
 function holdsByItself(key: string, value: string): boolean {
   const failure = failuresOf({ [nameOf(key)]: value }).find(
     (one) => one.key === key.replace('*', '0'),
@@ -306,7 +307,7 @@ function* rules(settings: Settings) {
   for (const rule of assembly.rules) yield ['', rule, settings] as const
 }
 
-/** The settings, noting the dotted key of every leaf that is read. */
+/** The settings, with a record of the dotted key of every leaf that is read. */
 function watched(value: unknown, prefix: string, read: Set<string>): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return new Proxy({ ...value } as Record<string, unknown>, {

@@ -235,7 +235,10 @@ test('a file that others may read, or that is a link, is not used', async (t) =>
   symlinkSync(cli.file, link)
   t.regex((await cli('whoami', '--file', link)).err, /is a symbolic link/)
   writeFileSync(join(cli.file, '..', 'other.json'), '{}', { mode: 0o600 })
-  t.regex((await cli('whoami', '--file', join(cli.file, '..', 'other.json'))).err, /not an identity file of/)
+  t.regex(
+    (await cli('whoami', '--file', join(cli.file, '..', 'other.json'))).err,
+    /not an identity file of/,
+  )
   // The lock of a process that died.
   writeFileSync(`${cli.file}.lock`, '999999999')
   t.is((await cli('whoami')).code, 0)

@@ -102,7 +102,7 @@ test('in a process of its own it reads that environment and exits with 78', (t) 
   t.true(stderr.includes('server.port = "x"  (SVC_SERVER__PORT)'), stderr)
 })
 
-// The compiled tests run from the root of the project, where ava is started.
+// The compiled tests run in the project's root, where ava is started.
 const root = process.cwd()
 
 test('svc.example.toml is what the schema generates', (t) => {

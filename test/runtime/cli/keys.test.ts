@@ -25,7 +25,7 @@ async function folder(t: ExecutionContext): Promise<string> {
   return path
 }
 
-/** Runs `svc keys ...` as an operator would, in this process. */
+/** Runs `svc keys ...` like an operator, in this process. */
 async function svcKeys(environment: Environment, ...words: string[]) {
   const said = { out: '', err: '', code: 0 }
   const program = new Command('svc')
@@ -45,7 +45,7 @@ async function svcKeys(environment: Environment, ...words: string[]) {
   return said
 }
 
-/** What the service does at its first start, as of some days ago. */
+/** The first start of a service some days ago. */
 async function firstStart(environment: Environment, daysAgo: number): Promise<void> {
   const resources = await openKeyTools({ environment, cwd: tmpdir() })
   const then = new Date(Date.now() - daysAgo * 86_400_000)
@@ -108,7 +108,7 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   )
   t.regex((await svcKeys(environment, 'rotate-data', '--all')).out, /^1 data keys were created/)
   t.is((await listed(environment)).data_keys[0]!.data_keys, 2)
-  // The private keys of the service itself, which still sign.
+  // The private signing keys of the service itself.
   const resealed = await svcKeys(environment, 'reseal')
   t.regex(resealed.out, /^[1-9]\d* values were sealed again; 1 rotations are not finished yet\.$/)
   const early = (await svcKeys(environment, 'rewrap')).out
@@ -119,7 +119,7 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
     said = (await svcKeys(environment, 'rewrap')).out
   }
   t.regex(said, /^2 data keys were wrapped again\. All are wrapped by 2-[0-9a-f]{16} now\.$/)
-  // So whoever asks before the kms has the new one reads that it is still the old one.
+  // Before the kms has the new key, the output still names the old one.
   t.regex(early, /^0 data keys were wrapped again\. All are wrapped by 1-[0-9a-f]{16} now\.$/)
   t.regex((await listed(environment)).data_keys[0]!.master_key_id, /^2-/)
   t.is((await svcKeys(environment, 'rotate', '--algorithm', 'RS256')).code, 1)

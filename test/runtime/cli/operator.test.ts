@@ -37,7 +37,7 @@ async function runWith(database: Record<string, string>, ...words: string[]) {
   return outcome
 }
 
-/** The hidden token of a form against forgery. */
+/** The hidden CSRF token of a form. */
 const csrfOf = (html: string) => /name="csrf_token" value="([^"]+)"/.exec(html)?.[1] ?? ''
 
 test('the printed link makes one person the owner, once', async (t) => {

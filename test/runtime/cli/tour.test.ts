@@ -10,9 +10,9 @@ for (const transport of TRANSPORTS) {
     const went = await runTour(running.baseUrl, (line) => lines.push(line), running.ca)
     t.true(went, lines.slice(-12).join('\n'))
     t.regex(lines.at(-1) ?? '', /all as documented/)
-    // What is shown may be seen over a shoulder: no whole token, secret or password.
+    // The output has no whole token, secret or password.
     t.notRegex(lines.join('\n'), /eyJ[\w-]{20,}|svcs_[\w-]{10,}|password: [\w-]{9,}/)
-    // A person has signed in, and the API of their application knew them.
+    // The user has signed in, and the application's API recognised the user.
     t.regex(lines.join('\n'), /200 \{ hello: /)
   })
 }

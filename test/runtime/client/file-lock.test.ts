@@ -1,4 +1,6 @@
-/** The lock of an identity's file: one process at a time, also where all find its last holder dead. */
+/**
+ * The lock of an identity file: one process at a time, also when all of them find its holder dead.
+ */
 import { fork, type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -21,7 +23,7 @@ function folder(t: ExecutionContext): string {
   return at
 }
 
-/** How many of the processes had it for themselves, when all want it at once. */
+/** How many of the processes had the lock alone, when all want it at once. */
 async function allWant(processes: readonly ChildProcess[]): Promise<number> {
   const answers = processes.map((one) => once(one, 'message'))
   for (const one of processes) one.send('go')
@@ -37,7 +39,8 @@ test('of many processes that find a dead holder, one at a time succeeds it', asy
   })
   for (let round = 0; round < ROUNDS; round += 1) {
     const digit = String(round % 10)
-    // As it was written before, as it is now, and by one that died while it succeeded another one.
+    // In its earlier format, in its present one, and of a process that died while it succeeded
+    // another one.
     if (round % 3 === 0) writeFileSync(`${path}.lock`, String(dead))
     else writeFileSync(`${path}.lock`, `${dead} ${token(digit)}`)
     if (round % 3 === 2)

@@ -1,4 +1,4 @@
-/** The client over HTTP/2, with a server that wants to close its connections: as one does that stops. */
+/** The client over HTTP/2, with a server that closes its connections, as one that stops does. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from 'node:http2'

@@ -8,7 +8,7 @@ test('an attempt at several addresses reports the reasons', async (t) => {
   const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
   const socket = connect({
     host: 'svc.example',
-    // Nothing listens there.
+    // A port without a listener.
     port: 1,
     autoSelectFamily: true,
     lookup: (_host, _options, done) => done(null, addresses),
@@ -33,7 +33,7 @@ test('an operator sees what failed and why', (t) => {
   )
   t.is(errorText(new Error('no database', { cause: new Error('refused') })), 'no database: refused')
   t.is(errorText(new Error('no database', { cause: 'of no class' })), 'no database')
-  // The attempt itself has no words: it was an empty line.
+  // The error of the attempt has no message: it was printed as an empty line.
   t.is(errorText(parts), 'refused by one')
   t.is(errorText('a text'), 'a text')
 })

@@ -19,7 +19,7 @@ const NOBODY = 65_534
 async function temporaryFolder(t: ExecutionContext, below = tmpdir()): Promise<string> {
   const folder = await realpath(await mkdtemp(join(below, 'svc-embedded-')))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  // Root's server runs as another user, who has to get here.
+  // Root's server runs as another user, who must be able to enter the folder.
   await chmod(folder, 0o711)
   return folder
 }
@@ -36,7 +36,7 @@ interface Service {
   readonly report: Report
 }
 
-/** Starts a service of its own process. Its server does not outlive the test. */
+/** Starts a service in a process of its own. Its server does not outlive the test. */
 async function startService(t: ExecutionContext, dataDir: string, uid?: number): Promise<Service> {
   const child = spawn(process.execPath, [SERVICE.pathname, dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -150,7 +150,7 @@ test('a guest uses the server of a service and leaves it running', async (t) => 
   const another = await startEmbeddedPostgres(options)
   await end(service, 'SIGTERM')
   t.false(isAlive(service.report.pid))
-  // For longer than it takes to find one's own server dead.
+  // Longer than a service needs to notice that its server is dead.
   await sleep(2_500)
   t.false(existsSync(join(another.folder, 'postmaster.pid')), 'nobody starts it again')
   await another.stop()
@@ -208,7 +208,7 @@ test('a pid file that names a process which is not the server is seen through', 
   const cluster = new URL(first.url).searchParams.get('host')!
   const pidFile = await readFile(join(cluster, 'postmaster.pid'), 'utf8')
   await first.stop()
-  // A process that lives, under the number that the dead server had.
+  // A living process with the pid of the dead server.
   await writeFile(join(cluster, 'postmaster.pid'), pidFile.replace(/^\d+/, `${process.pid}`))
   const second = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
   t.not(second.pid, process.pid)
@@ -284,7 +284,7 @@ rootTest(
     const place = (await readFile(join(dataDir, 'postgres-location'), 'utf8')).trim()
     t.teardown(() => rm(place, { recursive: true, force: true }))
     t.regex(place, /^\/var\/lib\/svc-postgres\/[0-9a-f]{16}$/)
-    // Opened since: the data must not seem to be gone.
+    // The folder is open again: the start must not treat the data as missing.
     await chmod(closed, 0o711)
     const second = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
     t.deepEqual(await ask(second.url, 'select one from kept'), [{ one: 1 }])

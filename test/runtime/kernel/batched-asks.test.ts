@@ -2,7 +2,7 @@ import { setImmediate as context } from 'node:timers/promises'
 import test from 'ava'
 import { together } from '../../../runtime/kernel/batched-asks.js'
 
-/** Loads that end when they are told to. */
+/** Queries that end when the test ends them. */
 function held() {
   const batches: { asked: readonly number[]; end: (error?: Error) => void }[] = []
   const read = together<number, string>(

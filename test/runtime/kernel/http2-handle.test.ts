@@ -1,4 +1,4 @@
-/** What a peer can do to node:http2 ends no process. */
+/** A peer cannot crash the process through node:http2. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'

@@ -35,7 +35,7 @@ const gateActor = defineActor<GateProtocol, Needs>({
   }),
 })
 
-/** Handlers that wait until the test lets them go, and what has been started so far. */
+/** Handlers that wait for the test, and the list of started messages. */
 function turnstile() {
   const started: string[] = []
   const waiting = new Map<string, () => void>()

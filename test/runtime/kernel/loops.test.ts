@@ -1,4 +1,7 @@
-/** Background loops: when failing rounds make an actor unready. The clock is held, so nothing waits. */
+/**
+ * Background loops: when failing rounds make an actor not ready. The clock stands still, so the
+ * tests do not wait.
+ */
 import test from 'ava'
 import { type Lifecycle, defineActor } from '../../../runtime/kernel/actor.js'
 import { type HeldClock, heldClock } from '../../support/held-clock.js'
@@ -29,7 +32,7 @@ test('a loop fails once its rounds have failed for a minute, and not before', (t
   t.deepEqual(loops.failing(), ['sweeps'])
   sweeps.succeeded()
   t.deepEqual(loops.failing(), [])
-  // The minute begins anew with the next failure.
+  // The next failure starts a new minute.
   failFor(sweeps, clock, FAILING_MS_MAX - 1)
   t.deepEqual(loops.failing(), [])
 })
@@ -85,7 +88,7 @@ test('a failing loop makes its actor not ready, with its name, and is in the met
   t.regex(shown, /svc_loop_failing\{actor="ticker",loop="rounds"\} 1\n/)
   t.regex(shown, /svc_loop_failed_rounds_total\{actor="ticker",loop="rounds"\} 2\n/)
   t.regex(shown, /svc_actor_ready\{actor="ticker"\} 0\n/)
-  // What it is asked it answers all the same.
+  // The actor still answers.
   t.deepEqual(await system.ref(ticker).ask('tick', null), { tag: 'ticked' })
   loop.succeeded()
   t.deepEqual(system.readiness(), { ready: true, unready: [] })

@@ -33,7 +33,7 @@ test('any sequence of operations keeps the order of lanes and the bounds', (t) =
         let paused = false
         let number = 0
         const start = (letter: Letter) => {
-          // In turn: nobody of its lane runs, and nobody of its lane came before it and still waits.
+          // In order: no message of its lane runs, and no earlier one of its lane waits.
           const rivals = [...running, ...waiting].filter(
             (other) => other.lane !== undefined && other.lane === letter.lane,
           )
@@ -144,7 +144,7 @@ test('a full mailbox accepts a message of a share with fewer waiting messages', 
   t.deepEqual(mailbox.offer(quiet), { tag: 'displaced', item: behind[2]! })
   t.is(mailbox.waiting, 3)
   mailbox.finish(running)
-  // Both shares had a message ready; the lane's next one came to the ready queue after the other.
+  // Both shares had a ready message. The lane's next message became ready after the other one.
   t.is(mailbox.next(), quiet)
   mailbox.finish(quiet)
   t.is(mailbox.next(), behind[0])

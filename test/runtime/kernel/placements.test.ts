@@ -1,4 +1,4 @@
-/** One suite, every place: an actor must not behave otherwise because it sits elsewhere. */
+/** One suite for every place: an actor behaves the same in all of them. */
 import { createHash } from 'node:crypto'
 import test from 'ava'
 import { ActorUnavailable } from '../../../runtime/kernel/actor.js'
@@ -14,7 +14,10 @@ const reasonOf = async (answer: Promise<unknown>) => {
   return error instanceof ActorUnavailable ? `${error.actor}: ${error.reason}` : error
 }
 
-/** Until `holds`, or for ever: the runner's limit is the only one that a slow machine needs. */
+/**
+ * Waits until `holds`, without a limit: the test runner's limit is the only one that a slow machine
+ * needs.
+ */
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 5))
 }
@@ -71,7 +74,7 @@ for (const place of PLACES) {
       thread: { heartbeatMs },
     })
     ref.send('remember', { value: 'before' })
-    // More often than the supervisor takes for normal.
+    // More often than the supervisor accepts as normal.
     for (let context = 0; context < 20; context += 1) {
       const lacking = ref.ask('lack', { text: 'gone' }, { requestId: `req-${context}` })
       t.is(await reasonOf(lacking), 'probe: dependency')
@@ -96,7 +99,7 @@ for (const place of PLACES) {
   test(`${place}: messages of a lane run one after another, others concurrently`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const endless = { ms: 3_600_000, lane: 'x', label: 'x1' }
-    // Long enough for a busy machine to get through the lines below.
+    // Long enough for a busy machine to run the lines below.
     const first = reasonOf(ref.ask('wait', endless, { timeoutMs: 3_000 }))
     const second = ref.ask('wait', { ms: 0, lane: 'x', label: 'x2' })
     const other = ref.ask('wait', { ms: 0, lane: 'y', label: 'y1' })

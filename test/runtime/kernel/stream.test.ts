@@ -88,7 +88,7 @@ test('a handle can be sent to one place only', (t) => {
 test('a finished stream can be collected while its writer refers to it', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
-  /** Reads one to its end, and gives only a weak hold of it. */
+  /** Reads a stream to its end, and keeps only a weak reference to it. */
   async function read(finish: (writer: ByteWriter, stream: ByteStream) => void) {
     const { stream, writer } = bytePipe({ windowBytes: 1024 })
     writer.onCancel = () => void stream

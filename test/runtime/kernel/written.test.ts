@@ -1,4 +1,4 @@
-/** Times and texts that are written by hand are what the language writes of them. */
+/** Hand-written timestamps and strings are equal to those of the built-in functions. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { isoTime } from '../../../runtime/kernel/text/iso-time.js'

@@ -1,4 +1,4 @@
-/** A service with everything on that an estate is made of, and what it speaks to. */
+/** A service with all features that a populated tenant needs, and the servers that it calls. */
 import { randomBytes } from 'node:crypto'
 import { type Api, apiOf } from '../api.js'
 import { startFacilitator } from '../commerce/facilitator.js'
@@ -14,13 +14,13 @@ export interface EstateHouse {
   close(): Promise<void>
 }
 
-/** Started with the settings given beside those that an estate needs. */
+/** Starts it with these settings in addition to those of a populated tenant. */
 export async function estateHouse(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<EstateHouse> {
   const receiver = await startReceiver()
   const facilitator = await startFacilitator(null)
-  // Says yes to everything: nothing is on a chain here.
+  // Accepts everything: there is no chain in this test.
   facilitator.mischief = ({ operation, paymentPayload, paymentRequirements }) => {
     const { authorization } = paymentPayload.payload as { authorization: { from: string } }
     const { network, amount } = paymentRequirements

@@ -1,4 +1,4 @@
-/** A tenant that owns one real object of every kind which an operation can name. */
+/** A tenant with one real object of every kind that an operation can name. */
 import type { Answer, Api, Json, Workspace } from '../api.js'
 import { fixtureOf, lend, type Lent, ownToken, type Person, present } from '../agents/delegation.js'
 import { dataIn, openBrowser, type Page } from '../pages/browser.js'
@@ -11,20 +11,23 @@ import { sql } from '../identity/identity.js'
 import { NETWORK, newAccount } from '../commerce/chain.js'
 import { authorize, encode } from '../commerce/x402-shop.js'
 
-/** Ids by the path of an operation up to and with the parameter that they stand for. */
+/** Ids, by the path of an operation up to and including their parameter. */
 export type Objects = Readonly<Record<string, string>>
 
 export interface Estate {
   readonly workspace: Workspace
   readonly objects: Objects
-  /** A credential of another kind than the one among the objects, which is an SSH authority. */
+  /**
+   * A credential of another kind than the one among the objects, which is an SSH certificate
+   * authority.
+   */
   readonly apiKeyId: string
   readonly person: Person
-  /** Of the person: only people hold delegations. */
+  /** A token of the user: only users hold delegations. */
   readonly personToken: string
-  /** Opens the charges of the tenant to the fulfillment lookup. */
+  /** Gives the fulfillment look-up access to the tenant's charges. */
   readonly fulfillmentSecret: string
-  /** Of the application that registered itself. */
+  /** The registration access token of a dynamically registered application. */
   readonly registrationToken: string
 }
 
@@ -80,7 +83,7 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
   }
 }
 
-/** One of the members that come with a workspace. */
+/** One of the members of a new workspace. */
 async function memberOf(api: Api, { organizationId, operator }: Workspace): Promise<string> {
   const { rows } = await api.list(`/api/v1/organizations/${organizationId}/members`, operator)
   return String(rows[0]!['id'])
@@ -91,7 +94,7 @@ async function made(api: Api, token: string, path: string, json: Json): Promise<
   return String(expectStatus(201, answer)['id'])
 }
 
-/** What an application asks the person by CIBA. */
+/** A CIBA request of an application to the user. */
 async function askedByCiba(
   { at }: Api,
   { tenantId }: Workspace,
@@ -119,7 +122,7 @@ function expectStatus(status: number, answer: Answer): Json {
   throw new Error(`${answer.status}: ${JSON.stringify(answer.body)}`)
 }
 
-/** What a person finds on their own page: the forms lead to the objects. */
+/** The forms on the user's account page lead to the objects. */
 function account({ forms }: Pick<Page, 'forms'>, lent: Lent, sessionId: string): Objects {
   const at = (kind: string) => {
     const found = forms.find(({ action }) => action.startsWith(`/auth/account/${kind}/`))
@@ -167,7 +170,7 @@ async function webhook(api: Api, token: string, { origin, until }: Receiver) {
   return { id, secret: String(hook['secret']), deliveryId: String(delivery!['id']) }
 }
 
-/** A provider, a domain, and somebody of the tenant who is known to the provider. */
+/** An identity provider, a domain, and a user of the tenant with an identity at the provider. */
 async function signInElsewhere({ at }: Api, { tenantId }: Workspace, make: Make): Promise<Objects> {
   const provider = await make('/api/v1/sso/providers', {
     name: 'Elsewhere',
@@ -209,7 +212,7 @@ async function vault(make: Make, agentId: string) {
   return { objects, apiKeyId: lent }
 }
 
-/** A shop that has sold, sold again and again, and been quarrelled with. */
+/** A shop with payments, renewals and disputes. */
 async function trade(api: Api, token: string): Promise<Objects> {
   const at = '/api/v1/commerce'
   const make = (path: string, json: Json) => made(api, token, `${at}/${path}`, json)
@@ -264,7 +267,7 @@ async function paidOut(api: Api, token: string, price: string): Promise<string> 
   return payout
 }
 
-/** A payment by x402 in USDC of Base Sepolia, of which the facilitator said that it settled. */
+/** An x402 payment in USDC on Base Sepolia that the facilitator has settled. */
 async function paidByX402(api: Api, token: string, price: string): Promise<string> {
   const payTo = newAccount().address
   const link = expectStatus(
@@ -289,7 +292,7 @@ async function paidByX402(api: Api, token: string, price: string): Promise<strin
   return String(rows[0]!['id'])
 }
 
-/** A list, once it fits. */
+/** A list, once it fits the condition. */
 async function rowsWhen(
   api: Api,
   token: string,
