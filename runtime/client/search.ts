@@ -26,7 +26,7 @@ export class Search {
   readonly #prefix: Uint8Array
   /** The state after the whole blocks of the token. */
   readonly #midstate: Int32Array
-  /** The part of the token that shares a block with the nonce. */
+  /** The part of the token in the block of the nonce. */
   readonly #tail: Uint8Array
   readonly #mask: number
   readonly #words = new Int32Array(ROUNDS)

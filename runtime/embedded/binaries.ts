@@ -15,7 +15,7 @@ export interface Programs {
   readonly version: string
 }
 
-/** Files of the package that the server does not need, such as those for a C compiler. */
+/** Files in the package that the server does not need, such as those for a C compiler. */
 const UNUSED = /\.a$|\/pkgconfig(\/|$)|\/pg_ctl$/
 
 /** The `native` folder as installed, with its version. The library aliases may be missing. */
@@ -115,7 +115,7 @@ async function exists(path: string): Promise<boolean> {
   )
 }
 
-/** Sixteen hexadecimal digits in place of a path that would be too long. */
+/** Sixteen hexadecimal digits in place of an overlong path. */
 export function pathDigest(path: string): string {
   return createHash('sha256').update(path).digest('hex').slice(0, 16)
 }

@@ -19,7 +19,7 @@ export interface MessageContext {
   onAbandoned(listener: () => void): () => void
   /** The deadline, in milliseconds of the monotonic clock. */
   readonly deadlineMs: number
-  /** The x-request-id of the request that this message serves, if there is one. */
+  /** The x-request-id of the HTTP request that this message serves, if there is one. */
   readonly requestId: string | undefined
   /** The share that this message counts against: `AskOptions.share` of the ask. */
   readonly share: string

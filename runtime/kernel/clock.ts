@@ -6,7 +6,7 @@ export interface Clock {
   now(): Date
   /** Wall-clock Unix seconds, rounded down. */
   nowSecs(): number
-  /** Milliseconds of a clock that never jumps, for deadlines and durations. */
+  /** Milliseconds on a monotonic clock, for deadlines and durations. */
   monotonicMs(): number
 }
 

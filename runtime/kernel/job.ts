@@ -8,7 +8,7 @@ import {
 import type { Logger } from './log.js'
 import { MailboxItem } from './mailbox.js'
 
-/** Timeout of an ask that sets none. */
+/** Default timeout for an ask. */
 export const ASK_TIMEOUT_MS = 30_000
 
 /** What a job needs of its actor. The last three members are the verdicts that end a job. */
@@ -50,7 +50,7 @@ export class Inbound implements AskOptions {
 
 /**
  * A message in progress. One object is the handler's `MessageContext`, the mailbox's item and the
- * parent of the asks that the handler makes, because one is allocated for every ask. The abort
+ * parent of the handler's own asks, because one is allocated for every ask. The abort
  * signal and the logger are created on first use, which is rare.
  */
 export class Job extends MailboxItem implements MessageContext {

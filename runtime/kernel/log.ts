@@ -44,7 +44,7 @@ export function createLogger({ level, destination }: LogOptions): Logger {
 const CAUSES_MAX = 3
 
 /**
- * The members of an error that may be logged. Drivers attach clients, queries and parameters to
+ * The loggable members of an error. Drivers attach clients, queries and parameters to
  * their errors, which must not reach a log.
  */
 function described(error: unknown, depth = 0): unknown {

@@ -135,7 +135,7 @@ export class Mailbox<Item extends MailboxItem> {
   }
 
   /**
-   * The newest message of the share that waits with the most messages, if `share` would still have
+   * The newest message of the share with the most waiting messages, if `share` would still have
    * fewer with one more.
    */
   #newestOfLargest(share: string): Item | undefined {

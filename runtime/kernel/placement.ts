@@ -42,7 +42,7 @@ export function placement<Plane extends string>(
   return { definition, place, planes }
 }
 
-/** The placements of a process that serves these planes, in the order of the table. */
+/** The placements on these planes, in the order of the table. */
 export function placementsOf<Plane extends string>(
   placements: readonly Placement<Plane>[],
   planes: readonly NoInfer<Plane>[],

@@ -124,7 +124,7 @@ for (const [title, change, keys] of [
   ['mail to the log', { SVC_EMAIL__PROVIDER: 'log' }, ['email.provider']],
   ['text messages to the log', { SVC_PHONE__PROVIDER: 'log' }, ['phone.provider']],
   [
-    'a CAPTCHA that nobody can answer',
+    'a CAPTCHA without a site key',
     { SVC_CHALLENGE__CAPTCHA_SITE_KEY: undefined },
     ['challenge.captcha_site_key'],
   ],

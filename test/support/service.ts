@@ -27,7 +27,7 @@ export interface TestService {
   readonly baseUrl: string
   /** Equal to `baseUrl`, except for a second service, which shares the first one's issuer. */
   readonly issuer: string
-  /** PEM of the CA that TLS clients must trust. Undefined for plain_http. */
+  /** PEM of a CA, to be trusted by TLS clients. Undefined for plain_http. */
   readonly ca: string | undefined
   /** Stops the service and removes its database. @throws when it has logged a planted secret. */
   end(): Promise<void>

@@ -12,7 +12,7 @@ export type SettingsTree<Sections extends readonly AnySection[]> = {
     : never
 }
 
-/** The default of a key that is copied or computed from other keys. */
+/** A default that is copied or computed from other keys. */
 export interface Fallback<Settings> {
   /** Dotted, with the section: `server.egress_url`. */
   readonly key: string

@@ -43,7 +43,7 @@ function listValue(text: string, wants: 'strings' | 'numbers'): unknown {
   return text.split(',').map((part) => environmentValue(part.trim(), item))
 }
 
-/** The value of a text that is exactly one TOML literal, else undefined. */
+/** The value, when the text is exactly one TOML literal, else undefined. */
 function literalOf(text: string): unknown {
   try {
     const parsed = parse(`value = ${text}`, { maxDepth: 16 })

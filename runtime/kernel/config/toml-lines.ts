@@ -51,7 +51,7 @@ class Walk {
     }
   }
 
-  /** Reads `[a.b]` or `[[a.b]]` and returns the path of the table that it opens. */
+  /** Reads `[a.b]` or `[[a.b]]` and returns the path of the opened table. */
   private header(brackets: number): string[] {
     const { line } = this
     this.at += brackets

@@ -1,5 +1,5 @@
 /**
- * A copy of a string that shares no memory with another one. V8 represents a substring as a pointer
+ * A copy of a string, without memory in common with another one. V8 represents a substring as a pointer
  * into the whole string. Code that keeps an id out of a request would keep the whole request in
  * memory, with the secrets in it. Use this for every part of a text with secrets that is kept.
  */

@@ -230,7 +230,7 @@ function endJob(job: Job, record: readonly unknown[]): void {
   else job.owner.passedOn(job, new ActorUnavailable(actor, kind, reason))
 }
 
-/** Runs messages on the other side of a link that lives as long as its actor. */
+/** Runs messages on the other side of a link. The link lives as long as its actor. */
 class LinkExecutor implements Executor {
   readonly #link: Link
   readonly #actor: string

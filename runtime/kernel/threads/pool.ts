@@ -70,7 +70,7 @@ export interface PoolOptions {
   readonly nice?: number | undefined
   /**
    * For work on secrets: an idle thread keeps nothing of its last batch. By default Piscina halts
-   * the thread in the middle of the loop that holds the batch, which saves a turn of its event
+   * the thread in the loop with the batch, which saves a turn of its event
    * loop.
    */
   readonly forgets?: boolean | undefined

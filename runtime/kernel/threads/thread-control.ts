@@ -7,7 +7,7 @@ import type { ActorStats } from '../metrics/metrics.js'
 import type { MetricFamily } from '../metrics/plain-metrics.js'
 
 export interface ThreadControl {
-  /** Starts the actors and returns their names. Rejects with the error of the actor that failed. */
+  /** Starts the actors and returns their names. Rejects with the error of the failed actor. */
   start(): Promise<readonly string[]>
   /** The heartbeat: answers as long as the event loop turns. */
   health(): ThreadHealth

@@ -62,7 +62,7 @@ export interface SpawnedThread {
   readonly name: string
   /** A reference that stays valid across restarts. Throws for an actor that does not run here. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
-  /** Up, and not failing too often; with the names of the actors that are not ready. */
+  /** Whether it is up and not failing too often, with the actors that are not ready. */
   readiness(): { ready: boolean; unready: readonly string[] }
   stats(): readonly ActorStats[]
   /** Hands new start data to the thread, now and after each restart. */

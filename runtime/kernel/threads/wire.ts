@@ -44,7 +44,7 @@ const STREAM_EXTENSION = 0x53
 const SECRET_EXTENSION = 0x54
 
 /**
- * The table of the link that is packing or unpacking. Both are synchronous, so there is one at a
+ * The table of the active link. Both are synchronous, so there is one at a
  * time.
  */
 let table: StreamTable | undefined

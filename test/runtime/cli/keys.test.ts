@@ -100,8 +100,8 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   t.false(last.signing_keys.some(({ kid }) => kid === withdrawn))
 
   t.regex((await svcKeys(environment, 'rotate-data')).err, /name --tenant <id> or --all/)
-  const nobody = ['--tenant', '0198a000-0000-7000-8000-000000000000']
-  t.is((await svcKeys(environment, 'rotate-data', ...nobody)).code, 1)
+  const unknown = ['--tenant', '0198a000-0000-7000-8000-000000000000']
+  t.is((await svcKeys(environment, 'rotate-data', ...unknown)).code, 1)
   t.is(
     (await svcKeys(environment, 'reseal')).out,
     '0 values were sealed again; 0 rotations are not finished yet.',

@@ -13,7 +13,7 @@ import { holdingIdentity } from '../../../runtime/client/identity-file.js'
 const HOLDER = fileURLToPath(new URL('./lock-holder.js', import.meta.url))
 const PROCESSES = 6
 const ROUNDS = 40
-/** The id of a process that has ended. */
+/** The id of an ended process. */
 const { pid: dead } = spawnSync(process.execPath, ['--version'])
 const token = (digit: string) => digit.repeat(24)
 
@@ -39,7 +39,7 @@ test('of many processes that find a dead holder, one at a time succeeds it', asy
   })
   for (let round = 0; round < ROUNDS; round += 1) {
     const digit = String(round % 10)
-    // In its earlier format, in its present one, and of a process that died while it succeeded
+    // In its earlier format, in its present one, and with a process that died while it succeeded
     // another one.
     if (round % 3 === 0) writeFileSync(`${path}.lock`, String(dead))
     else writeFileSync(`${path}.lock`, `${dead} ${token(digit)}`)

@@ -152,7 +152,7 @@ test('a guest uses the server of a service and leaves it running', async (t) => 
   t.false(isAlive(service.report.pid))
   // Longer than a service needs to notice that its server is dead.
   await sleep(2_500)
-  t.false(existsSync(join(another.folder, 'postmaster.pid')), 'nobody starts it again')
+  t.false(existsSync(join(another.folder, 'postmaster.pid')), 'it is not started again')
   await another.stop()
 
   const own = await startEmbeddedPostgres(options)

@@ -176,7 +176,7 @@ test('a caller that leaves cancels its asks like a signal, and has no effect aft
   t.is(listeners.size, 0)
   await open('left')
   t.is(await reasonOf(actor.ref.ask('pass', { label: 'late' }, { leaver })), 'cancelled')
-  t.false(turns.has('late'), 'nobody waits for it: it is not begun')
+  t.false(turns.has('late'), 'it has no waiting caller: it is not started')
   await actor.stop()
 })
 
@@ -185,7 +185,7 @@ test('a thrown error reaches the caller only as failed, and the next message is 
   const actor = spawnInline(gateActor, {
     handle: async () => {
       calls += 1
-      if (calls === 1) throw new TypeError('a detail nobody outside may see')
+      if (calls === 1) throw new TypeError('a detail that must stay inside')
     },
   })
   const error = await t.throwsAsync(actor.ref.ask('pass', { label: 'poison' }))

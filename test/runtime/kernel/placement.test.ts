@@ -20,15 +20,15 @@ const actor = (name: string, ...asks: string[]): AnyDefinition => ({
 const names = (placements: readonly { definition: AnyDefinition }[]) =>
   placements.map(({ definition }) => definition.address.name)
 
-test('an ask of an actor that runs only in another plane is stranded', (t) => {
+test('an ask is stranded when its target runs only in another plane', (t) => {
   const placements = [
     placement(actor('tokens'), inline, 'auth'),
     placement(actor('delegation', 'tokens'), inline, 'auth', 'control'),
-    placement(actor('upkeep', 'nobody'), thread('night'), 'async'),
+    placement(actor('upkeep', 'absent'), thread('night'), 'async'),
   ]
   t.deepEqual(strandedAsks(placements), [
     'control: delegation asks tokens',
-    'async: upkeep asks nobody',
+    'async: upkeep asks absent',
   ])
 })
 

@@ -7,7 +7,7 @@ import { REGISTRATION } from '../identity/registering.js'
 import { type TestService, testService } from '../service.js'
 import { COMMERCE } from '../commerce/shop.js'
 
-export interface EstateHouse {
+export interface PopulatedService {
   readonly running: TestService
   readonly api: Api
   readonly receiver: Receiver
@@ -15,9 +15,9 @@ export interface EstateHouse {
 }
 
 /** Starts it with these settings in addition to those of a populated tenant. */
-export async function estateHouse(
+export async function startPopulatedService(
   environment: Readonly<Record<string, string>> = {},
-): Promise<EstateHouse> {
+): Promise<PopulatedService> {
   const receiver = await startReceiver()
   const facilitator = await startFacilitator(null)
   // Accepts everything: there is no chain in this test.

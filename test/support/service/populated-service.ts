@@ -14,7 +14,7 @@ import { authorize, encode } from '../commerce/x402-shop.js'
 /** Ids, by the path of an operation up to and including their parameter. */
 export type Objects = Readonly<Record<string, string>>
 
-export interface Estate {
+export interface PopulatedTenant {
   readonly workspace: Workspace
   readonly objects: Objects
   /**
@@ -33,7 +33,11 @@ export interface Estate {
 
 const WITHIN_TURNS = 1_000
 
-export async function estate(api: Api, name: string, receiver: Receiver): Promise<Estate> {
+export async function populateTenant(
+  api: Api,
+  name: string,
+  receiver: Receiver,
+): Promise<PopulatedTenant> {
   const workspace = await api.workspace(name)
   const { token, tenantId, organizationId, body } = workspace
   const make = (path: string, json: Json = {}) => made(api, token, path, json)
@@ -182,7 +186,7 @@ async function signInElsewhere({ at }: Api, { tenantId }: Workspace, make: Make)
     at.db.database,
     `insert into upstream_identities (account_id, id, provider, tenant_id, issuer, subject,
        created_at, last_used_at)
-     select account_id, gen_random_uuid(), $2, $1, 'https://id.example.org', 'somebody', now(),
+     select account_id, gen_random_uuid(), $2, $1, 'https://id.example.org', 'subject-1', now(),
        now()
      from tenant_users where tenant_id = $1 limit 1 returning id`,
     [tenantId, provider],

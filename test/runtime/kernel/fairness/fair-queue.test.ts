@@ -114,7 +114,7 @@ test('any sequence of operations keeps the order within a key and turns between 
           }
           t.is(queue.size, held())
         }
-        // With every key full of work, nobody gets two turns before everybody had one.
+        // While every key has items, no key gets two turns before every key had one.
         const keys = [...model].filter(([, list]) => list.length > 0).map(([key]) => key)
         const round = keys.map(() => queue.shift()!.share)
         t.deepEqual(round.toSorted(), keys.toSorted())

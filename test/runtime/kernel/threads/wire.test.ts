@@ -113,7 +113,7 @@ test('a message is copied when it is sent: later changes have no effect', (t) =>
   t.is(transfer[0]!.byteLength < 64, true, 'the frame holds the message and nothing else')
 })
 
-test('a stream of a record that cannot cross is returned to its owner', (t) => {
+test('a stream is returned to its owner when its record cannot cross', (t) => {
   const retracted: number[] = []
   const writer = new FrameWriter({
     ...noStreams,
