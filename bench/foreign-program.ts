@@ -1,20 +1,20 @@
-/** Programs of others, as processes under measurement. */
+/** Programs of other projects, as measured processes. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
-/** Clock ticks of /proc/<pid>/stat: what Linux has told user space since the nineties. */
+/** Clock ticks per second in /proc/<pid>/stat, which Linux fixes for user space. */
 const TICKS_PER_SECOND = 100
 const PAGE_BYTES = 4096
 
 export type Spent = { readonly cpuSeconds: number; readonly rssBytes: number }
 
-/** Whether `program` can be run, without running anything but the question for its version. */
+/** Whether `program` is installed: runs it only to print its version. */
 export function isInstalled(program: string): boolean {
   return spawnSync(program, ['-v']).error === undefined
 }
 
-/** What a process has used so far, all of its threads, as /proc tells it. */
+/** The CPU time of a process so far, over all of its threads, from /proc. */
 export function spentBy(pid: number): Spent {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   const [user = '0', system = '0'] = stat.slice(11, 13)
@@ -25,7 +25,7 @@ export function spentBy(pid: number): Spent {
   }
 }
 
-/** A port that nobody had a moment ago, for programs that cannot choose one themselves. */
+/** A port that was free a moment ago, for programs that cannot choose one themselves. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

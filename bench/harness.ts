@@ -16,15 +16,15 @@ import { appendFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 
-/** What one round measured. */
+/** The measurements of one round. */
 export type Measured = {
-  /** Operations that were completed. */
+  /** Completed operations. */
   readonly operations: number
-  /** When the round measures its own time, instead of the time `run` took. */
+  /** When the round measures its own time. Default: the duration of `run`. */
   readonly seconds?: number | undefined
-  /** When the work was done by another process. Otherwise this process is measured, all threads. */
+  /** When another process did the work. Default: all threads of this process are measured. */
   readonly cpuSeconds?: number | undefined
-  /** Other figures of the round, such as `p99Ms`: reported as medians. */
+  /** Other figures of the round, such as `p99Ms`. Reported as medians. */
   readonly figures?: Readonly<Record<string, number>> | undefined
 }
 
@@ -32,9 +32,9 @@ export interface Contender {
   readonly name: string
   /** Works for about `ms` milliseconds. */
   readonly run: (ms: number) => Measured | Promise<Measured>
-  /** Share of the reference's rate that is to be reached. */
+  /** The target, as a fraction of the reference's rate. */
   readonly target?: number | undefined
-  /** Which rate the target is about; default `wall`. */
+  /** The rate that the target is about. Default `wall`. */
   readonly by?: 'wall' | 'cpu' | undefined
   readonly setUp?: (() => Promise<void>) | undefined
   readonly tearDown?: (() => Promise<void>) | undefined
@@ -42,14 +42,14 @@ export interface Contender {
 
 export interface Comparison {
   readonly name: string
-  /** What the others are measured against. Without one, no ratios are reported. */
+  /** What the contenders are compared with. Without a reference, no ratios are reported. */
   readonly reference?: Contender | undefined
   readonly contenders: readonly Contender[]
-  /** Rounds that count, per contender. Default 5. */
+  /** Measured rounds per contender. Default 5. */
   readonly rounds?: number | undefined
   /** Length of a round. Default 1000. */
   readonly ms?: number | undefined
-  /** Length of the thrown-away warm-up, of all contenders alike; that of a round by default. */
+  /** Length of the discarded warm-up of each contender. Default: the length of a round. */
   readonly warmUpMs?: number | undefined
 }
 
@@ -77,7 +77,9 @@ export type Report = {
 }
 
 const SPREAD_MAX = 1.3
-/** A server is as fast as it will be once its code is compiled throughout, which takes seconds under load. */
+/**
+ * A server reaches its full speed when all of its code is compiled, which takes seconds under load.
+ */
 export const SERVER_WARM_UP_MS = 15_000
 
 type Round = { perSecond: number; perCpuSecond: number; figures: Readonly<Record<string, number>> }
@@ -156,7 +158,7 @@ export async function publish(report: Report): Promise<void> {
   await publishTable(toMarkdown(report), report)
 }
 
-/** The same for a bench whose table is of another form. `json` is what `--json` writes. */
+/** The same for a bench with another kind of table. `--json` writes `json`. */
 export async function publishTable(table: string, json: unknown): Promise<void> {
   const { values } = options()
   console.log(table)
@@ -189,7 +191,7 @@ export function toMarkdown(report: Report): string {
   ].join('\n')
 }
 
-/** Calls a synchronous function over and over; looks at the clock every `batch` calls. */
+/** Calls a synchronous function repeatedly, and reads the clock every `batch` calls. */
 export function repeat(ms: number, call: () => unknown, batch = 100): Measured {
   const end = performance.now() + ms
   let operations = 0
@@ -219,8 +221,8 @@ export async function saturate(
 }
 
 /**
- * Starts calls at a fixed rate, whether or not earlier ones have come back: an open loop, the only
- * honest way to measure latency. A call is late from the moment it should have started.
+ * Starts calls at a fixed rate, whether or not earlier ones have finished: an open loop, as latency
+ * measurements need. A call's latency counts from the time at which it should have started.
  */
 export async function pace(
   ms: number,

@@ -4,7 +4,10 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const here = dirname(fileURLToPath(import.meta.url))
-/** Benches are the modules that publish a report when they are loaded; these are not. */
+/**
+ * Benches are the modules that publish a report when they are loaded. These modules are not
+ * benches.
+ */
 const NOT_A_BENCH =
   /(^|\/)(harness|run|wrk|webhook-receiver|whole-service|foreign-program|webhook-stage|noisy-stage|loopback-tls|generator|servers|verifier|protocol|glewlwyd|peer-.*|relays|.*-server|.*-thread)\.js$/
 

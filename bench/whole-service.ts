@@ -1,4 +1,4 @@
-/** The whole service as benches run it, and a workspace in it. */
+/** The whole service for benches, and a workspace in it. */
 import { createAgentKey } from '../runtime/client/agent.js'
 import { solve } from '../runtime/client/solver.js'
 import { silentLogger } from '../runtime/kernel/log.js'
@@ -7,9 +7,10 @@ import { startService } from '../runtime/startup.js'
 import { freePort } from './foreign-program.js'
 
 /**
- * Starts it in this process, as `svc serve` does, on a port of its own. Everything is on as in production but the quotas,
- * since all requests come from a generator's one address, and the work of a registration.
- * @param environment what is different, `SVC_` names.
+ * Starts it in this process, like `svc serve`, on a port of its own. The settings are those of
+ * production, except for rate limits, because all requests come from one address, and the proof of
+ * work of registrations.
+ * @param environment `SVC_` variables that differ.
  */
 export async function startWhole(dataDir: string, environment: Readonly<Record<string, string>>) {
   beginYoung()
@@ -33,20 +34,20 @@ export async function startWhole(dataDir: string, environment: Readonly<Record<s
   return { service, port }
 }
 
-/** Posts JSON to a path of the service. @throws where the answer is no success. */
+/** Posts JSON to a path of the service. @throws for a response that is not a success. */
 export type Post = (path: string, json: unknown) => Promise<Readonly<Record<string, unknown>>>
 
 export type Workspace = {
   readonly slug: string
   readonly agentId: string
-  /** Of its agent. */
+  /** The access token of its agent. */
   readonly token: string
-  /** Of the person who is there to try sign-ins. */
+  /** The email address of its test user. */
   readonly email: string
   readonly password: string
 }
 
-/** Registers an agent with a workspace of its own. */
+/** Registers an agent with a new workspace. */
 export async function bootstrap(
   post: Post,
   target: { readonly issuer: string; readonly tenantId: string },

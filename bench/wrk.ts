@@ -1,4 +1,4 @@
-/** wrk as a load generator: a closed loop of one request, repeated as fast as it is answered. */
+/** wrk as a load generator: a closed loop that repeats one request. */
 import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
@@ -9,10 +9,10 @@ import type { Measured } from './harness.js'
 
 const run = promisify(execFile)
 
-/** Whether processes can be held on one core each: servers on 0, generators on 1. */
+/** Whether processes can be pinned to a core: servers to 0, generators to 1. */
 export const CAN_PIN = spawnSync('taskset', ['-c', '1', 'true']).status === 0
 
-/** The words before a command that hold it on a core. */
+/** The command prefix that pins a process to a core. */
 export function pinned(core: 0 | 1): readonly string[] {
   return CAN_PIN ? ['taskset', '-c', String(core)] : []
 }
@@ -21,18 +21,21 @@ export type Repeated = {
   readonly method: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** Every answer is to be a refusal, where otherwise none may be. */
+  /** Expects that every response is a refusal. Otherwise none may be one. */
   readonly refused?: boolean
 }
 
-/** @throws at answers that are not 2xx (or, where they are to be refused, are), and at broken connections. */
+/**
+ * @throws for responses that are not 2xx (or that are, where refusals are expected), and for broken
+ * connections.
+ */
 export async function wrk(
   url: string,
   { method, headers, body = '', refused = false }: Repeated,
   connections: number,
   ms: number,
 ): Promise<Measured> {
-  // A request with a body needs a Lua file.
+  // wrk takes a request body from a Lua file.
   const script = join(tmpdir(), `svc-bench-${randomUUID()}.lua`)
   const quoted = (text: string) => JSON.stringify(text)
   const lines = [

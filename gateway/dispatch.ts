@@ -398,9 +398,10 @@ export class Pipeline {
       respond.problem(context, { name: 'server-error' })
     } catch (second) {
       log.error({ err: second, request_id: context.requestId }, 'cannot render the error')
-      // Without templates or translations: the client must not wait for an answer that never comes.
+      // Only pages are rendered. The client must not wait for an answer that never comes.
       if (!context.exchange.done) {
-        respond.send(context, 500, 'text/plain; charset=utf-8', 'no-store', [], 'Internal error\n')
+        const html = '<!doctype html><title>Internal error</title><p>Internal error</p>'
+        respond.send(context, 500, 'text/html; charset=utf-8', 'no-store', [], html)
       }
     }
   }

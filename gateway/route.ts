@@ -134,7 +134,7 @@ export type BodyRule<Body> =
       readonly maxBytes: number
       /** A missing body is read as an empty object. */
       readonly optional?: boolean | undefined
-      /** Accepts text that `findLost` refuses, for bodies that are relayed and not stored. */
+      /** Accepts text that `findJsonLoss` refuses, for bodies that are relayed and not stored. */
       readonly anyText?: boolean | undefined
     }
   | { readonly kind: 'form'; readonly schema: z.ZodType<Body>; readonly maxBytes: number }

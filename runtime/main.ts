@@ -24,7 +24,8 @@ const program = new Command('svc')
   .showHelpAfterError('(add --help for the usage)')
   .enablePositionalOptions()
 
-// A command loads what it needs: whoever asks for a token should not wait for a whole server.
+// Each command is loaded on demand: `svc agent token` should not wait until the modules of a server
+// are loaded.
 const [, , named = ''] = process.argv
 const wanted = Object.hasOwn(COMMANDS, named) ? [COMMANDS[named]!] : Object.values(COMMANDS)
 for (const load of wanted) (await load())(program)

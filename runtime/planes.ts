@@ -1,7 +1,7 @@
 /**
- * The seating plan: which actor, where inside of the process, in which planes. The one table to read
- * for "what runs here". Whoever asks must share every plane with whoever it asks; a start refuses a
- * plan that breaks this.
+ * Placements: which actor or worker runs in which planes, and where inside of the process. An actor
+ * must share all its planes with every actor that it asks. A start refuses a table that breaks this
+ * rule.
  */
 import { accountActor } from '../actors/identity/accounts/actor.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
@@ -52,7 +52,7 @@ const A = 'auth'
 const C = 'control'
 const J = 'async'
 
-/** Threads of a pool at most; a machine with fewer processors runs fewer. */
+/** Most threads of a pool. A machine with fewer processors runs fewer. */
 const POW_THREADS_MAX = 4
 const PASSWORD_THREADS_MAX = 8
 const SSH_THREADS_MAX = 2
@@ -123,7 +123,7 @@ const WORKERS: ReadonlySet<string> = new Set([
 
 type PlacementSettings = Pick<Settings, 'commerce' | 'deployment' | 'oidc' | 'passkey'>
 
-/** Actors of features that a deployment turns on. */
+/** Actors of features that are off in this deployment. */
 const isAbsent = (
   actor: string,
   { commerce, deployment, oidc, passkey }: PlacementSettings,
@@ -133,7 +133,7 @@ const isAbsent = (
   (actor === passkeysActor.address.name && !passkey.enabled) ||
   (actor === registrationActor.address.name && !oidc.dynamic_registration_enabled)
 
-/** The seats that are filled; the routes of the others do not exist. */
+/** The placements that apply. The routes of the other actors do not exist. */
 export function placementsWith(settings: PlacementSettings): typeof placements {
   return placements.filter(({ definition }) => !isAbsent(definition.address.name, settings))
 }

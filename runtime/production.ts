@@ -1,25 +1,24 @@
 /**
- * What production mode refuses: one row for each requirement of interface.md (Deployment
- * configuration) and each switch of decisions.md section 19. `load` checks them with everything
- * else, so that an operator sees all failures in one round.
+ * The requirements of production mode, one row each (docs/reference/runtime.md). `loadSettings`
+ * checks them together with everything else, so that an operator sees all failures at once.
  */
 import type { SectionRule } from './kernel/config/section.js'
 import type { Settings } from './configuration/settings.js'
 
-/** OWASP and RFC 9106 section 4, second recommended option. interface.md: 64 MiB, one lane. */
+/** OWASP, and RFC 9106 section 4, second recommended option: 64 MiB, one lane. */
 const ARGON2_MEMORY_MIN_KIB = 65_536
-/** decisions.md section 23, proof-of-work settings. */
+/** The lowest difficulty in production. */
 const POW_DIFFICULTY_MIN_BITS = 18
 const POW_MIN_DURATION_SECS = 1
 
 const ENCRYPTED_SSL_MODES = new Set(['require', 'verify-ca', 'verify-full'])
 
 interface Requirement {
-  /** The area of interface.md's table, or the section of decisions.md. */
+  /** The subject of the requirement. */
   readonly area: string
   readonly keys: readonly [string, ...string[]]
   readonly holds: (settings: Settings) => boolean
-  /** As it follows "must". */
+  /** As a continuation of "must". */
   readonly rule: string
   readonly fix: string
 }
@@ -234,7 +233,7 @@ export const requirements: readonly Requirement[] = [
   },
 ]
 
-/** The requirements as rules of the assembly: they hold by themselves outside production. */
+/** The requirements as rules of the assembly. Outside production they always hold. */
 export const productionRules: readonly SectionRule<Settings>[] = requirements.map(
   ({ area, keys, holds, rule, fix }) => ({
     keys,
@@ -261,7 +260,7 @@ function everyUrl(database: Settings['database']): readonly string[] {
   return [...urls, migration_url, maintenance_url].filter((one) => one !== undefined)
 }
 
-/** Every sslmode of the URL counts, as drivers differ in which of two they take. */
+/** Every sslmode in the URL counts, because drivers differ in which of two they use. */
 function isEncrypted(url: string): boolean {
   const modes = new URL(url).searchParams.getAll('sslmode')
   return modes.length > 0 && modes.every((mode) => ENCRYPTED_SSL_MODES.has(mode))

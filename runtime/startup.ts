@@ -1,7 +1,7 @@
 /**
- * How a process starts and how it stops: an ordered list, each step with its way back. The log
- * names the step; the startup probe answers 503 until the last one is done. What has started when a
- * later step fails is taken back in reverse.
+ * The start and stop of a process: an ordered list of steps, each with its undo. The log names the
+ * step. The startup probe answers 503 until the last step is done. When a step fails, the earlier
+ * ones are undone in reverse order.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { health } from '../actors/operations/health/protocol.js'
@@ -10,7 +10,7 @@ import { tenants } from '../actors/identity/tenants/protocol.js'
 import { policiesWith } from '../actors/operations/rate-limits/protocol.js'
 import { tokens } from '../actors/oauth/tokens/protocol.js'
 import { openGateway } from '../gateway/gateway.js'
-import { isSwitchedOn } from './configuration/feature-switches.js'
+import { isRouteEnabled } from './configuration/feature-switches.js'
 import { routes } from '../gateway/route-table.js'
 import { withEgressSizes } from '../gateway/routes/vault/egress.js'
 import { createSealer } from '../storage/platform/sealing/seal.js'
@@ -54,24 +54,26 @@ export { type StartOptions, StartRefused } from './process/start-context.js'
 
 export interface Service {
   readonly plane: Plane
-  /** Where the listener is, as a URL. */
+  /** The URL of the listener. */
   readonly url: string
   /** oidc.issuer_url: the public address. */
   readonly baseUrl: string
   /** Undefined when the page is not served. */
   readonly docsUrl: string | undefined
   readonly controlPlaneTenantId: string
-  /** Undefined when nothing is kept there. */
+  /** Undefined when no data is stored there. */
   readonly dataDir: string | undefined
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
-  /** Finishes what was begun within server.shutdown_deadline_secs; false when that was too short. */
+  /**
+   * Finishes running requests within server.shutdown_deadline_secs. False when that was too short.
+   */
   stop(): Promise<boolean>
 }
 
 const MAINTAIN_LIMIT_MS = 20_000
 const KEYS_WITHIN_MS = 30_000
 const KEYS_RETRY_MS = 250
-/** What the probe finds wrong after a complete start is not for the start to wait for. */
+/** The start does not wait longer for readiness: a later fault is the readiness probe's concern. */
 const FIT_WITHIN_MS = 2_000
 const FIT_RETRY_MS = 10
 /** Names of errors whose message tells an operator what to change. */
@@ -93,7 +95,7 @@ const steps: readonly Step[] = [
   ['schema', requireSchema],
   ['key management', openKeyManagement],
   ['coordination', openBackend],
-  ['actors', seatActors],
+  ['actors', startActors],
   ['listener', openListener],
   ['signing keys', awaitTenantAndKeys],
   ['changes', listenForChanges],
@@ -102,14 +104,14 @@ const steps: readonly Step[] = [
 
 /**
  * Starts a process of the service.
- * @throws {StartRefused} with what an operator has to change.
+ * @throws {StartRefused} with what an operator must change.
  */
 export async function startService(options: StartOptions): Promise<Service> {
   const clock = options.clock ?? systemClock
   const { environment, cwd, uid, log } = options
   const loaded = loadSettings({ environment, cwd, uid })
   if (loaded.tag === 'refused') {
-    throw new StartRefused('the configuration is refused', { failures: loaded.failures })
+    throw new StartRefused('the configuration is invalid', { failures: loaded.failures })
   }
   for (const key of settingsWithoutEffect(loaded.sources)) {
     log.warn({ key }, 'this setting has no effect in this build')
@@ -160,13 +162,17 @@ export async function startService(options: StartOptions): Promise<Service> {
       const clean = await takeBack(deadlineMs)
       const ended = { plane: loaded.plane, ms: Math.round(clock.monotonicMs() - began) }
       if (clean) log.info(ended, 'stopped')
-      else log.warn(ended, 'stopped, not cleanly: the deadline was too short, or a step failed')
+      else
+        log.warn(
+          ended,
+          'stopped uncleanly: server.shutdown_deadline_secs was too short, or a step failed',
+        )
       return clean
     }),
   )
 }
 
-async function seatActors(context: StartContext): Promise<Undo> {
+async function startActors(context: StartContext): Promise<Undo> {
   const { loaded, log, clock, random, metrics, state } = context
   const database = context.database!
   const kms = context.kms!
@@ -192,8 +198,9 @@ async function seatActors(context: StartContext): Promise<Undo> {
     egress: {
       entry: new URL('./threads/egress-thread.js', import.meta.url),
       startData: egress,
-      // Bodies lie outside of the heap and die young. Collected seldom, they pile up until V8 takes
-      // them for pressure and marks all of the heap, over and over: half of what a large body costs.
+      // Bodies are allocated outside of the heap and are short-lived. With rare collections they
+      // pile up until V8 counts them as memory pressure and marks the whole heap again and again,
+      // which doubles the cost of a large body.
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
   }
@@ -226,8 +233,8 @@ async function seatActors(context: StartContext): Promise<Undo> {
   return (withinMs) => system.drain(withinMs)
 }
 
-/** What settings switch on beside the routes (decisions.md 18: each addition is listed). */
-function switchedCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
+/** Capabilities that depend on settings and not on routes. */
+function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop } = settings
   const names = {
     'oauth.dpop': dpop.enabled,
@@ -260,16 +267,16 @@ async function openListener(context: StartContext): Promise<Undo> {
     bodyBytes: vault.egress_body_max_bytes,
   }).filter(
     (route) =>
-      isSwitchedOn(route, loaded.settings) &&
+      isRouteEnabled(route, loaded.settings) &&
       (route.target.via === 'gateway' || actors.has(route.target.address.name)),
   )
   const gateway = openGateway({
     server,
-    // interface.md, Deployment configuration: the operator surface is described by the control plane.
+    // Only the control plane describes the operator API (docs/reference/runtime.md).
     openapi: planes.includes('control') ? openapi : { ...openapi, exposure: 'public' },
     issuer: oidc.issuer_url,
     policies: policiesWith(auth),
-    capabilities: switchedCapabilities(loaded.settings),
+    capabilities: enabledCapabilities(loaded.settings),
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
@@ -304,7 +311,7 @@ async function openListener(context: StartContext): Promise<Undo> {
   }
 }
 
-/** The first start of all makes the control-plane tenant and the signing keys. */
+/** The very first start creates the control-plane tenant and the signing keys. */
 async function awaitTenantAndKeys(context: StartContext): Promise<void> {
   const { system, clock } = context
   const { tenant } = await system!.ref(tenants).ask('ensureControlPlane', {})
@@ -312,7 +319,8 @@ async function awaitTenantAndKeys(context: StartContext): Promise<void> {
   const maintain = () => system!.ref(keys).ask('maintain', null, { timeoutMs: MAINTAIN_LIMIT_MS })
   const endMs = clock.monotonicMs() + KEYS_WITHIN_MS
   while ((await maintain()).tag !== 'maintained') {
-    if (clock.monotonicMs() > endMs) throw new StartRefused('the signing keys cannot be loaded')
+    if (clock.monotonicMs() > endMs)
+      throw new StartRefused('the signing keys cannot be loaded: check the kms and the database')
     context.options.signal?.throwIfAborted()
     await sleep(KEYS_RETRY_MS)
   }
@@ -322,7 +330,7 @@ async function listenForChanges({ database, system }: StartContext): Promise<Und
   return followChanges(database!.listener, system!)
 }
 
-/** Whoever reads that it is ready, and asks the probe, must hear the same. */
+/** A client that reads "ready" in the log and then asks the probe must get the same answer. */
 async function letIn({ gateway, state, log, loaded, system, clock }: StartContext): Promise<void> {
   state.started = true
   gateway!.started()
@@ -348,7 +356,9 @@ function serviceOf(context: StartContext, stop: () => Promise<boolean>): Service
   }
 }
 
-/** Errors that say what to change become refusals; anything else is a defect and stays one. */
+/**
+ * Errors that tell what to change become refusals. Any other error is a defect and is thrown on.
+ */
 function explained(loaded: LoadedSettings, error: unknown): unknown {
   if (error instanceof Error && MENDABLE.has(error.name)) {
     return new StartRefused(explainedBy(loaded, error), { cause: error })

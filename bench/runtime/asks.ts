@@ -1,4 +1,4 @@
-/** What an ask costs in each place, beside what one would write without a kernel. */
+/** The cost of an ask in each place, compared with code without a kernel. */
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { type Remote, releaseProxy, wrap } from 'comlink'
 import { Piscina } from 'piscina'
@@ -11,7 +11,7 @@ import { type Claim, claim, type Verdict, verifier, verifierActor, verify } from
 
 const bareEntry = new URL('./bare-thread.js', import.meta.url)
 
-/** A port, an id per ask, one post per turn of the event loop: the least that batching takes. */
+/** A port, an id per ask, and one post per turn of the event loop: the minimum for batching. */
 function barePort() {
   const worker = new Worker(bareEntry)
   const pending = new Map<number, (verdict: Verdict) => void>()

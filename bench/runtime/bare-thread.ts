@@ -1,10 +1,10 @@
-/** The same work behind a bare port, behind Comlink, and behind Piscina: the peers of the bench. */
+/** The same work behind a bare port, Comlink and Piscina: the peers of the bench. */
 import { parentPort } from 'node:worker_threads'
 import { expose } from 'comlink'
 import { endpointOf } from '../../runtime/kernel/threads/thread-control.js'
 import { type Claim, verify } from './verifier.js'
 
-/** What Piscina calls. */
+/** The function that Piscina calls. */
 export function verifyOnce(message: Claim) {
   return verify(message)
 }

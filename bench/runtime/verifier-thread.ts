@@ -1,4 +1,4 @@
-/** The verifier behind the kernel's thread placement. */
+/** The verifier on a thread of the kernel. */
 import { wireActor } from '../../runtime/kernel/wiring.js'
 import { serveThread } from '../../runtime/kernel/threads/thread-serve.js'
 import { verifierActor } from './verifier.js'

@@ -1,4 +1,4 @@
-/** The actor that all placements of the bench run, and its message: about what a route sends. */
+/** The actor of all placements in the bench. Its message is about as large as that of a route. */
 import { defineActor } from '../../runtime/kernel/actor.js'
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 

@@ -1,7 +1,7 @@
 /** Parses and validates the parts of a request. */
 import { asId } from '../../actors/domain/ids.js'
-import { detached } from '../../runtime/kernel/text/flat-string.js'
-import { findLost } from '../../runtime/kernel/text/json-lossiness.js'
+import { flatString } from '../../runtime/kernel/text/flat-string.js'
+import { findJsonLoss } from '../../runtime/kernel/text/json-lossiness.js'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { HttpExchange } from '../http-exchange.js'
@@ -95,7 +95,7 @@ function parseJson(
   }
   const result = checked(schema, value, bodyPointer)
   if (!result.ok || anyText === true) return result
-  const lost = findLost(text, result.value)
+  const lost = findJsonLoss(text, result.value)
   if (lost === null) return result
   const { path, detail } = lost
   const pointer = bodyPointer(path)
@@ -153,7 +153,7 @@ export function parseFields(text: string): Parsed<FormFields> {
 function decode(text: string): string | null {
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
   // A copy, because a slice would keep the whole body, with its secrets, in memory.
-  if (!spaced.includes('%')) return detached(spaced)
+  if (!spaced.includes('%')) return flatString(spaced)
   try {
     return decodeURIComponent(spaced)
   } catch {
@@ -163,7 +163,7 @@ function decode(text: string): string | null {
 
 /**
  * Fields as an object. A repeated name is ambiguous and refused (RFC 6749 section 3.1). NUL is refused as in JSON
- * (`findLost`), because PostgreSQL cannot store it.
+ * (`findJsonLoss`), because PostgreSQL cannot store it.
  */
 export function objectOf(fields: FormFields, prefix: string): Parsed<Record<string, string>> {
   const object: Record<string, string> = {}

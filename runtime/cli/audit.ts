@@ -1,4 +1,4 @@
-/** `svc audit`: checks an export of an audit chain, without a service and without a database. */
+/** `svc audit`: verifies an exported audit chain, without a service or a database. */
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
@@ -13,11 +13,11 @@ export interface AuditCommandHost {
 
 /** Adds `audit` with its sub-command to the program. */
 export function auditCommand(program: Command, host: AuditCommandHost = processHost()): void {
-  const audit = program.command('audit').description('audit chains that were exported')
+  const audit = program.command('audit').description('work with exported audit chains')
   audit
     .command('verify')
-    .argument('<file>', 'JSON lines, as GET /api/v1/audit-events/export answers them')
-    .description('check that no event was changed, left out, put in or moved')
+    .argument('<file>', 'JSON lines, as returned by GET /api/v1/audit-events/export')
+    .description('verify that no event was changed, removed, inserted or moved')
     .action(async (file: string) => {
       try {
         host.out(await verifyExport(createReadStream(file, 'utf8')))
@@ -29,8 +29,8 @@ export function auditCommand(program: Command, host: AuditCommandHost = processH
 }
 
 /**
- * Checks an export line by line, whatever its size.
- * @returns what was found to hold, in words. @throws {Error} that says what does not.
+ * Verifies an export line by line, whatever its size.
+ * @returns a description of what holds. @throws {Error} with a description of what does not hold.
  */
 export async function verifyExport(input: NodeJS.ReadableStream): Promise<string> {
   const chain = new ChainCheck()
@@ -51,8 +51,8 @@ export async function verifyExport(input: NodeJS.ReadableStream): Promise<string
   return [
     `${chain.events} events of tenant ${first.tenant_id} hold, from ${first.sequence} to ${head.sequence}.`,
     first.sequence === 1
-      ? 'They are the chain from its beginning.'
-      : `They follow on the event with the hash ${first.previous_hash}.`,
+      ? 'They start at the beginning of the chain.'
+      : `They follow the event with the hash ${first.previous_hash}.`,
     `The last hash is ${head.hash}.`,
   ].join('\n')
 }

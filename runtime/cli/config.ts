@@ -1,4 +1,7 @@
-/** `svc config`: what is in force and where it comes from, whether it is valid, what there is. */
+/**
+ * `svc config`: the effective values with their sources, the check of a configuration, and all
+ * keys.
+ */
 import type { Command } from 'commander'
 import { type Environment, readEnvironment } from '../kernel/config/environment.js'
 import { exampleFile } from '../kernel/config/example.js'
@@ -39,7 +42,7 @@ export interface ShownSetting {
 
 /** Adds `config` with its sub-commands to the program. */
 export function configCommand(program: Command, host: ConfigCommandHost = processHost()): void {
-  const config = program.command('config').description('show, check and explain the configuration')
+  const config = program.command('config').description('show, check and document the configuration')
   config
     .command('show')
     .description('every effective value with its source; secrets are hidden')
@@ -115,7 +118,7 @@ function effective({ settings, sources }: LoadedSettings): Effective[] {
   })
 }
 
-/** Every leaf that is in force, in the order of the schema. */
+/** Every effective leaf, in the order of the schema. */
 function* walk(
   node: Node,
   value: unknown,

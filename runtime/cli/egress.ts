@@ -1,4 +1,4 @@
-/** `svc egress URL`: one call with a credential of the vault, in the manner of curl. */
+/** `svc egress URL`: one call with a credential of the vault, with options like those of curl. */
 import { createReadStream, createWriteStream, statSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -13,9 +13,9 @@ import { chooseCredentials, parseNamed } from '../svc-run/credential-choice.js'
 import { type ServiceAnswer, serviceCalls } from '../svc-run/service-calls.js'
 import { checkAddress, collected, type ServiceAccess, serviceAccess } from './service-access.js'
 
-/** The service, not the upstream, said no. */
+/** The service refused, not the upstream. */
 const EXIT_REFUSED = 1
-/** As curl --fail. */
+/** The same as for curl --fail. */
 const EXIT_FAILED = 22
 
 type EgressOptions = ServiceAccess & {
@@ -37,13 +37,16 @@ export function egressCommand(program: Command): void {
     .argument('<address>', 'https://…')
     .addOption(new Option('-X, --request <method>', 'GET, or POST with data').choices(METHODS))
     .option('-H, --header <line>', 'name: value', collected, [])
-    .option('-d, --data <data>', 'the body; @file reads it from there, @- from stdin')
-    .option('--credential <id>', 'which one; default: the only one of the host')
-    .option('--scheme <scheme>', 'of --credential; default: its auth_scheme as listed, or bearer')
-    .option('--no-buffer', 'print the answer as it comes')
+    .option('-d, --data <data>', 'the body; @file reads it from a file, @- from stdin')
+    .option('--credential <id>', "the credential's id; default: the only credential of the host")
+    .option(
+      '--scheme <scheme>',
+      'auth scheme of --credential; default: its listed auth_scheme, or bearer',
+    )
+    .option('--no-buffer', 'print the response without buffering')
     .option('-i, --include', 'print status and header fields first')
     .option('-f, --fail', `exit with ${EXIT_FAILED} when the status is 400 or more`)
-    .option('-o, --output <file>', 'write the body there')
+    .option('-o, --output <file>', 'write the body to this file')
     .action(async (address: string, options: EgressOptions) => {
       try {
         process.exitCode = await call(address, options, process.stdout)
@@ -58,7 +61,7 @@ async function call(address: string, options: EgressOptions, out: Writable): Pro
   checkAddress('--url', options.url)
   if (!URL.canParse(address)) {
     throw new Error(
-      `what is called is a URL like https://api.example.com/v1/models, not ${address}`,
+      `the argument must be a URL like https://api.example.com/v1/models, not ${address}`,
     )
   }
   const token = tokenFrom(options, readEnvironment())
@@ -68,7 +71,7 @@ async function call(address: string, options: EgressOptions, out: Writable): Pro
     const { hostname } = new URL(address)
     const { credential: id, scheme } = options
     if (scheme !== undefined && id === undefined) {
-      throw new Error('--scheme says how --credential is used: name that, too')
+      throw new Error('--scheme needs --credential')
     }
     const named =
       id === undefined
@@ -78,7 +81,9 @@ async function call(address: string, options: EgressOptions, out: Writable): Pro
     const chosen = await choice.of(hostname)
     if (chosen.tag === 'none') throw new Error(`there is no credential for ${hostname}`)
     if (chosen.tag === 'ambiguous') {
-      throw new Error(`say which credential with --credential: ${chosen.ids.join(', ')}`)
+      throw new Error(
+        `several credentials match, choose one with --credential: ${chosen.ids.join(', ')}`,
+      )
     }
     const body = options.data === undefined ? null : dataOf(options.data)
     const answer = await calls.send({
@@ -121,8 +126,8 @@ async function show(
 
 function headerOf(line: string): readonly [string, string] {
   const at = line.indexOf(':')
-  if (at < 1) throw new Error(`a header is "name: value", not ${JSON.stringify(line)}`)
-  // In UTF-8, as curl sends it; a field is told of in bytes.
+  if (at < 1) throw new Error(`a header must be "name: value", not ${JSON.stringify(line)}`)
+  // In UTF-8, as curl sends it. undici expects a header value as bytes.
   const value = Buffer.from(line.slice(at + 1).trim()).toString('latin1')
   return [line.slice(0, at).trim(), value]
 }

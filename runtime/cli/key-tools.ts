@@ -1,4 +1,6 @@
-/** Database and kms for a command that looks after keys, whether the service runs or not. */
+/**
+ * Opens the database and the kms for a command that manages keys, whether the service runs or not.
+ */
 import { runMigrations } from '../../migrations/main.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { openKms } from '../../storage/platform/kms/client.js'
@@ -19,7 +21,7 @@ import { DatabaseUnreachable } from '../../storage/platform/unavailable.js'
 import { deploymentOf, explainedBy } from '../process/which-database.js'
 import { type LoadedSettings, loadSettings } from '../configuration/load-settings.js'
 
-export interface KeyHouse {
+export interface KeyTools {
   readonly database: Database
   readonly kms: Kms
   readonly sealer: TenantSealer
@@ -28,16 +30,19 @@ export interface KeyHouse {
   close(): Promise<void>
 }
 
-export type KeyHouseInput = {
+export type KeyToolsInput = {
   readonly environment: Environment
   readonly cwd: string
   readonly uid?: number | undefined
-  /** Gets a line that names the deployment: which one it is, the defaults may have decided. */
+  /** Receives a line that names the deployment, since the defaults may have chosen it. */
   readonly say?: ((line: string) => void) | undefined
 }
 
-/** @throws with words for an operator when the configuration, the database or the kms is missing. */
-export async function openKeyHouse(input: KeyHouseInput): Promise<KeyHouse> {
+/**
+ * @throws with a message for an operator when the configuration, the database or the kms is
+ * unavailable.
+ */
+export async function openKeyTools(input: KeyToolsInput): Promise<KeyTools> {
   const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
   input.say?.(deploymentOf(loaded))
@@ -64,8 +69,8 @@ export interface DatabaseHouse {
   close(): Promise<void>
 }
 
-/** The database alone, for commands that need no keys. @throws as `openKeyHouse`. */
-export async function openDatabaseHouse(input: KeyHouseInput): Promise<DatabaseHouse> {
+/** The database alone, for commands that need no keys. @throws as `openKeyTools`. */
+export async function openDatabaseTools(input: KeyToolsInput): Promise<DatabaseHouse> {
   const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
   input.say?.(deploymentOf(loaded))
@@ -89,7 +94,7 @@ async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Un
     const { server, isGuest } = await embeddedServer(dataDir)
     undo.push(() => server.stop())
     urls = databaseUrls(settings.database, server.url)
-    // As at a start of the service, which may not have been yet.
+    // As at a start of the service, which may not have happened yet.
     if (!isGuest) await runMigrations({ url: server.url, log: silentLogger })
   }
   if (urls === undefined) throw new Error('no database is configured')
@@ -106,7 +111,10 @@ async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Un
   return database
 }
 
-/** The server of a running service is used and left alone; otherwise one is started meanwhile. */
+/**
+ * Uses the server of a running service and leaves it running. Otherwise it starts one for the
+ * command.
+ */
 async function embeddedServer(
   dataDir: string,
 ): Promise<{ readonly server: EmbeddedPostgres; readonly isGuest: boolean }> {

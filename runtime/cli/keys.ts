@@ -1,4 +1,4 @@
-/** `svc keys`: lists and rotates signing keys, brings data keys under the newest master key. */
+/** `svc keys`: lists and rotates signing keys, and wraps data keys with the newest master key. */
 import type { Command } from 'commander'
 import {
   SIGNING_ALGORITHMS,
@@ -17,12 +17,12 @@ import { SYSTEM_TENANT_ID } from '../../storage/platform/sealing/seal.js'
 import { listSigningKeys } from '../../storage/oauth/signing-keys.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { silentLogger } from '../kernel/log.js'
-import { withReason } from '../process/error-text.js'
-import { type KeyHouse, openKeyHouse } from './key-tools.js'
+import { errorText } from '../process/error-text.js'
+import { type KeyTools, openKeyTools } from './key-tools.js'
 
 /** What the command needs of the process. */
 export interface KeysCommandHost {
-  readonly open: () => Promise<KeyHouse>
+  readonly open: () => Promise<KeyTools>
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly exitWith: (code: number) => void
@@ -36,35 +36,38 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
     .description('signing keys with their states, data keys by master key')
     .option('--json', 'as JSON')
     .action(({ json = false }: { json?: boolean }) =>
-      inHouse(host, (resources) => list(resources, json)),
+      withTools(host, (resources) => list(resources, json)),
     )
   keys
     .command('rotate')
     .description('replace the current signing keys; tokens already signed stay valid')
-    .option('--algorithm <algorithm>', `only this one: ${SIGNING_ALGORITHMS.join(' or ')}`)
-    .option('--compromised', 'withdraw the current keys at once: every token they signed dies')
+    .option('--algorithm <algorithm>', `only this algorithm: ${SIGNING_ALGORITHMS.join(' or ')}`)
+    .option(
+      '--compromised',
+      'withdraw the current keys at once: every token they signed becomes invalid',
+    )
     .action(({ algorithm, compromised = false }: { algorithm?: string; compromised?: boolean }) =>
-      inHouse(host, (resources) => rotate(resources, algorithmOf(algorithm), compromised)),
+      withTools(host, (resources) => rotate(resources, algorithmOf(algorithm), compromised)),
     )
   keys
     .command('rewrap')
     .description('wrap every data key under the newest master key')
-    .action(() => inHouse(host, rewrap))
+    .action(() => withTools(host, rewrap))
   keys
     .command('rotate-data')
-    .description('make a new data key; what older ones sealed is sealed anew in the background')
-    .option('--tenant <id>', 'of this tenant')
-    .option('--all', 'of every tenant and of the service itself')
+    .description('create a new data key; older sealed values are sealed again in the background')
+    .option('--tenant <id>', 'for this tenant')
+    .option('--all', 'for every tenant and for the service itself')
     .action((asked: { tenant?: string; all?: boolean }) =>
-      inHouse(host, (resources) => rotateData(resources, asked)),
+      withTools(host, (resources) => rotateData(resources, asked)),
     )
   keys
     .command('reseal')
-    .description('seal anew now what stands under older data keys, beside running services')
-    .action(() => inHouse(host, reseal))
+    .description('seal values of older data keys again now; running services may continue')
+    .action(() => withTools(host, reseal))
 }
 
-async function list({ database, kms }: KeyHouse, json: boolean): Promise<string> {
+async function list({ database, kms }: KeyTools, json: boolean): Promise<string> {
   const rows = await database.tenant(SYSTEM_TENANT_ID, (tx) =>
     listSigningKeys(tx, SYSTEM_TENANT_ID),
   )
@@ -76,7 +79,7 @@ async function list({ database, kms }: KeyHouse, json: boolean): Promise<string>
     current_since: row.currentSince,
     verifiable_until: row.verifiableUntil,
   }))
-  // Crosses tenants: counts only.
+  // Crosses tenants, for counts only.
   const data = (await database.system(countDataKeysByMaster)).map((row) => ({
     master_key_id: row.masterKeyId,
     data_keys: row.dataKeys,
@@ -101,13 +104,13 @@ async function list({ database, kms }: KeyHouse, json: boolean): Promise<string>
     ...data.map((row) => `${row.master_key_id.padEnd(29)} ${row.data_keys}`),
     '',
     health.state === 'up'
-      ? `The kms answers; ${health.masterKeyIds.at(-1)} wraps.`
-      : `The kms does not answer: ${health.reason}`,
+      ? `The kms is available. It wraps with ${health.masterKeyIds.at(-1)}.`
+      : `The kms is unavailable: ${health.reason}`,
   ].join('\n')
 }
 
 async function rotate(
-  { database, sealer, clock, random }: KeyHouse,
+  { database, sealer, clock, random }: KeyTools,
   algorithm: SigningAlgorithm | undefined,
   compromised: boolean,
 ): Promise<string> {
@@ -120,39 +123,42 @@ async function rotate(
   )
   if (outcome.tag === 'too_early') {
     throw new Error(
-      `the next key is too new for verifiers to know it: try again in ${outcome.waitSecs} s, or ` +
-        'say --compromised if the current key is known to others',
+      `verifiers may not know the next key yet: try again in ${outcome.waitSecs} s, or ` +
+        'use --compromised if the current key has leaked',
     )
   }
   return `${outcome.promoted} keys were replaced. Running services sign with the new ones at once.`
 }
 
-/** A kms takes up a new master key seconds after it was made: what wraps now is said, too. */
-async function rewrap({ kms, sealer }: KeyHouse): Promise<string> {
+/**
+ * A kms uses a new master key only seconds after its creation: the output names the wrapping key.
+ */
+async function rewrap({ kms, sealer }: KeyTools): Promise<string> {
   const count = await sealer.rewrap()
   const health = await kms.health()
-  const wraps = health.state === 'up' ? ` All are under ${health.masterKeyIds.at(-1)} now.` : ''
-  return `${count} data keys were wrapped anew.${wraps}`
+  const wraps =
+    health.state === 'up' ? ` All are wrapped by ${health.masterKeyIds.at(-1)} now.` : ''
+  return `${count} data keys were wrapped again.${wraps}`
 }
 
 async function rotateData(
-  { database, sealer }: KeyHouse,
+  { database, sealer }: KeyTools,
   { tenant, all = false }: { tenant?: string; all?: boolean },
 ): Promise<string> {
-  if ((tenant === undefined) !== all) throw new Error('say --tenant <id> or --all')
-  // Crosses tenants: with --all each of them gets a key.
+  if ((tenant === undefined) !== all) throw new Error('name --tenant <id> or --all')
+  // Crosses tenants: with --all every tenant gets a new key.
   const owners = await database.system(listDataKeyOwners)
   const chosen = owners.filter((one) => all || one === tenant?.toLowerCase())
-  if (chosen.length === 0) throw new Error('nothing was sealed for that tenant')
+  if (chosen.length === 0) throw new Error('that tenant has no data key')
   for (const one of chosen) await sealer.rotate(one)
-  return `${chosen.length} data keys were made. Running services seal with them within a minute.`
+  return `${chosen.length} data keys were created. Running services seal with them within a minute.`
 }
 
-async function reseal(resources: KeyHouse): Promise<string> {
+async function reseal(resources: KeyTools): Promise<string> {
   const count = await resealAll({ ...resources, log: silentLogger })
   const { open, unopened } = await resources.database.system(countRotations)
-  const broken = unopened > 0 ? ` ${unopened} values do not open.` : ''
-  return `${count} values were sealed anew; ${open} rotations are not finished yet.${broken}`
+  const broken = unopened > 0 ? ` ${unopened} values cannot be unsealed.` : ''
+  return `${count} values were sealed again; ${open} rotations are not finished yet.${broken}`
 }
 
 function algorithmOf(word: string | undefined): SigningAlgorithm | undefined {
@@ -162,9 +168,9 @@ function algorithmOf(word: string | undefined): SigningAlgorithm | undefined {
   return algorithm
 }
 
-async function inHouse(
+async function withTools(
   { open, out, err, exitWith }: KeysCommandHost,
-  work: (resources: KeyHouse) => Promise<string>,
+  work: (resources: KeyTools) => Promise<string>,
 ): Promise<void> {
   try {
     const resources = await open()
@@ -174,7 +180,7 @@ async function inHouse(
       await resources.close()
     }
   } catch (error) {
-    err(`svc keys: ${withReason(error)}`)
+    err(`svc keys: ${errorText(error)}`)
     exitWith(1)
   }
 }
@@ -182,7 +188,7 @@ async function inHouse(
 function processHost(): KeysCommandHost {
   return {
     open: () =>
-      openKeyHouse({
+      openKeyTools({
         environment: readEnvironment(),
         cwd: process.cwd(),
         uid: process.getuid?.(),

@@ -18,7 +18,10 @@ export interface KmsCommandHost {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly exitWith: (code: number) => void
-  /** Resolves when the process is told to stop; `withStdin` also when standard input closes. */
+  /**
+   * Resolves when the process receives a stop signal; with `withStdin` also when standard input
+   * closes.
+   */
   readonly stopped: (withStdin: boolean) => Promise<void>
 }
 
@@ -47,18 +50,22 @@ export function kmsCommand(program: Command, host: KmsCommandHost = processHost(
   }
   kms
     .command('serve')
-    .description('serve on a unix socket until told to stop')
+    .description('serve on a unix socket until a stop signal')
     .requiredOption('--socket <path>', 'unix socket, closed to other users')
-    .requiredOption('--keys <dir>', 'key directory, as svc kms keygen makes it')
-    .option('--group <gid>', 'number of a group whose members may connect too')
-    .option('--replace', 'take the socket over even if another process answers there', false)
-    .option('--exit-with-stdin', 'stop when standard input closes: die with the parent', false)
+    .requiredOption('--keys <dir>', 'key directory created by svc kms keygen')
+    .option('--group <gid>', 'id of a group whose members may connect too')
+    .option('--replace', 'take over the socket even if another process serves it', false)
+    .option(
+      '--exit-with-stdin',
+      'stop when standard input closes, so with the parent process',
+      false,
+    )
     .option('--log-level <level>', LOG_LEVELS.join(', '), 'info')
     .action((options: ServeOptions) => attempt(() => serve(options, host)))
   kms
     .command('keygen')
-    .description('make the keys of a new kms and of the service, its client')
-    .requiredOption('--dir <dir>', 'a directory that is empty or does not exist')
+    .description('create the keys of a new kms and of its client, the service')
+    .requiredOption('--dir <dir>', 'an empty or new directory')
     .action(({ dir }: { dir: string }) =>
       attempt(async () => {
         await generateKeyDirectory(dir, random)
@@ -67,19 +74,19 @@ export function kmsCommand(program: Command, host: KmsCommandHost = processHost(
           [
             `Keys are in ${dir}. Start the kms with`,
             `  svc kms serve --socket PATH --keys ${dir}`,
-            'and give the service its end (move the two files when it runs as another user):',
+            'and configure the service (move the two files when it runs as another user):',
             '  [kms]',
             '  socket_path = "PATH"',
             `  server_public_key_path = ${JSON.stringify(paths.serverPublic)}`,
             `  client_private_key_path = ${JSON.stringify(paths.clientPrivate)}`,
-            `Back up ${paths.master(1)}: without it nothing sealed can be opened again.`,
+            `Back up ${paths.master(1)}: without it sealed data is lost.`,
           ].join('\n'),
         )
       }),
     )
   kms
     .command('rotate')
-    .description('add a master key that wraps from now on; older ones stay, to unwrap')
+    .description('add a master key that wraps from now on; older ones remain for unwrapping')
     .requiredOption('--keys <dir>', 'key directory')
     .action(({ keys }: { keys: string }) =>
       attempt(async () => {
@@ -87,7 +94,7 @@ export function kmsCommand(program: Command, host: KmsCommandHost = processHost(
         const { master } = await readKeyDirectory(keys, random)
         host.out(
           `Master key ${master.ids.at(-1)} (version ${version}) wraps from now on; a running kms ` +
-            'takes it up within seconds. Run `svc keys rewrap` to bring data keys under it.',
+            'uses it within seconds. Run `svc keys rewrap` to wrap the data keys with it.',
         )
       }),
     )
@@ -97,7 +104,7 @@ async function serve(options: ServeOptions, host: KmsCommandHost): Promise<void>
   const level = LOG_LEVELS.find((each): each is LogLevel => each === options.logLevel)
   if (level === undefined) throw new Error(`unknown log level ${options.logLevel}`)
   const { group } = options
-  if (group !== undefined && !/^\d{1,9}$/.test(group)) throw new Error('--group takes a number')
+  if (group !== undefined && !/^\d{1,9}$/.test(group)) throw new Error('--group must be a number')
   const server = await serveKms({
     groupId: group === undefined ? undefined : Number(group),
     socketPath: options.socket,
@@ -106,7 +113,7 @@ async function serve(options: ServeOptions, host: KmsCommandHost): Promise<void>
     log: createLogger({ level, destination: { write: (line) => process.stderr.write(line) } }),
     replace: options.replace,
   })
-  // Whoever started this waits for the line.
+  // The parent process waits for this line.
   host.out('serving')
   await host.stopped(options.exitWithStdin)
   await server.close()
@@ -128,7 +135,7 @@ function processHost(): KmsCommandHost {
         process.once('SIGTERM', stop)
         process.once('SIGINT', stop)
         if (!withStdin) return
-        // The other end belongs to the parent alone: it closes when the parent ends, however.
+        // Only the parent holds the other end: it closes when the parent ends, however it ends.
         process.stdin.once('end', stop)
         process.stdin.once('error', stop)
         process.stdin.resume()

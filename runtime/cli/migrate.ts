@@ -1,4 +1,4 @@
-/** `svc migrate`: the separate initialization step of a database of one's own. */
+/** `svc migrate`: applies migrations to a database that the operator provides. */
 import type { Command } from 'commander'
 import { runMigrations } from '../../migrations/main.js'
 import { databaseUrls } from '../../storage/platform/settings.js'
@@ -14,13 +14,13 @@ const EXIT_FAILED = 1
 export function migrateCommand(program: Command): void {
   program
     .command('migrate')
-    .description('bring the configured database to the schema of this build')
+    .description('migrate the configured database to the schema of this build')
     .action(async () => {
       process.exitCode = await migrate()
     })
 }
 
-/** The embedded database needs no such step: it is migrated whenever it starts. */
+/** The embedded database needs no such step: every start migrates it. */
 async function migrate(): Promise<number> {
   const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
   const loaded = loadSettings(input)
@@ -55,13 +55,13 @@ async function migrate(): Promise<number> {
   }
 }
 
-/** Migrations open a connection of their own. Its errors read like those of a pool. */
+/** Migrations open their own connection, whose errors are changed to read like those of a pool. */
 function unreached(url: string, error: unknown): unknown {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
   return isConnectionLoss(cause) ? new DatabaseUnreachable(url, cause) : error
 }
 
-/** The users of the runtime URLs, where they are not the one that migrates. */
+/** The users of the runtime URLs that differ from the migrating user. */
 function rolesOf(urls: readonly string[], migration: string): string[] {
   const userOf = (url: string) => decodeURIComponent(new URL(url).username)
   const roles = urls.map(userOf).filter((role) => role !== '' && role !== userOf(migration))

@@ -10,35 +10,35 @@ type Wishes = { name: string; scope: readonly string[]; json?: boolean }
 
 const NAME = /^\P{Cc}{1,120}$/u
 
-/** Adds `app` to `operator`; `inHouse` runs work on the database and prints what it returns. */
+/** Adds `app` to `operator`. `withTools` runs work on the database and prints its result. */
 export function operatorAppCommand(
   operator: Command,
-  inHouse: (work: (resources: DatabaseHouse) => Promise<string>) => Promise<void>,
+  withTools: (work: (resources: DatabaseHouse) => Promise<string>) => Promise<void>,
 ): void {
   const known = OPERATOR_APPLICATION_SCOPES.join(' ')
   operator
     .command('app')
     .description('applications of the control plane')
     .command('create')
-    .description('make an application that gets tokens by client_credentials')
+    .description('create an application that gets tokens by client_credentials')
     .requiredOption('--name <name>', 'name of the application')
     .requiredOption(
       '--scope <scope>',
-      `what it may do: ${known}; may be repeated`,
+      `its scope: ${known}; may be repeated`,
       (scope: string, before: readonly string[] = []) => [...before, ...parseScope(scope)],
     )
     .option('--json', 'as JSON')
-    .action((wishes: Wishes) => inHouse((resources) => create(resources, wishes)))
+    .action((wishes: Wishes) => withTools((resources) => create(resources, wishes)))
 }
 
 async function create({ database }: DatabaseHouse, wishes: Wishes): Promise<string> {
   const { name, json = false } = wishes
   const scopes = [...new Set(wishes.scope)]
   if (!NAME.test(name))
-    throw new Error('a name has 1 to 120 characters, none of them a control character')
-  if (scopes.length === 0) throw new Error('--scope names no scope')
-  const means = { clock: systemClock, random: systemRandom(systemClock) }
-  const made = await database.system((tx) => createOperatorApplication(tx, { name, scopes }, means))
+    throw new Error('a name must have 1 to 120 characters and no control characters')
+  if (scopes.length === 0) throw new Error('--scope is empty')
+  const deps = { clock: systemClock, random: systemRandom(systemClock) }
+  const made = await database.system((tx) => createOperatorApplication(tx, { name, scopes }, deps))
   if (made.tag === 'no_control_plane')
     throw new Error('the database has no control plane yet: start the service once')
   if (made.tag === 'unknown_scope') {

@@ -1,6 +1,6 @@
 /**
- * `svc operator`: the first human who may look after anything, by a link that works once; agents that
- * look after the deployment itself.
+ * `svc operator`: the first human operator, by a link that works once, and agents that administer
+ * the deployment.
  */
 import { type Command, Option } from 'commander'
 import { createFirstOperator } from '../../actors/identity/organizations/first-operator.js'
@@ -10,8 +10,8 @@ import { type Appointment, appoint } from '../../actors/agents/management/appoin
 import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'
-import { withReason } from '../process/error-text.js'
-import { type DatabaseHouse, openDatabaseHouse } from './key-tools.js'
+import { errorText } from '../process/error-text.js'
+import { type DatabaseHouse, openDatabaseTools } from './key-tools.js'
 import { operatorAppCommand } from './operator-app.js'
 
 const NAME = /^\P{Cc}{1,120}$/u
@@ -29,10 +29,10 @@ type Wishes = { organization: string; environment: Environment; json?: boolean }
 
 /** Adds `operator` with its sub-commands to the program. */
 export function operatorCommand(program: Command, host: OperatorCommandHost = processHost()): void {
-  const operator = program.command('operator').description('people who look after this deployment')
+  const operator = program.command('operator').description('operators of this deployment')
   operator
     .command('create')
-    .description('make an organization, and a sign-in link for its owner that works once')
+    .description('create an organization and a one-time sign-in link for its owner')
     .option('--organization <name>', 'name of the organization', 'Operators')
     .addOption(
       new Option('--environment <kind>', 'kind of its first environment')
@@ -41,26 +41,31 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
     )
     .option('--json', 'as JSON')
     .action((wishes: Wishes) =>
-      inHouse(host, (resources) => {
+      withTools(host, (resources) => {
         if (!NAME.test(wishes.organization)) {
-          throw new Error('a name has 1 to 120 characters, none of them a control character')
+          throw new Error('a name must have 1 to 120 characters and no control characters')
         }
         return create(resources, wishes)
       }),
     )
-  operatorAppCommand(operator, (work) => inHouse(host, work))
+  operatorAppCommand(operator, (work) => withTools(host, work))
   for (const [name, to, description, scopes] of [
     [
       'appoint',
       'appointed',
-      'let an agent of the control plane look after the deployment',
+      'allow an agent of the control plane to administer the deployment',
       ['signing_keys:manage'],
     ],
-    ['dismiss', 'dismissed', 'take that back; its sessions end at once', [...APPOINTED_SCOPES]],
+    [
+      'dismiss',
+      'dismissed',
+      "revoke that permission; the agent's sessions end at once",
+      [...APPOINTED_SCOPES],
+    ],
   ] as const) {
     operator
       .command(name)
-      .argument('<agent_id>', 'an agent that is at home in the control plane')
+      .argument('<agent_id>', 'an agent whose home tenant is the control plane')
       .description(description)
       .addOption(
         new Option('--scope <scope...>', 'what the agent may do')
@@ -69,12 +74,12 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
       )
       .option('--json', 'as JSON')
       .action((agentId: string, { json = false, scope }: AppointmentWishes) =>
-        inHouse(host, (resources) => change(resources, { agentId, to, scopes: scope }, json)),
+        withTools(host, (resources) => change(resources, { agentId, to, scopes: scope }, json)),
       )
   }
 }
 
-async function inHouse(
+async function withTools(
   host: OperatorCommandHost,
   work: (resources: DatabaseHouse) => Promise<string>,
 ): Promise<void> {
@@ -86,7 +91,7 @@ async function inHouse(
       await resources.close()
     }
   } catch (error) {
-    host.err(`svc operator: ${withReason(error)}`)
+    host.err(`svc operator: ${errorText(error)}`)
     host.exitWith(1)
   }
 }
@@ -96,25 +101,25 @@ async function change(
   appointment: Appointment,
   json: boolean,
 ): Promise<string> {
-  const means = { clock: systemClock, random: systemRandom(systemClock) }
-  // The agent's sessions may be of any tenant.
-  const outcome = await database.system((tx) => appoint(tx, appointment, means))
+  const deps = { clock: systemClock, random: systemRandom(systemClock) }
+  // The agent's sessions may belong to any tenant.
+  const outcome = await database.system((tx) => appoint(tx, appointment, deps))
   const { agentId, to } = appointment
   if (outcome.tag === 'unknown_agent') {
-    throw new Error(`${agentId} is no agent of the control plane`)
+    throw new Error(`${agentId} is not an agent of the control plane`)
   }
   const scopes = appointment.scopes.join(' ')
   if (json) return JSON.stringify({ agent_id: agentId, name: outcome.name, status: to, scopes })
   return to === 'appointed'
-    ? `${outcome.name} may have ${scopes} from its next login in the control plane on.`
-    : `${outcome.name} may not have ${scopes} any more.`
+    ? `${outcome.name} may have ${scopes} from its next control-plane login.`
+    : `${outcome.name} may no longer have ${scopes}.`
 }
 
 async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Promise<string> {
   const { organization: name, environment, json = false } = wishes
-  const means = { clock: systemClock, random: systemRandom(systemClock) }
-  // Organization, tenant and invite come to be together: none of them is there yet to be bound to.
-  const made = await database.system((tx) => createFirstOperator(tx, { name, environment }, means))
+  const deps = { clock: systemClock, random: systemRandom(systemClock) }
+  // Crosses tenants: it creates the organization, the tenant and the invite in one transaction.
+  const made = await database.system((tx) => createFirstOperator(tx, { name, environment }, deps))
   const url = `${settings.oidc.issuer_url}/auth/invites/${made.inviteToken}`
   const expiresAt = made.expiresAt.toISOString()
   if (json) {
@@ -144,7 +149,7 @@ async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Pr
 function processHost(): OperatorCommandHost {
   return {
     open: () =>
-      openDatabaseHouse({
+      openDatabaseTools({
         environment: readEnvironment(),
         cwd: process.cwd(),
         uid: process.getuid?.(),

@@ -1,6 +1,7 @@
 /**
- * `svc run -- CMD`: runs a program whose calls to other APIs go through the egress proxy of a service,
- * with credentials of the vault that the program never sees. Says what it says on stderr only.
+ * `svc run -- CMD`: runs a program whose calls to other APIs go through the service's egress proxy.
+ * The program never sees the vault credentials that they use. The command itself only writes to
+ * stderr.
  */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -24,7 +25,7 @@ import { serviceCalls } from '../svc-run/service-calls.js'
 import { checkAddress, collected, type ServiceAccess, serviceAccess } from './service-access.js'
 
 const EXIT_REFUSED = 1
-/** Of this user, for what is kept beside a run. */
+/** This user's folder for the files of a run. */
 const RUNS_FOLDER = join(homedir(), '.svc', 'run')
 const TAG_BYTES = 9
 
@@ -37,8 +38,8 @@ type RunOptions = ServiceAccess & {
 /** Adds `run` to the program. */
 export function runCommand(program: Command): void {
   serviceAccess(program.command('run'))
-    .description('run a program whose calls use the vault, without a change to it')
-    .option('--credential <host=id[,scheme]>', 'what a host is called with', collected, [])
+    .description('run an unchanged program with vault credentials in its API calls')
+    .option('--credential <host=id[,scheme]>', 'the credential for a host', collected, [])
     .option('--passthrough <host>', "let a host through as it is; '*': all others", collected, [])
     .option('--verbose', 'every call on stderr')
     .argument('<command>', 'the program')
@@ -109,7 +110,7 @@ async function run(
   }
 }
 
-/** Ends as the program did. */
+/** Ends with the program's exit code or signal. */
 function leaveAs(end: ChildEnd, say: (line: string) => void): void {
   if (end.tag === 'not_started') say(end.detail)
   if (end.tag !== 'killed') {
@@ -120,7 +121,7 @@ function leaveAs(end: ChildEnd, say: (line: string) => void): void {
   process.kill(process.pid, end.signal)
 }
 
-/** Says each thing once: a program that tries again and again is told about once. */
+/** Prints each line once, however often a program repeats the call. */
 function once(say: (line: string) => void): (line: string) => void {
   const said = new Set<string>()
   return (line) => {
@@ -132,11 +133,11 @@ function once(say: (line: string) => void): (line: string) => void {
 
 function passedHost(text: string): string {
   const host = text === '*' ? text : normalizeHostname(text)
-  if (host === null) throw new Error(`--passthrough is a host name or *, not ${text}`)
+  if (host === null) throw new Error(`--passthrough must be a host name or *, not ${text}`)
   return host
 }
 
-/** What is trusted here already, for hosts that are let through, and the throw-away authority. */
+/** The CAs that are trusted already, for hosts that bypass the proxy, and the CA of this run. */
 function bundleOf(environment: Environment, own: string): string {
   const { SSL_CERT_FILE: all, NODE_EXTRA_CA_CERTS: extra } = environment
   const known = all === undefined ? rootCertificates.join('\n') : readFileSync(all, 'utf8')

@@ -1,4 +1,4 @@
-/** `svc serve`: starts the service, says where it is, and stops it when told to. */
+/** `svc serve`: starts the service, prints its address, and stops it on a signal. */
 import { type Command, Option } from 'commander'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
@@ -8,9 +8,9 @@ import { EXIT_CONFIGURATION } from '../configuration/load-settings.js'
 import { type Service, StartRefused, startService } from '../startup.js'
 
 const EXIT_START = 1
-/** Where a service without any setting is (svc.example.toml). */
+/** The address of a service without settings (svc.example.toml). */
 const DEFAULT_BASE_URL = 'http://localhost:8080'
-/** The last one comes when a terminal is closed. */
+/** The terminal sends SIGHUP when it closes. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const LOG_LEVELS: readonly LogLevel[] = [
   'trace',
@@ -26,15 +26,13 @@ export function serveCommand(program: Command): void {
   program
     .command('serve')
     .description('start the service; stop it with Ctrl-C or SIGTERM')
-    .addOption(
-      new Option('--log-level <level>', 'what is logged').choices(LOG_LEVELS).default('info'),
-    )
+    .addOption(new Option('--log-level <level>', 'log level').choices(LOG_LEVELS).default('info'))
     .action(async ({ logLevel }: { logLevel: LogLevel }) => {
       process.exitCode = await serve(logLevel)
     })
 }
 
-/** Runs until a signal; answers with the exit code. */
+/** Runs until a signal. Returns the exit code. */
 async function serve(level: LogLevel): Promise<number> {
   beginYoung()
   const log = createLogger({ level })
@@ -74,8 +72,8 @@ async function serve(level: LogLevel): Promise<number> {
 }
 
 /**
- * Ends the process as the signal itself would have. At an ordinary end Node sets the terminal back, and aborts where that
- * is gone.
+ * Ends the process as the signal would. At an ordinary exit Node resets the terminal, and aborts
+ * when the terminal is gone.
  */
 function endOfHangUp(): void {
   process.removeAllListeners('SIGHUP')
@@ -98,7 +96,7 @@ function banner({ baseUrl, docsUrl, controlPlaneTenantId, plane, dataDir }: Serv
   return `\n${lines.join('\n')}\n\n`
 }
 
-/** The tour command, with the address unless it is the default one. */
+/** The tour command, with the address unless it is the default. */
 function tourCommandFor(baseUrl: string): string {
   return baseUrl === DEFAULT_BASE_URL ? 'npm run tour' : `npm run tour -- --base-url ${baseUrl}`
 }

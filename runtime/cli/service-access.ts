@@ -4,18 +4,21 @@ import type { TokenOptions } from '../client/token-source.js'
 
 export type ServiceAccess = TokenOptions & { readonly url: string }
 
-/** Adds them. */
+/** Adds the options. */
 export function serviceAccess(command: Command): Command {
   return command
     .requiredOption('--url <url>', 'the service')
-    .option('--token-file <file>', 'an access token with vault:read; read again for every call')
-    .option('--token-env <name>', 'or the variable that holds it')
+    .option(
+      '--token-file <file>',
+      'a file with an access token with vault:read; read again for every call',
+    )
+    .option('--token-env <name>', 'or the environment variable with the token')
 }
 
-/** @throws in words, where it is not the address of a service. */
+/** @throws with a message when it is not the address of a service. */
 export function checkAddress(option: string, text: string): void {
   if (/^https?:\/\/[^/]/.test(text) && URL.canParse(text)) return
-  throw new Error(`${option} is an address like https://auth.example.com, not ${text}`)
+  throw new Error(`${option} must be an address like https://auth.example.com, not ${text}`)
 }
 
 export function collected(value: string, before: readonly string[]): string[] {

@@ -1,4 +1,4 @@
-/** An agent's own key and what it signs with it. Used by the tour and the command line. */
+/** An agent's key and its signatures. Used by the tour and the command line. */
 import {
   createPrivateKey,
   createPublicKey,
@@ -20,13 +20,13 @@ import type { KeyAlgorithm, PublicJwk } from '../../actors/agents/proof-of-work/
 export type OwnershipProofFor = {
   /** Exactly as the bootstrap metadata or discovery returned it. */
   readonly issuer: string
-  /** The UUID of the tenant registered into, never its slug. */
+  /** The UUID of the tenant to register in, never its slug. */
   readonly tenantId: string
-  /** A did:web whose document lists the key; left out, the agent is anchored by its did:key. */
+  /** A did:web whose document lists the key. Without it the agent is identified by its did:key. */
   readonly didWeb?: string | undefined
 }
 
-/** The members of a registration start that concern the key (decisions.md 1.2). */
+/** The members of a registration request that concern the key (docs/reference/agents.md). */
 export type RegistrationKey = {
   readonly anchor_type: 'did_key' | 'did_web'
   readonly anchor_value: string
@@ -44,11 +44,11 @@ export interface AgentKey {
   readonly fingerprint: string
   readonly publicJwk: PublicJwk
   readonly privateKey: KeyObject
-  /** What a registration start carries, proof included. */
+  /** The key members of a registration request, including the proof of ownership. */
   registration(target: OwnershipProofFor): RegistrationKey
   /** base64url signature over a challenge's `payload`, for verify. */
   signChallenge(payload: string): string
-  /** PKCS#8 PEM, to keep the key in a file of the agent's own. */
+  /** PKCS#8 PEM, for storage in a private file. */
   exportPem(): string
 }
 
@@ -57,12 +57,12 @@ export function createAgentKey(algorithm: KeyAlgorithm = 'ed25519'): AgentKey {
   return agentKey(freshPrivateKey(algorithm === 'ed25519' ? 'ed25519' : 'P-256'))
 }
 
-/** A key that was kept with `exportPem`. @throws when it is neither ed25519 nor P-256. */
+/** A key from `exportPem`. @throws when it is neither Ed25519 nor P-256. */
 export function openAgentKey(pem: string): AgentKey {
   return agentKey(createPrivateKey(pem))
 }
 
-/** A key given as a private JWK. @throws when it is neither ed25519 nor P-256. */
+/** A key from a private JWK. @throws when it is neither Ed25519 nor P-256. */
 export function agentKeyFromJwk(jwk: JsonWebKey): AgentKey {
   return agentKey(createPrivateKey({ key: jwk, format: 'jwk' }))
 }

@@ -1,6 +1,6 @@
 /**
- * A browser without a screen: keeps cookies, fills in forms as they stand in the HTML, and follows
- * redirects only when told to, so that every step can be seen.
+ * A browser without a screen: keeps cookies, fills in the forms of the HTML, and follows redirects
+ * only on demand, so that each step is visible.
  */
 import { request } from 'undici'
 import { serviceAgent } from './connections.js'
@@ -8,19 +8,19 @@ import { serviceAgent } from './connections.js'
 export type Form = {
   readonly action: string
   readonly method: string
-  /** Every field that has a name, with the value it would be sent with. */
+  /** Every named field, with the value that would be sent. */
   readonly fields: Readonly<Record<string, string>>
 }
 
 export type Page = {
   readonly path: string
   readonly status: number
-  /** Set-Cookie apart: there may be several. */
+  /** Without Set-Cookie, which may occur several times. */
   readonly headers: Readonly<Record<string, string>>
   readonly setCookies: readonly string[]
   readonly html: string
   readonly forms: readonly Form[]
-  /** Where a redirect leads: a path for our own pages, the whole address otherwise. */
+  /** The target of a redirect: a path on our own pages, otherwise the whole URL. */
   readonly location: string | null
 }
 
@@ -32,13 +32,16 @@ export interface Browser {
     fields: Readonly<Record<string, string>>,
     headers?: Readonly<Record<string, string>>,
   ): Promise<Page>
-  /** Sends a form of a page with these values over its own; the first one, or the one at `action`. */
+  /**
+   * Submits a form of a page, with these values in place of its own: the first form, or the one
+   * with this `action`.
+   */
   submit(
     page: Page,
     fields?: Readonly<Record<string, string>>,
     action?: string | RegExp,
   ): Promise<Page>
-  /** Goes where redirects lead as long as they lead to our own pages. */
+  /** Follows redirects as long as they lead to our own pages. */
   follow(page: Page): Promise<Page>
   close(): Promise<void>
 }
@@ -49,7 +52,7 @@ export function openBrowser({
   userAgent = 'svc',
 }: {
   readonly baseUrl: string
-  /** PEM of the CA to trust, where the system does not know it. */
+  /** PEM of the CA to trust, when the system does not know it. */
   readonly ca?: string | undefined
   readonly userAgent?: string | undefined
 }): Browser {
@@ -127,7 +130,7 @@ export function openBrowser({
         if (at.location === null || !at.location.startsWith('/')) return at
         at = await browser.get(at.location)
       }
-      throw new Error(`redirected without end from ${page.path}`)
+      throw new Error(`endless redirects from ${page.path}`)
     },
     close: () => dispatcher.close(),
   }
@@ -164,7 +167,7 @@ export function unescaped(text: string): string {
     .replaceAll('&amp;', '&')
 }
 
-/** The value that an element of the page carries in a data attribute. */
+/** The values of a data attribute on the page. */
 export function dataIn(html: string, name: string): string[] {
   return [...html.matchAll(new RegExp(`\\sdata-${name}="([^"]*)"`, 'g'))].map(([, value]) =>
     unescaped(value!),

@@ -1,4 +1,7 @@
-/** Borrows a person's authority: asks, waits for the decision, renews. interface.md, Device delegation. */
+/**
+ * Requests a delegation from a user, waits for the decision, and renews it
+ * (docs/reference/agents.md).
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, systemClock } from '../kernel/clock.js'
 import type { Answer, HttpClient, Request } from './http.js'
@@ -13,16 +16,16 @@ import {
 } from './refusal.js'
 
 const DEVICE = '/api/v1/agents/delegations/device'
-/** RFC 8628 section 3.5: what a slow_down adds where the answer does not say. */
+/** What slow_down adds to the interval when the response does not say (RFC 8628 section 3.5). */
 const SLOW_DOWN_SECS = 5
-/** After a poll that was not answered at all, and after 429 and 5xx without a Retry-After. */
+/** The wait after a poll without a response, and after 429 and 5xx without Retry-After. */
 const UNANSWERED_WAIT_SECS = 5
 
 export type DelegationRequest = {
   readonly deviceCode: string
-  /** For people to read: with its hyphen. */
+  /** Formatted for reading, with its hyphen. */
   readonly userCode: string
-  /** Absolute; to be opened by the person. */
+  /** An absolute URL, which the user opens. */
   readonly verificationUrl: string
   readonly expiresInSecs: number
   readonly intervalSecs: number
@@ -33,15 +36,15 @@ export type DelegatedToken = {
   readonly accessToken: string
   readonly expiresInSecs: number
   readonly scope: string
-  /** Null where the delegation ends with the access token. */
+  /** Null when the delegation ends with the access token. */
   readonly refreshToken: string | null
-  /** The person, as the tenant knows them. */
+  /** The user's `sub` in the tenant. */
   readonly subject: string
 }
 
 export type AskOptions = {
   readonly http: HttpClient
-  /** A direct token of the agent, of the tenant that the person is in. */
+  /** A direct token of the agent, for the tenant of the user. */
   readonly token: string
   readonly scope: string
   readonly audience?: string | undefined
@@ -69,17 +72,20 @@ export async function askForDelegation(options: AskOptions): Promise<DelegationR
 export type AwaitOptions = {
   readonly http: HttpClient
   readonly request: DelegationRequest
-  /** A direct token of the same agent; asked for at each poll, as one may end before the decision. */
+  /**
+   * A direct token of the same agent. Requested at each poll, because a token may expire before the
+   * decision.
+   */
   readonly token: () => Promise<string>
   readonly signal?: AbortSignal | undefined
-  /** Called before each wait, with its length. */
+  /** Called before each wait, with its length in seconds. */
   readonly onWait?: ((waitSecs: number) => void) | undefined
   readonly clock?: Clock | undefined
 }
 
 /**
- * Polls until the person has decided, as often as the service wants to be asked. What is not
- * answered is asked again while the request lives.
+ * Polls until the user has decided, at the interval that the service sets. A poll without a
+ * response is repeated while the request is valid.
  * @throws ServiceRefusal: `access_denied`, `expired_token`, `invalid_grant`; the signal's reason.
  */
 export async function awaitDelegation(options: AwaitOptions): Promise<DelegatedToken> {
@@ -95,7 +101,7 @@ export async function awaitDelegation(options: AwaitOptions): Promise<DelegatedT
       const json = { device_code: request.deviceCode }
       answer = await http.request({ ...poll, json, token: await token() })
     } catch (error) {
-      // An error of the connection has a code; any other is not mended by asking again.
+      // A connection error has a code. Any other error would occur again.
       const passing =
         error instanceof Error && 'code' in error && !(error instanceof ServiceRefusal)
       if (!passing || clock.monotonicMs() >= deadlineMs) throw error
@@ -111,7 +117,7 @@ export async function awaitDelegation(options: AwaitOptions): Promise<DelegatedT
   }
 }
 
-/** Seconds until the next poll; null when there is no point in another. */
+/** Seconds until the next poll. Null when another poll is pointless. */
 export function nextWait({ status, headers, body }: Answer, intervalSecs: number): number | null {
   const code = member(body, 'error')
   const named = secondsOf(headers['retry-interval'])
@@ -130,8 +136,8 @@ export type RenewOptions = {
 }
 
 /**
- * Spends a refresh token; the answer has the one that takes its place, to be kept before anything
- * else is done. @throws ServiceRefusal: `invalid_grant` when the delegation has ended.
+ * Uses a refresh token. Store the one in the response before anything else. @throws ServiceRefusal:
+ * `invalid_grant` when the delegation has ended.
  */
 export async function renewDelegation(options: RenewOptions): Promise<DelegatedToken> {
   const { http, agentId, refreshToken } = options
@@ -157,12 +163,12 @@ function delegatedToken(body: Members): DelegatedToken {
   }
 }
 
-/** What a token says, for its holder to read; whoever is shown a token must verify it instead. */
+/** The claims of a token, for its holder. A resource server must verify the token instead. */
 function claimsOf(token: string): unknown {
   const [, payload = ''] = token.split('.')
   try {
     return JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
   } catch {
-    throw new TypeError('the access token of the service cannot be read')
+    throw new TypeError("the claims of the service's access token cannot be parsed")
   }
 }

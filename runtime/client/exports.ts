@@ -1,4 +1,4 @@
-/** The client as other programs import it: `import { agentSession } from 'svc/client'`. */
+/** The public client library: `import { agentSession } from 'svc/client'`. */
 export { type AgentKey, agentKeyFromJwk, createAgentKey, openAgentKey } from './agent.js'
 export {
   askForDelegation,

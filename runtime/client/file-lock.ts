@@ -1,8 +1,8 @@
 /**
- * A lock between processes that is a file. Its holder is named in it, and one that has died is succeeded:
- * by one process, however many find it dead at once. Who may succeed a holder is who makes the file named
- * after that holder's token, which is drawn anew for every try; so nobody removes what another one has just
- * put in the place of the dead one.
+ * A lock between processes, in a file that names its holder. When the holder has died, exactly one
+ * process succeeds it, however many notice at the same time: the one that creates the file named
+ * after the dead holder's token. The token is new for every attempt, so no process removes a lock
+ * that another one has just created.
  */
 import { randomBytes } from 'node:crypto'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const FILE_MODE = 0o600
 const LOCK_POLL_MS = 50
 const LOCK_WAIT_MS = 60_000
-/** A process, and what tells its tries apart; earlier versions wrote the process alone. */
+/** A pid and the token of an attempt. Earlier versions wrote only the pid. */
 const HOLDER = /^([0-9]{1,10})(?: [0-9a-f]{24})?$/
 
 /**
@@ -28,7 +28,7 @@ export async function holdingLock<T>(lock: string, work: () => Promise<T>): Prom
       continue
     }
     if (waitedMs >= LOCK_WAIT_MS) {
-      throw new Error(`${lock} is held; remove it if nobody uses it`)
+      throw new Error(`${lock} is locked: remove it if no process uses it`)
     }
     await sleep(LOCK_POLL_MS)
     waitedMs += LOCK_POLL_MS
@@ -41,32 +41,32 @@ export async function holdingLock<T>(lock: string, work: () => Promise<T>): Prom
 }
 
 /**
- * The holder and whoever died on the way to succeed it, in this order; none while one of them lives, or
- * where the lock is free meanwhile.
+ * The dead holder and the processes that died while they succeeded it, in this order. Empty when
+ * one of them lives, or when the lock has become free.
  */
 async function deadHolders(lock: string): Promise<readonly string[]> {
   const died: string[] = []
   for (let at = lock; ; at = claimOn(lock, died.at(-1)!)) {
     const holder = await textOf(at)
-    // Nobody has come to succeed the last one yet.
+    // No process has started to succeed the last one.
     if (holder === undefined) return died
     if (!isDead(holder)) return []
     died.push(holder)
   }
 }
 
-/** Puts this process in the place of the dead ones; false where another one does. */
+/** Takes the lock of the dead ones for this process. False when another process does. */
 async function succeeded(lock: string, died: readonly string[], own: string): Promise<boolean> {
   const claim = claimOn(lock, died.at(-1)!)
   if (!(await made(claim, own))) return false
-  // The claim may be one on times gone by: others came and went since the lock was read.
+  // The claim may be outdated: the lock may have changed hands since it was read.
   const stands = (await textOf(lock)) === died[0] && (await isChain(lock, died))
   if (stands) {
     const draft = `${lock}.${own.replace(' ', '-')}.new`
     await writeFile(draft, own, { flag: 'wx', mode: FILE_MODE })
     await rename(draft, lock)
   }
-  // Only now: while the dead one's name stood in the lock, a second claim on it would have counted.
+  // Only now: a second claim would have been valid while the lock named the dead process.
   for (const one of stands ? died : died.slice(-1)) await rm(claimOn(lock, one), { force: true })
   return stands
 }
@@ -82,7 +82,7 @@ function claimOn(lock: string, holder: string): string {
   return `${lock}.${holder.replace(' ', '-')}`
 }
 
-/** False where the file is there already. */
+/** False when the file exists already. */
 async function made(path: string, text: string): Promise<boolean> {
   try {
     await writeFile(path, text, { flag: 'wx', mode: FILE_MODE })
@@ -104,7 +104,7 @@ async function textOf(path: string): Promise<string | undefined> {
 
 function isDead(holder: string): boolean {
   const pid = HOLDER.exec(holder)?.[1]
-  // Made, and its holder not yet named in it.
+  // The file exists, but does not name its holder yet.
   if (pid === undefined) return false
   try {
     process.kill(Number(pid), 0)

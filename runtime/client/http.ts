@@ -5,13 +5,13 @@ import { serviceAgent } from './connections.js'
 export type Answer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** The parsed body of a JSON answer, the text of any other. */
+  /** The parsed body of a JSON response, the text of any other. */
   readonly body: unknown
 }
 
 export type Request = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Path and query below the base address. */
+  /** Path and query, relative to the base address. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly json?: unknown
@@ -22,7 +22,7 @@ export type Request = {
 
 export interface HttpClient {
   readonly baseUrl: string
-  /** Any status is an answer. @throws when the service cannot be reached. */
+  /** Any status is a response. @throws when the service cannot be reached. */
   request(request: Request): Promise<Answer>
   close(): Promise<void>
 }
@@ -30,8 +30,8 @@ export interface HttpClient {
 const TIMEOUT_MS = 60_000
 
 /**
- * HTTP/2 where the service speaks it over TLS, HTTP/1.1 otherwise.
- * @param ca PEM of the CA to trust, where the system does not know it.
+ * HTTP/2 when the service supports it over TLS, otherwise HTTP/1.1.
+ * @param ca PEM of the CA to trust, when the system does not know it.
  */
 export function httpClient(baseUrl: string, ca?: string): HttpClient {
   const agent = serviceAgent({

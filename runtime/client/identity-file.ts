@@ -1,7 +1,7 @@
 /**
- * An agent's identity in a file: where it is registered, its private key, and the tokens it holds.
- * Whoever reads the file is the agent; so it is written for its owner alone (0600, in a folder 0700)
- * and refused when anybody else may read it. Written whole or not at all.
+ * An agent's identity in a file: its registration, its private key and its tokens. A process that
+ * can read the file can act as the agent. The file is therefore readable only by its owner (0600,
+ * in a folder 0700), and refused otherwise. It is always written as a whole.
  */
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
@@ -19,7 +19,7 @@ const VERSION = 1
 export type StoredToken = {
   /** UUID of the tenant. */
   readonly tenant_id: string
-  /** As it was asked for; empty for all that may be had. */
+  /** The requested scope. Empty: all that the agent may have. */
   readonly asked_scope: string
   readonly scope: string
   readonly access_token: string
@@ -42,10 +42,10 @@ export type StoredIdentity = {
   readonly base_url: string
   readonly issuer: string
   readonly name: string
-  /** Null until a registration was answered. */
+  /** Null until the registration has a response. */
   readonly agent_id: string | null
   readonly home_tenant_id: string | null
-  /** The tenant that tokens are for where none is named: the workspace, else the home. */
+  /** The default tenant for tokens: the workspace, else the home tenant. */
   readonly tenant_id: string | null
   /** PKCS#8 PEM. */
   readonly private_key: string
@@ -54,17 +54,20 @@ export type StoredIdentity = {
   readonly delegations: readonly StoredDelegation[]
 }
 
-/** Undefined when there is none. @throws when others may read it, or it is not such a file. */
+/**
+ * Undefined when the file does not exist. @throws when others may read it, or when it is not an
+ * identity file.
+ */
 export async function readIdentity(path: string): Promise<StoredIdentity | undefined> {
   await judgeFolder(dirname(path))
   let file: Awaited<ReturnType<typeof open>>
   try {
-    // Not through a link, which somebody else may have made.
+    // No symbolic links: another user may have created one.
     file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined
     if (codeOf(error) === 'ELOOP') {
-      throw new Error(`${path} is a link: name the file itself`, { cause: error })
+      throw new Error(`${path} is a symbolic link: name the file itself`, { cause: error })
     }
     throw error
   }
@@ -73,7 +76,9 @@ export async function readIdentity(path: string): Promise<StoredIdentity | undef
     if (!stats.isFile()) throw new Error(`${path} is not a file`)
     judgeOwner(path, stats)
     if ((stats.mode & OTHERS) !== 0) {
-      throw new Error(`${path} holds a private key and others may read it: chmod 600 ${path}`)
+      throw new Error(
+        `${path} contains a private key and other users can read it: run chmod 600 ${path}`,
+      )
     }
     return identityOf(path, await file.readFile('utf8'))
   } finally {
@@ -81,7 +86,7 @@ export async function readIdentity(path: string): Promise<StoredIdentity | undef
   }
 }
 
-/** Replaces the file in one step, so that no reader and no crash sees half of it. */
+/** Replaces the file in one step, so that no reader and no crash sees a partial file. */
 export async function writeIdentity(path: string, identity: StoredIdentity): Promise<void> {
   const folder = dirname(path)
   await mkdir(folder, { recursive: true, mode: FOLDER_MODE })
@@ -103,16 +108,16 @@ export async function writeIdentity(path: string, identity: StoredIdentity): Pro
 }
 
 /**
- * Runs what reads and writes the file while nobody else does: two renewals with one refresh token
- * would look like a theft. A lock whose holder has died is taken over.
- * @throws when it stays held for a minute.
+ * Runs work on the file while no other process does: two renewals with one refresh token look like
+ * theft. A lock whose holder has died is taken over.
+ * @throws when the lock stays held for a minute.
  */
 export async function holdingIdentity<T>(path: string, work: () => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
   return holdingLock(`${path}.lock`, work)
 }
 
-/** Nobody else may put another file in the place of this one. */
+/** Other users must not be able to replace the file. */
 async function judgeFolder(folder: string): Promise<void> {
   let stats: Stats
   try {
@@ -124,7 +129,7 @@ async function judgeFolder(folder: string): Promise<void> {
   if (!stats.isDirectory()) throw new Error(`${folder} is not a folder`)
   judgeOwner(folder, stats)
   if ((stats.mode & OTHERS_WRITE) !== 0 && (stats.mode & STICKY) === 0) {
-    throw new Error(`others may write to ${folder}: chmod 700 ${folder}`)
+    throw new Error(`other users can write to ${folder}: run chmod 700 ${folder}`)
   }
 }
 
@@ -142,7 +147,7 @@ function identityOf(path: string, text: string): StoredIdentity {
     throw new Error(`${path} is not JSON`)
   }
   if (read?.version !== VERSION || !isText(read.private_key) || !isText(read.base_url)) {
-    throw new Error(`${path} is not a file of svc agent`)
+    throw new Error(`${path} is not an identity file of svc agent`)
   }
   return {
     version: VERSION,

@@ -1,4 +1,4 @@
-/** Login by signed challenge (decisions.md 1.5). */
+/** Login by signed challenge (docs/reference/agents.md). */
 import {
   CHALLENGE_FIELDS,
   CHALLENGE_SUITE,
@@ -12,11 +12,11 @@ import type { TenantChoice } from './registration.js'
 export type LoginOptions = TenantChoice & {
   readonly http: HttpClient
   readonly key: AgentKey
-  /** Whom the key must belong to; left out, whomever it belongs to. */
+  /** The agent that the key must belong to. Default: any. */
   readonly agentId?: string | undefined
-  /** As the bootstrap metadata gave it: a challenge of another issuer is not signed. */
+  /** The issuer from the bootstrap metadata: a challenge of another issuer is not signed. */
   readonly issuer: string
-  /** Space separated; left out, all that the agent may have. */
+  /** Separated by spaces. Default: all that the agent may have. */
   readonly scope?: string | undefined
 }
 
@@ -29,8 +29,8 @@ export type AgentToken = {
 }
 
 /**
- * A fresh access token. Its refresh token is not kept: whoever holds the key needs none.
- * @throws ServiceRefusal; Error for a challenge that should not be signed.
+ * A fresh access token. Its refresh token is dropped, because the key replaces it.
+ * @throws ServiceRefusal; Error for a challenge that must not be signed.
  */
 export async function logIn(options: LoginOptions): Promise<AgentToken> {
   const { http, key, tenantId, tenantSlug, scope } = options
@@ -38,7 +38,8 @@ export async function logIn(options: LoginOptions): Promise<AgentToken> {
     method: 'POST',
     path: '/api/v1/agents/auth/challenge',
     json: {
-      // By its key and not its id: an agent with several keys would be asked to use the newest.
+      // By its key, not its id: for an agent with several keys the service would ask for the
+      // newest.
       key_id: key.fingerprint,
       ...(tenantId === undefined ? {} : { tenant_id: tenantId }),
       ...(tenantSlug === undefined ? {} : { tenant_slug: tenantSlug }),
@@ -65,21 +66,23 @@ export async function logIn(options: LoginOptions): Promise<AgentToken> {
   }
 }
 
-/** A signature says yes to every word of the string; so each is looked at. Null when it is fit. */
+/**
+ * A signature confirms every part of the string, so each part is checked. Null when all are valid.
+ */
 function unfit(
   payload: string,
   challenge: Members,
   { key, agentId, tenantId, issuer }: LoginOptions,
 ): string | null {
   const fields = payload.split(FIELD_SEPARATOR)
-  if (fields.length !== CHALLENGE_FIELDS.length) return 'it does not have eight fields'
+  if (fields.length !== CHALLENGE_FIELDS.length) return 'it must have eight fields'
   const [suite, forIssuer, forTenant, forAgent, forKey, forChallenge] = fields
-  if (suite !== CHALLENGE_SUITE) return 'it is of another suite'
+  if (suite !== CHALLENGE_SUITE) return 'it has another signature suite'
   if (forIssuer !== issuer) return `it names the issuer ${forIssuer}, not ${issuer}`
   if (tenantId !== undefined && forTenant !== tenantId.toLowerCase())
-    return 'another tenant is named'
-  if (agentId !== undefined && forAgent !== agentId) return 'another agent is named'
-  if (forKey !== key.fingerprint) return 'another key is named'
-  if (forChallenge !== challenge['challenge_id']) return 'another challenge is named'
+    return 'it names another tenant'
+  if (agentId !== undefined && forAgent !== agentId) return 'it names another agent'
+  if (forKey !== key.fingerprint) return 'it names another key'
+  if (forChallenge !== challenge['challenge_id']) return 'it names another challenge'
   return null
 }

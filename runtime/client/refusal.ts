@@ -1,21 +1,21 @@
-/** What a service refused, as an error that says what to do about it. interface.md, Errors. */
+/** A service's refusal as an error that says what to do about it. */
 import type { Answer, HttpClient, Request } from './http.js'
 
 export type Members = Readonly<Record<string, unknown>>
 
-/** A refusal of the service: its problem document (RFC 9457) or OAuth error (RFC 6749 section 5.2). */
+/** A refusal: a problem document (RFC 9457) or an OAuth error (RFC 6749 section 5.2). */
 export class ServiceRefusal extends Error {
   override readonly name = 'ServiceRefusal'
   readonly status: number
-  /** The `error` code, such as `policy_denied`; `unknown` where the answer has none. */
+  /** The `error` code, such as `policy_denied`. `unknown` when the response has none. */
   readonly code: string
-  /** What the service said about it. */
+  /** The service's description of the error. */
   readonly detail: string
-  /** What to do about it; null where the detail says everything. */
+  /** What to do about it. Null when the detail says everything. */
   readonly hint: string | null
-  /** For whoever operates the service; null where the answer has none. */
+  /** For the operator of the service. Null when the response has none. */
   readonly requestId: string | null
-  /** What the service asks to wait, in seconds; null where it says nothing. */
+  /** The Retry-After of the response in seconds. Null when it has none. */
   readonly retryAfterSecs: number | null
   readonly body: unknown
 
@@ -25,7 +25,7 @@ export class ServiceRefusal extends Error {
       text(member(body, 'detail')) ??
       text(member(body, 'error_description')) ??
       text(member(body, 'title')) ??
-      `${request.method} ${request.path} was answered with ${status}`
+      `${request.method} ${request.path} returned status ${status}`
     super(`${detail} (${status} ${code})`)
     this.status = status
     this.code = code
@@ -37,7 +37,7 @@ export class ServiceRefusal extends Error {
   }
 }
 
-/** A request that must be answered with a status. @throws ServiceRefusal for any other. */
+/** A request that must have this response status. @throws ServiceRefusal for any other. */
 export async function expectAnswer(
   http: HttpClient,
   status: number,
@@ -51,26 +51,26 @@ export async function expectAnswer(
   return answer.body as Members
 }
 
-/** A member of an answer; undefined where there is none. */
+/** A member of a response. Undefined when it is absent. */
 export function member(body: unknown, name: string): unknown {
   return typeof body === 'object' && body !== null ? (body as Members)[name] : undefined
 }
 
-/** A member that must be a string. @throws when it is not: the other side is no such service. */
+/** A member that must be a string. @throws when it is not: the server is not an svc service. */
 export function textMember(body: unknown, name: string): string {
   const value = text(member(body, name))
-  if (value === undefined) throw new TypeError(`the answer of the service has no ${name}`)
+  if (value === undefined) throw new TypeError(`the response of the service has no ${name}`)
   return value
 }
 
 /** A member that must be a number. @throws when it is not. */
 export function numberMember(body: unknown, name: string): number {
   const value = member(body, name)
-  if (typeof value !== 'number') throw new TypeError(`the answer of the service has no ${name}`)
+  if (typeof value !== 'number') throw new TypeError(`the response of the service has no ${name}`)
   return value
 }
 
-/** A header in whole seconds; null where it says nothing. */
+/** A header in whole seconds. Null when it is absent or invalid. */
 export function secondsOf(header: string | undefined): number | null {
   return header !== undefined && /^\d{1,6}$/.test(header) ? Number(header) : null
 }
@@ -79,32 +79,34 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** By `error`, where the detail of the service does not say what the caller can do. */
+/** By `error` code, where the service's detail does not say what the caller can do. */
 const HINTS: Readonly<Record<string, string>> = {
   policy_denied:
-    'The tenant does not allow it. Somebody with tenant:manage there may change its settings ' +
-    '(admit_agents, direct_agent_registration); a workspace of your own needs nobody.',
-  conflict: 'It exists already. A key is registered once in a tenant: log in with it.',
-  rate_limited: 'Wait as long as the service says and send it again.',
-  brute_force_locked: 'Wait as long as the service says and send it again.',
+    "The tenant does not allow it. A user with tenant:manage may change the tenant's settings " +
+    '(admit_agents, direct_agent_registration); you can create a workspace of your own without that.',
+  conflict: 'The key is already registered in the tenant: log in with it.',
+  rate_limited: 'Wait for the Retry-After time and repeat the request.',
+  brute_force_locked: 'Wait for the Retry-After time and repeat the request.',
   invalid_grant:
-    'What was shown is spent, has ended or was never valid: the key may be revoked, the agent ' +
-    'suspended, the delegation ended. Log in again, or ask for the delegation again.',
-  invalid_scope: 'Ask for less: svc agent login without --scope shows what the agent may have.',
-  invalid_target: 'audience is the issuer or the audience of an application of the tenant.',
-  insufficient_scope: 'The token does not have the scope. Log in with it, or have it granted.',
+    'The credential was used before, has expired or is invalid: the key may be revoked, the agent ' +
+    'suspended, or the delegation ended. Log in again, or request a new delegation.',
+  invalid_scope:
+    'Request a smaller scope: svc agent login without --scope shows what the agent may have.',
+  invalid_target: 'audience must be the issuer or the audience of an application of the tenant.',
+  insufficient_scope: 'The token lacks the scope. Log in with the scope, or have it granted.',
   invalid_token:
-    'The token has ended: the agent, its key or the session was revoked. Log in again.',
-  delegation_expired: 'The time that the person gave is over. Ask for the delegation again.',
-  access_denied: 'The person said no.',
-  expired_token: 'Nobody decided in time. Ask again.',
-  service_unavailable: 'The service or what it stands on is away for a moment: send it again.',
-  too_early: 'The proof came before the minimum duration: send the same again.',
+    'The token is no longer valid: the agent, its key or the session was revoked. Log in again.',
+  delegation_expired: 'The delegation has expired. Request a new one.',
+  access_denied: 'The user denied the request.',
+  expired_token: 'The user did not decide in time. Request again.',
+  service_unavailable:
+    'The service or one of its dependencies is unavailable for a moment: try again.',
+  too_early: 'The proof was sent before the minimum duration: repeat the same request.',
 }
 
 const HINTS_BY_STATUS: Readonly<Record<number, string>> = {
   403: 'This needs a direct token of an active agent with the scope, for the tenant in question.',
-  404: 'There is none here, or it belongs to another tenant.',
+  404: 'It does not exist, or belongs to another tenant.',
   501: 'This deployment does not have the agent service.',
 }
 

@@ -1,4 +1,4 @@
-/** Registers an agent, alone or with a workspace. interface.md, Agent authentication. */
+/** Registers an agent, alone or with a workspace (docs/reference/agents.md). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentKey } from './agent.js'
 import type { HttpClient } from './http.js'
@@ -8,38 +8,38 @@ import { solve } from './solver.js'
 const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
 const REGISTER = '/api/v1/agents/auth/register'
 
-/** How far the proof of work is. */
+/** The progress of the proof of work. */
 export type WorkProgress = {
   readonly difficultyBits: number
   /** Nonces tried so far. */
   readonly tried: number
-  /** Nonces that it takes on average; a run may take several times as many. */
+  /** The average number of nonces. A run may take several times as many. */
   readonly expected: number
 }
 
-/** A tenant by its UUID or its slug; neither is the one the service is set to. */
+/** A tenant by its UUID or its slug. Without either: the default tenant of the service. */
 export type TenantChoice = { readonly tenantId?: string; readonly tenantSlug?: string }
 
 export type RegistrationOptions = {
   readonly http: HttpClient
   readonly key: AgentKey
-  /** A did:web whose document lists the key, to be known by in place of its did:key. */
+  /** A did:web whose document lists the key, as the agent's identifier in place of its did:key. */
   readonly didWeb?: string | undefined
-  /** 1 to 120 characters, for people to read. */
+  /** 1 to 120 characters, for display. */
   readonly name: string
   readonly onProgress?: ((progress: WorkProgress) => void) | undefined
   readonly signal?: AbortSignal | undefined
-  /** Threads of the solver; default one for each processor. */
+  /** Threads of the solver. Default: one per processor. */
   readonly threads?: number | undefined
 }
 
 export type AgentRegistrationOptions = RegistrationOptions & {
   /**
-   * The tenant by its UUID, which the proof of ownership signs; left out, the control plane. A slug
-   * does not do here: nothing public tells its UUID.
+   * The UUID of the tenant, which the proof of ownership signs. Default: the control plane. A slug
+   * is not enough, because no public endpoint returns its UUID.
    */
   readonly tenantId?: string | undefined
-  /** Without proof of work, where the tenant trusts its context. */
+  /** Without proof of work, where the tenant trusts the caller's network. */
   readonly direct?: boolean | undefined
 }
 
@@ -47,7 +47,7 @@ export type RegisteredAgent = {
   readonly agentId: string
   readonly tenantId: string
   readonly issuer: string
-  /** The whole answer. */
+  /** The whole response. */
   readonly body: Members
 }
 
@@ -60,18 +60,18 @@ export type WorkspaceOptions = RegistrationOptions & {
 
 export type CreatedWorkspace = {
   readonly agentId: string
-  /** The agent is at home in the control plane. */
+  /** The agent's home tenant is the control plane. */
   readonly homeTenantId: string
   readonly organizationId: string
   /** The new sandbox tenant. */
   readonly tenantId: string
   readonly tenantSlug: string
   readonly issuer: string
-  /** The whole answer: what it shows, it shows once. */
+  /** The whole response. Some values are shown only once. */
   readonly body: Members
 }
 
-/** What a proof of ownership must name. Creates nothing. @throws ServiceRefusal. */
+/** The values that a proof of ownership must name. Creates nothing. @throws ServiceRefusal. */
 export async function readMetadata(
   http: HttpClient,
 ): Promise<{ issuer: string; controlPlaneTenantId: string }> {
@@ -121,7 +121,7 @@ export async function createWorkspace(options: WorkspaceOptions): Promise<Create
   }
 }
 
-/** Starts, solves, completes, and waits where the service says that it is too early. */
+/** Starts, solves and completes, and waits when the service says that it is too early. */
 async function work(
   { http, onProgress, signal, threads }: RegistrationOptions,
   path: string,
@@ -143,7 +143,7 @@ async function work(
     try {
       return await expectAnswer(http, status, { method: 'POST', path: `${path}/complete`, json })
     } catch (error) {
-      // The challenge and the nonce stay good; everything else is final.
+      // The challenge and the nonce stay valid. Any other error is final.
       if (!(error instanceof ServiceRefusal) || !PASSING.has(error.status)) throw error
       if (error.retryAfterSecs === null || error.retryAfterSecs > WAIT_SECS_MAX) throw error
       await sleep(error.retryAfterSecs * 1000, undefined, signal === undefined ? {} : { signal })
@@ -151,6 +151,9 @@ async function work(
   }
 }
 
-/** Too early, and password workers busy: the challenge is untouched and a while is named. */
+/**
+ * Too early (425) and busy password workers (503): the challenge is unused, and the response says
+ * how long to wait.
+ */
 const PASSING: ReadonlySet<number> = new Set([425, 503])
 const WAIT_SECS_MAX = 60

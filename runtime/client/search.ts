@@ -1,15 +1,16 @@
 /**
- * The inner loop of the proof-of-work solver: SHA-256 over `{token}:{nonce}` for consecutive nonces.
+ * The inner loop of the proof-of-work solver: SHA-256 over `{token}:{nonce}` for consecutive
+ * nonces.
  *
- * Three things make it several times faster than one `createHash` per try. Whole blocks of the token
- * are hashed once. The rounds over words that stand before the first digit are run once per token,
- * and the message schedule is worked out only from the first word that a step changed. And the
- * nonce is counted up as digits in place, never formatted.
+ *  Three techniques make it several times faster than one `createHash` per nonce. Whole blocks of
+ * the token are hashed once. The rounds over words before the first digit run once per token, and
+ * the message schedule is computed only from the first changed word on. The nonce is incremented as
+ * digits in place, never formatted.
  */
 
 /** First 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS 180-4). */
 const K = Int32Array.from(primes(64), (prime) => fraction(Math.cbrt(prime)))
-/** The same of the square roots of the first 8. */
+/** The same for the square roots of the first 8 primes. */
 const INITIAL = Int32Array.from(primes(8), (prime) => fraction(Math.sqrt(prime)))
 
 const BLOCK_BYTES = 64
@@ -17,15 +18,15 @@ const BLOCK_WORDS = 16
 const ROUNDS = 64
 /** One 0x80 byte and the length as 64 bits follow the message. */
 const PADDING_BYTES_MIN = 9
-/** Only the first word of the digest is looked at; the service asks for at most 28 bits. */
+/** Only the first word of the digest is checked. The service requires at most 28 bits. */
 export const DIFFICULTY_BITS_MAX = 32
 
 /** Searches ranges of nonces for one token. Not shared between threads: it owns its buffers. */
 export class Search {
   readonly #prefix: Uint8Array
-  /** State after the whole blocks of the prefix. */
+  /** The state after the whole blocks of the token. */
   readonly #midstate: Int32Array
-  /** The part of the prefix that shares a block with the nonce. */
+  /** The part of the token in the block of the nonce. */
   readonly #tail: Uint8Array
   readonly #mask: number
   readonly #words = new Int32Array(ROUNDS)
@@ -50,8 +51,8 @@ export class Search {
   }
 
   /**
-   * The first nonce of `from <= nonce < from + count` that proves the work, -1 when there is none.
-   * Nonces are safe integers, far more than the largest difficulty needs.
+   * The first nonce with `from <= nonce < from + count` that proves the work, -1 when there is
+   * none. Nonces are safe integers, which is far more than the largest difficulty needs.
    */
   first(from: number, count: number): number {
     const end = from + count
@@ -65,7 +66,7 @@ export class Search {
     return -1
   }
 
-  /** Nonces of one number of digits, so that the layout of the block stays. */
+  /** Nonces with the same number of digits, so that the layout of the block stays. */
   #sameLength(from: number, end: number): number {
     const digits = new TextEncoder().encode(String(from))
     const length = this.#tail.length + digits.length
@@ -107,7 +108,7 @@ export class Search {
     return -1
   }
 
-  /** A token so long that nonce and padding do not fit one block together. */
+  /** For a token so long that nonce and padding do not fit into one block. */
   #inTwoBlocks(message: Uint8Array, from: number, end: number, length: number): number {
     for (let nonce = from; nonce < end; nonce++) {
       this.#state.set(this.#midstate)
@@ -122,7 +123,7 @@ export class Search {
   }
 }
 
-/** Carries into the digit at byte `at` and on to the left. */
+/** Carries into the digit at byte `at` and further to the left. */
 function carry(words: Int32Array, at: number): void {
   for (let byte = at; byte >= 0; byte--) {
     const shift = 24 - 8 * (byte & 3)
@@ -161,7 +162,9 @@ function extend(w: Int32Array): void {
   }
 }
 
-/** Rounds `from..to` of the compression, from `state` into `out`. The words must be there. */
+/**
+ * Runs rounds `from..to` of the compression, from `state` into `out`. The words must be computed.
+ */
 function runRounds(
   state: Int32Array,
   w: Int32Array,
@@ -201,7 +204,7 @@ function runRounds(
   out[7] = h
 }
 
-/** The first word of the digest: the schedule, the rounds that are left, and the feed-forward. */
+/** The first word of the digest: the schedule, the remaining rounds, and the feed-forward. */
 function digestWord(rounds: Int32Array, w: Int32Array, from: number, initial: number): number {
   extend(w)
   let a = rounds[0]!

@@ -1,6 +1,6 @@
 /**
- * An agent at work: access tokens that are there when they are wanted, direct and delegated ones,
- * renewed before they end and once more when the service says that one has.
+ * An agent's session: valid access tokens on demand, direct and delegated ones, renewed before they
+ * expire and once more when the service refuses one.
  */
 import { type Clock, systemClock } from '../kernel/clock.js'
 import type { AgentKey } from './agent.js'
@@ -15,7 +15,7 @@ import type { Answer, HttpClient, Request } from './http.js'
 import { type AgentToken, logIn } from './login.js'
 import type { TenantChoice } from './registration.js'
 
-/** A token that ends sooner than this is renewed: it has to last for the request it is for. */
+/** A token that expires sooner is renewed, so that it lasts for its request. */
 export const FRESH_FOR_SECS = 30
 
 export type AgentSessionOptions = TenantChoice & {
@@ -23,7 +23,7 @@ export type AgentSessionOptions = TenantChoice & {
   readonly key: AgentKey
   readonly issuer: string
   readonly agentId?: string | undefined
-  /** Of the direct token; left out, all that the agent may have. */
+  /** The scope of the direct token. Default: all that the agent may have. */
   readonly scope?: string | undefined
   readonly clock?: Clock | undefined
 }
@@ -31,14 +31,14 @@ export type AgentSessionOptions = TenantChoice & {
 export interface AgentSession {
   /** A direct access token that lasts at least half a minute. */
   token(): Promise<AgentToken>
-  /** A request with the direct token, which is renewed once where the service refuses it (401). */
+  /** A request with the direct token, which is renewed once when the service refuses it (401). */
   request(request: Omit<Request, 'token'>): Promise<Answer>
   /**
-   * Asks a person for authority. `show` is given the link and the code for them; what comes back
-   * renews itself as the session does.
+   * Requests a delegation from a user. `show` receives the link and the code for the user. The
+   * delegation renews itself like the session.
    */
   delegate(options: DelegateOptions): Promise<Delegation>
-  /** A delegation of earlier, by what was kept of it. */
+  /** An earlier delegation, from its stored tokens. */
   resumeDelegation(kept: DelegatedToken, onRenewed?: OnRenewed): Delegation
 }
 
@@ -51,7 +51,10 @@ export type DelegateOptions = {
   readonly onRenewed?: OnRenewed | undefined
 }
 
-/** Is told of each new refresh token before the access token is handed out: the old one is spent. */
+/**
+ * Receives each new refresh token before the access token is returned, because the old refresh
+ * token is used up.
+ */
 export type OnRenewed = (token: DelegatedToken) => Promise<void> | void
 
 export interface Delegation {
@@ -72,7 +75,7 @@ export function agentSession(options: AgentSessionOptions): AgentSession {
     const held = renewing(clock, kept, async (last) => {
       const { refreshToken } = last ?? kept
       if (refreshToken === null) {
-        throw new Error('the delegation has ended and cannot be renewed: ask for it again')
+        throw new Error('the delegation has ended and cannot be renewed: request a new one')
       }
       const agentId = options.agentId ?? (await direct.get()).agentId
       const renewed = await renewDelegation({ http, agentId, refreshToken })
@@ -101,14 +104,14 @@ export function agentSession(options: AgentSessionOptions): AgentSession {
       })
       return resume(kept, true, onRenewed)
     },
-    // How long ago it was kept is not known: its access token is not trusted to last.
+    // The age of the stored access token is unknown, so it is not used.
     resumeDelegation: (kept, onRenewed) => resume(kept, false, onRenewed),
   }
 }
 
 type Renewing<Token> = { get(): Promise<Token>; drop(): void }
 
-/** Hands out a token while it lasts; whoever comes during a renewal waits for the same one. */
+/** Returns a token while it is valid. Concurrent callers wait for the same renewal. */
 function renewing<Token extends { readonly expiresInSecs: number }>(
   clock: Clock,
   first: Token | undefined,
@@ -148,7 +151,7 @@ function authorized<Token extends { readonly accessToken: string }>(
   return async (request: Omit<Request, 'token'>): Promise<Answer> => {
     const send = async () => http.request({ ...request, token: (await held.get()).accessToken })
     const answer = await send()
-    // Refused for its token: nothing was done, so that the same request may be sent again.
+    // The token was refused and nothing was done, so the same request may be sent again.
     if (answer.status !== 401) return answer
     held.drop()
     return send()

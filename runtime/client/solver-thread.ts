@@ -1,4 +1,4 @@
-/** A thread of the solver: searches the ranges it is given, one at a time. */
+/** A thread of the solver: searches one range at a time. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { Search } from './search.js'
 import type { Range, RangeResult, SolverThreadData } from './solver.js'

@@ -1,4 +1,4 @@
-/** Solves a proof of work on several threads (decisions.md 1.3). Part of the client library. */
+/** Solves a proof of work on several threads. Part of the client library. */
 import { availableParallelism } from 'node:os'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
@@ -8,7 +8,10 @@ export type SolveOptions = {
   readonly challengeToken: string
   /** 0..32; an expected 2^difficultyBits tries. */
   readonly difficultyBits: number
-  /** Default: one for each processor. 1 stays on the calling thread and yields between ranges. */
+  /**
+   * Default: one per processor. With 1, the search runs on the calling thread and yields between
+   * ranges.
+   */
   readonly threads?: number | undefined
   readonly signal?: AbortSignal | undefined
   /** Called after each range with the number of nonces tried so far. */
@@ -19,24 +22,29 @@ export type Range = { readonly from: number; readonly count: number }
 export type RangeResult = Range & { readonly found: number }
 export type SolverThreadData = { readonly challengeToken: string; readonly difficultyBits: number }
 
-/** About 15 ms of one thread: short enough to stop promptly, long enough to hide the messages. */
+/**
+ * About 15 ms of one thread: short enough to stop promptly, long enough to outweigh the messages.
+ */
 const RANGE_NONCES = 1 << 16
-/** Below this many expected tries a thread takes longer to start than the search takes. */
+/** Below this difficulty a thread takes longer to start than the search takes. */
 const THREADS_WORTH_BITS = 16
 
 /**
- * The smallest nonce that proves the work, as the decimal string that goes on the wire. The same
- * for any number of threads: ranges are handed out in order and the lowest hit wins.
+ * The smallest nonce that proves the work, as a decimal string. It does not depend on the number of
+ * threads: ranges are assigned in order, and the lowest hit wins.
  * @throws the signal's reason when it is aborted; RangeError for an impossible difficulty.
  */
 export function solve(options: SolveOptions): Promise<string> {
   return solveWith(startThread, options)
 }
 
-/** Starts one thread of the solver; null where threads cannot be had. */
+/** Starts one thread of the solver. Null when threads are unavailable. */
 export type StartThread = (workerData: SolverThreadData) => Worker | null
 
-/** As `solve`, with the means to start threads given. One that dies ends the use of threads. */
+/**
+ * Like `solve`, with a function that starts threads. When one dies, the search continues without
+ * threads.
+ */
 export async function solveWith(start: StartThread, options: SolveOptions): Promise<string> {
   const { difficultyBits, threads = availableParallelism() } = options
   if (threads > 1 && difficultyBits >= THREADS_WORTH_BITS) {
@@ -57,7 +65,7 @@ async function solveHere(options: SolveOptions): Promise<string> {
   }
 }
 
-/** Null when threads cannot be had here; the caller then goes on alone. */
+/** Null when threads are unavailable. The caller then searches alone. */
 async function solveOnThreads(
   start: StartThread,
   options: SolveOptions,
@@ -65,7 +73,7 @@ async function solveOnThreads(
 ): Promise<string | null> {
   const { challengeToken, difficultyBits, signal, onProgress } = options
   signal?.throwIfAborted()
-  // Refuses an impossible difficulty here, where the caller sees it, and not inside a thread.
+  // Throws for an impossible difficulty here, where the caller sees it, and not inside a thread.
   void new Search(challengeToken, difficultyBits)
   const workers: Worker[] = []
   let onAbort: (() => void) | undefined
@@ -89,7 +97,7 @@ async function solveOnThreads(
         onProgress?.(tried)
         if (found >= 0 && found < lowest) lowest = found
         if (lowest === Number.POSITIVE_INFINITY) return give(worker)
-        // Ranges below the hit may still hold a smaller one; those above it no longer matter.
+        // Ranges below the hit may contain a smaller nonce. Those above it no longer matter.
         for (const { from } of busy.values()) if (from < lowest) return
         resolve(String(lowest))
       }
@@ -105,7 +113,7 @@ async function solveOnThreads(
           try {
             take(worker, result)
           } catch (error) {
-            // The caller's onProgress failed: its error, to be told to it.
+            // The caller's onProgress threw: its error is passed on.
             reject(error)
           }
         })

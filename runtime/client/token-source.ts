@@ -1,17 +1,20 @@
-/** Where a command has its access token from. Never from an argument: everybody on the machine sees those. */
+/**
+ * Where a command gets its access token from. Never from an argument, which every user of the
+ * machine can see.
+ */
 import { readFileSync } from 'node:fs'
 import type { Environment } from '../kernel/config/environment.js'
 
-/** The token to use now: one that has been renewed in the meantime is noticed. */
+/** The current token. A renewed one is noticed. */
 export type TokenSource = () => Promise<string>
 
 export type TokenOptions = {
   readonly tokenFile?: string | undefined
-  /** Name of a variable. */
+  /** Name of an environment variable. */
   readonly tokenEnv?: string | undefined
 }
 
-/** @throws when neither is given, or the token is not there now */
+/** @throws when neither is given, or when the token is missing now */
 export function tokenFrom(
   { tokenFile, tokenEnv }: TokenOptions,
   environment: Environment,
@@ -21,13 +24,13 @@ export function tokenFrom(
     read()
     return async () => read()
   }
-  if (tokenEnv === undefined) throw new Error('give --token-file or --token-env')
+  if (tokenEnv === undefined) throw new Error('name --token-file or --token-env')
   const token = present(environment[tokenEnv] ?? '', `$${tokenEnv}`)
   return async () => token
 }
 
 function present(text: string, where: string): string {
   const token = text.trim()
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`there is no token in ${where}`)
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error(`no token in ${where}`)
   return token
 }

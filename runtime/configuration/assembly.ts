@@ -1,4 +1,4 @@
-/** How the sections hang together: values taken from others, and rules across them. */
+/** How sections depend on each other: fallbacks, and rules across sections. */
 import { isIP } from 'node:net'
 import { localOrigin } from '../../gateway/settings.js'
 import { databaseFallbacks } from '../process/database-fallbacks.js'

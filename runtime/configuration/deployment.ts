@@ -1,9 +1,9 @@
-/** [deployment] and [security]: what kind of run this is. interface.md, Deployment configuration. */
+/** [deployment] and [security]: the kind of this deployment. */
 import { z } from 'zod'
 import { flag } from '../kernel/config/kinds.js'
 import { section, type SettingsOf } from '../kernel/config/section.js'
 
-/** A process serves one of these; `all` serves the other three. */
+/** The planes of a process. `all` serves the other three. */
 export type Plane = 'all' | 'auth' | 'control' | 'async'
 
 export const deploymentSettings = section(

@@ -1,6 +1,5 @@
 /**
- * What the capabilities document says of a feature beside its name: how far a protocol is spoken,
- * and what is there beyond the interface. decisions.md 14 and 18.
+ * The details of a feature in the capabilities document: which parts of a protocol are supported.
  */
 import { type EventType, offeredEventTypes } from '../../actors/domain/events.js'
 import { knownAssets } from '../../actors/commerce/x402/assets.js'
@@ -10,7 +9,7 @@ export type FeatureDetails = Readonly<Record<string, Readonly<Record<string, unk
 
 type EventSettings = Pick<Settings, 'commerce' | 'social' | 'generic_oauth' | 'enterprise_sso'>
 
-/** The types of events that can occur in a deployment. */
+/** The event types that can occur in this deployment. */
 export function eventTypesOf(settings: EventSettings): readonly EventType[] {
   const { commerce, social, generic_oauth: generic, enterprise_sso: enterprise } = settings
   return offeredEventTypes({
@@ -33,9 +32,10 @@ export function featureDetails(settings: EventSettings & Pick<Settings, 'chains'
       versions: commerce.x402_v1_compat ? [2, 1] : [2],
       schemes: ['exact'],
       networks: knownAssets(chains).map(({ network }) => network),
-      // Of accounts with a key. EIP-1271 and EIP-6492, of accounts that are contracts, are refused.
+      // Signatures of externally owned accounts. Those of contract accounts (EIP-1271, EIP-6492)
+      // are refused.
       signatures: ['eip712_secp256k1'],
-      // Checkout sessions and invoices of subscriptions, beside payment links.
+      // Checkout sessions and subscription invoices, in addition to payment links.
       checkouts: true,
       payment_identifier: true,
       settles_once: true,

@@ -1,4 +1,4 @@
-/** Features that a deployment switches on: the routes of their actors exist only then. */
+/** Feature switches: the routes of a feature's actors exist only when its setting is on. */
 import { checkout } from '../../actors/commerce/checkout/protocol.js'
 import { commerce } from '../../actors/commerce/payments/protocol.js'
 import { settlement } from '../../actors/commerce/payouts/protocol.js'
@@ -13,6 +13,6 @@ const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
   [commerce.name, (settings: Settings) => settings.commerce.enabled],
 ])
 
-export function isSwitchedOn({ target }: Route, settings: Settings): boolean {
+export function isRouteEnabled({ target }: Route, settings: Settings): boolean {
   return target.via === 'gateway' || (SWITCHES.get(target.address.name)?.(settings) ?? true)
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the configuration of a process: the file, the environment, the plane and the data
- * directory. interface.md, Deployment configuration 1 and 2.
+ * Loads the configuration of a process: the file, the environment, the plane and the data directory
+ * (docs/reference/runtime.md).
  */
 import { readFileSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
@@ -14,7 +14,7 @@ import { productionRules } from '../production.js'
 import { assembly } from './assembly.js'
 import type { Settings } from './settings.js'
 
-/** EX_CONFIG of sysexits(3): what a process exits with when its configuration is refused. */
+/** EX_CONFIG of sysexits(3): the exit code for a refused configuration. */
 export const EXIT_CONFIGURATION = 78
 
 const DEFAULT_FILE = 'svc.toml'
@@ -33,7 +33,7 @@ export const environmentNames: EnvironmentNames = {
     MIGRATION_DATABASE_URL: 'database.migration_url',
     MAINTENANCE_DATABASE_URL: 'database.maintenance_url',
   },
-  // Secrets that moved into key management. interface.md, Deployment configuration 6.
+  // Secrets that moved to the kms.
   moved: {
     'jwt.private_key': 'remove it; signing keys are made by the service and sealed through [kms]',
     'jwt.signing_key': 'remove it; signing keys are made by the service and sealed through [kms]',
@@ -47,15 +47,18 @@ export const environmentNames: EnvironmentNames = {
 export interface LoadSettingsInput {
   /** From `readEnvironment()`, or a plain record in tests. */
   readonly environment: Environment
-  /** Absolute. Where `svc.toml` is looked for and relative paths start. */
+  /** An absolute path: the folder of `svc.toml`, to which relative paths refer. */
   readonly cwd: string
   /** Reads a file as UTF-8 text; throws like `fs.readFileSync`. */
   readonly readFile?: ((path: string) => string) | undefined
-  /** Of this process; 0 keeps the data directory out of a home that others cannot reach. */
+  /**
+   * The user id of this process. For root (0) the data directory is outside of its home folder,
+   * which other users cannot enter.
+   */
   readonly uid?: number | undefined
   /**
    * False for commands that serve no requests (migrate, keys, operator ...): they need no
-   * SVC_RUNTIME_PLANE, also where `deployment.allow_all_in_one_runtime_plane` is false.
+   * SVC_RUNTIME_PLANE, even when `deployment.allow_all_in_one_runtime_plane` is false.
    */
   readonly servesPlane?: boolean | undefined
 }
@@ -65,9 +68,9 @@ export interface LoadedSettings {
   readonly settings: Settings
   readonly sources: Sources
   readonly plane: Plane
-  /** Absolute; may not exist yet. */
+  /** An absolute path that may not exist yet. */
   readonly dataDir: string
-  /** The file that was read, as messages call it. */
+  /** The name of the loaded file in messages. */
   readonly file: string | undefined
 }
 
@@ -76,7 +79,7 @@ export interface RefusedSettings {
   readonly failures: readonly Failure[]
 }
 
-/** Never throws: whatever is wrong with the configuration is a listed failure. */
+/** Never throws: every fault of the configuration is a listed failure. */
 export function loadSettings(input: LoadSettingsInput): LoadedSettings | RefusedSettings {
   const { environment } = input
   const failures: Failure[] = []
@@ -109,7 +112,7 @@ function configurationFile(
   const named = environment['SVC_CONFIG_FILE']
   const path = named ?? DEFAULT_FILE
   try {
-    // Editors of some systems begin a file with a byte order mark, which TOML does not know.
+    // Some editors begin a file with a byte order mark, which TOML does not allow.
     return { path, text: readFile(resolve(cwd, path)).replace(/^\uFEFF/, '') }
   } catch (error) {
     const code = codeOf(error)
@@ -124,7 +127,7 @@ function configurationFile(
   }
 }
 
-/** The plane of this process, or undefined after naming what is wrong. */
+/** The plane of this process. Undefined after a failure was added. */
 function runtimePlane(
   environment: Environment,
   mayBeAll: boolean,
@@ -156,7 +159,7 @@ function runtimePlane(
   return plane
 }
 
-/** Where the embedded database, the local kms and its keys live. decisions.md section 23. */
+/** The folder of the embedded database, the local kms and its keys. */
 function dataDirectory({ environment, cwd, uid }: LoadSettingsInput, failures: Failure[]): string {
   const key = 'SVC_DATA_DIR'
   const named = environment[key]
@@ -168,7 +171,7 @@ function dataDirectory({ environment, cwd, uid }: LoadSettingsInput, failures: F
   return resolve(cwd, named)
 }
 
-/** The state folder of the user (XDG base directories); for root the one of the machine. */
+/** The user's state folder (XDG base directories). For root the machine's. */
 function defaultDataDirectory(environment: Environment, cwd: string, uid: number | undefined) {
   if (uid === 0) return '/var/lib/svc'
   const state = environment['XDG_STATE_HOME']
@@ -176,7 +179,7 @@ function defaultDataDirectory(environment: Environment, cwd: string, uid: number
   return join(resolve(cwd, environment['HOME'] ?? '.'), '.local', 'state', 'svc')
 }
 
-/** interface.md, Deployment configuration 8: object store credentials stay off the auth plane. */
+/** Credentials of the object store are not allowed on the auth plane. */
 function misplacedAssetSecrets({ tenant_assets }: Partially<Settings>): Failure[] {
   return (['access_key_id', 'secret_access_key'] as const)
     .filter((name) => tenant_assets?.[name] !== undefined)

@@ -1,4 +1,4 @@
-/** Every section of the configuration, in the order of the reference page. No logic. */
+/** All sections of the configuration, in the order of the reference page. */
 import { tenantAssetsSettings } from '../../actors/identity/tenants/assets-settings.js'
 import { sessionCookieSettings } from '../../actors/identity/sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
@@ -75,5 +75,5 @@ export const sections = [
   ...unavailableSections,
 ] as const
 
-/** The whole settings tree. Actors receive their own section, never this. */
+/** The whole settings tree. An actor receives its own section only. */
 export type Settings = SettingsTree<typeof sections>

@@ -1,6 +1,6 @@
 /**
- * Features that interface.md has settings for and this build does not have. Turning one on stops
- * the start; it is never silently ignored. Whoever builds a feature deletes its row here.
+ * Features that have settings but are not part of this build. Turning one on stops the start, so it
+ * is never silently ignored. When a feature is built, its row here is removed.
  */
 import { flag } from '../kernel/config/kinds.js'
 import type { Sources } from '../kernel/config/outcome.js'
@@ -17,7 +17,7 @@ function named<const Name extends string>(name: Name, about: string): EnabledOnl
   return section(name, { enabled }, { about })
 }
 
-/** Sections of which this build knows the name and the switch only. */
+/** Sections of which this build knows only the name and the switch. */
 export const unavailableSections = [
   named('access_control', 'Access control policies.'),
   named('adaptive_mfa', 'Second factors by risk.'),
@@ -36,7 +36,7 @@ export const unavailableSections = [
   named('wallet', 'Wallets and budgets.'),
 ] as const
 
-/** Switches of sections declared elsewhere whose feature this build does not have. */
+/** Switches of absent features, in sections that are declared elsewhere. */
 const unavailableSwitches = ['phone.enabled', 'scim.enabled', 'tenant_assets.enabled'] as const
 
 const switches = [
@@ -59,8 +59,8 @@ function isOn(settings: unknown, key: string): boolean {
 }
 
 /**
- * Keys that interface.md has and nothing in this build reads, and sections of features that it does not
- * have. Giving one is no failure, because another build may read it; the start names it.
+ * Keys that this build accepts and does not read. Setting one is not an error, because another
+ * build may read it. The start lists them.
  */
 const WITHOUT_EFFECT: readonly string[] = [
   'server.tls.ca_pem_path',
@@ -71,13 +71,16 @@ const WITHOUT_EFFECT: readonly string[] = [
   ...unavailableSwitches.map((key) => `${key.slice(0, key.indexOf('.'))}.`),
 ]
 
-/** Whether giving the dotted key changes anything. Those that are refused when they are on have an effect. */
+/**
+ * Whether setting the dotted key changes anything. A key that is refused when it is on has an
+ * effect.
+ */
 export function hasEffect(key: string): boolean {
   if (switches.includes(key) || key === 'phone.provider') return true
   return !WITHOUT_EFFECT.some((name) => (name.endsWith('.') ? key.startsWith(name) : key === name))
 }
 
-/** Keys that were given in the file or the environment and change nothing. */
+/** Keys without effect that are set in the file or the environment. */
 export function settingsWithoutEffect(sources: Sources): readonly string[] {
   return [...sources]
     .filter(([key, { kind }]) => (kind === 'file' || kind === 'environment') && !hasEffect(key))

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** Where the server of a root process keeps what its own user must reach. */
+/** The folder for files of a root process that the server's user must reach. */
 export const SYSTEM_HOME = '/var/lib/svc-postgres'
 const SYSTEM_USER = 'svc-postgres'
 
@@ -14,7 +14,10 @@ export interface Account {
   readonly gid: number
 }
 
-/** The account for a root process, undefined for an ordinary user, who runs the server himself. */
+/**
+ * The account that runs the server for a root process. Undefined for an ordinary user, who runs the
+ * server directly.
+ */
 export async function serverAccount(): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const found = await lookUp(SYSTEM_USER)

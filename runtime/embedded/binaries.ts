@@ -1,6 +1,6 @@
 /**
- * The PostgreSQL programs, out of the platform package of the npm registry. The package leaves its
- * library aliases to an install script; with scripts off they are made here.
+ * The PostgreSQL programs from the platform package of the npm registry. The package leaves its
+ * library aliases to an install script. Where scripts are off, they are created here.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -11,23 +11,23 @@ import { dirname, join } from 'node:path'
 export interface Programs {
   readonly initdb: string
   readonly postgres: string
-  /** The version of the package, e.g. `18.4.0-beta.17`. */
+  /** The package's version, such as `18.4.0-beta.17`. */
   readonly version: string
 }
 
-/** The one folder of the package that nobody runs: what a C compiler would want. */
+/** Files in the package that the server does not need, such as those for a C compiler. */
 const UNUSED = /\.a$|\/pkgconfig(\/|$)|\/pg_ctl$/
 
-/** A folder `native` with its version, as installed, perhaps without the library aliases. */
+/** The `native` folder as installed, with its version. The library aliases may be missing. */
 interface Installed {
   readonly native: string
   readonly version: string
 }
 
 /**
- * The programs as installed when `copyTo` is undefined, else a copy below that folder.
- * An ordinary user runs them in place; a copy is for a system user who cannot reach our folders,
- * and for an installation that is read-only and was made without its aliases.
+ * The installed programs when `copyTo` is undefined, else a copy below that folder. An ordinary
+ * user runs them in place. A copy is needed for a system user who cannot reach the installation,
+ * and for a read-only installation without aliases.
  */
 export async function findPrograms(copyTo: {
   readonly folder: string
@@ -72,7 +72,8 @@ async function copyNative(native: string, target: string): Promise<void> {
     await cp(native, draft, { recursive: true, filter: (path) => !UNUSED.test(path) })
     await makeAliases(draft)
     await chmod(draft, 0o755)
-    // Two processes may copy at once: the first rename wins, the second finds a finished folder.
+    // Two processes may copy at the same time: the first rename succeeds, the second one finds a
+    // finished folder.
     await rename(draft, target).catch(async (error: NodeJS.ErrnoException) => {
       if (!(await exists(join(target, 'bin', 'postgres')))) throw error
     })
@@ -82,8 +83,8 @@ async function copyNative(native: string, target: string): Promise<void> {
 }
 
 /**
- * Makes the aliases of `pg-symlinks.json`, e.g. libicuuc.so.60 for libicuuc.so.60.2, each relative
- * to its own folder. True when all of them are there.
+ * Creates the aliases of `pg-symlinks.json`, such as libicuuc.so.60 for libicuuc.so.60.2, each
+ * relative to its folder. True when all of them exist.
  */
 async function makeAliases(native: string): Promise<boolean> {
   const listed = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
@@ -114,12 +115,12 @@ async function exists(path: string): Promise<boolean> {
   )
 }
 
-/** Sixteen hexadecimal digits that stand for a path where the path itself would be too long. */
+/** Sixteen hexadecimal digits in place of an overlong path. */
 export function pathDigest(path: string): string {
   return createHash('sha256').update(path).digest('hex').slice(0, 16)
 }
 
-/** Who owns a file, undefined where there is none. */
+/** The owner of a file. Undefined when it does not exist. */
 export async function ownerOf(path: string): Promise<{ uid: number; gid: number } | undefined> {
   return stat(path).catch(() => undefined)
 }

@@ -1,4 +1,7 @@
-/** One service per data directory: a lock file that names its holder, and dies with it. */
+/**
+ * One service per data directory: a lock file that names the process which holds it, and is valid
+ * only as long as that process lives.
+ */
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -23,7 +26,7 @@ export interface Claim {
 }
 
 /**
- * Takes the data directory for this process. A lock whose holder is dead is taken over.
+ * Claims the data directory for this process. A lock whose process is dead is replaced.
  * @throws DataDirectoryInUse while another living process holds it.
  */
 export async function claimDataDirectory(dataDir: string): Promise<Claim> {
@@ -34,7 +37,7 @@ export async function claimDataDirectory(dataDir: string): Promise<Claim> {
   await writeFile(draft, holder, { mode: 0o600 })
   try {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-      // link(2) creates the lock with its content in one step, so nobody ever reads half of it.
+      // link(2) creates the lock with its content in one step, so no process reads a partial lock.
       const taken = await link(draft, path).then(
         () => true,
         (error: NodeJS.ErrnoException) => {
@@ -56,8 +59,8 @@ async function removeIfDead(dataDir: string, path: string): Promise<void> {
   if (seen === undefined) return
   const pid = livingHolder(seen)
   if (pid !== undefined) throw new DataDirectoryInUse(dataDir, pid)
-  // Between reading and removing, a third process may have put its own lock here. So move it
-  // aside, look again, and put it back when it is not the dead one.
+  // A third process may have put its own lock here between the read and the removal. The lock is
+  // therefore moved aside, read again, and put back when it is not the dead one.
   const aside = `${path}.${randomBytes(6).toString('hex')}`
   const moved = await rename(path, aside).then(
     () => true,
@@ -77,7 +80,7 @@ function livingHolder(text: string): number | undefined {
   }
 }
 
-/** Whether the process runs. A zombie does not: it holds nothing, its parent has only not looked. */
+/** Whether the process runs. A zombie does not: its parent has not reaped it yet. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -87,7 +90,7 @@ export function isAlive(pid: number): boolean {
   return process.platform !== 'linux' || statOf(pid)?.[0] !== 'Z'
 }
 
-/** When the process was born, in whatever words the system has: tells a pid from its re-use. */
+/** When the process was started, in the system's own format: distinguishes a reused pid. */
 function birthOf(pid: number): string | undefined {
   try {
     if (process.platform === 'linux') {
@@ -103,7 +106,10 @@ function birthOf(pid: number): string | undefined {
   }
 }
 
-/** The fields of /proc/<pid>/stat from the third on; the name in the second may hold spaces. */
+/**
+ * The fields of /proc/<pid>/stat from the third one on. The name in the second field may contain
+ * spaces.
+ */
 function statOf(pid: number): string[] | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -1,4 +1,4 @@
-/** The files of the embedded database: where they lie, who owns them, how they come to be. */
+/** The files of the embedded database: their location, owner and creation. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmod, chown, lstat, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { type Account, canEnter, SYSTEM_HOME } from './account.js'
 import { ownerOf, type Programs, pathDigest } from './binaries.js'
 
 const CLUSTER_FOLDER = 'postgres'
-/** Names the cluster's place when it cannot lie in the data directory itself. */
+/** Holds the cluster's location when the cluster cannot be inside of the data directory. */
 const POINTER_FILE = 'postgres-location'
 const PASSWORD_FILE = 'postgres-passwords.json'
 const SOCKET_NAME = '.s.PGSQL.5432'
@@ -18,19 +18,19 @@ const SOCKET_PATH_BYTES_MAX = 100
 export interface Cluster {
   readonly folder: string
   readonly socketFolder: string
-  /** Who runs the server; undefined when it is this process's own user. */
+  /** The account that runs the server. Undefined when it is this process's user. */
   readonly account: Account | undefined
   readonly passwords: Passwords
 }
 
 export interface Passwords {
-  /** Of `postgres`, who makes the role and the database of the service and does nothing else. */
+  /** The password of `postgres`, which only creates the role and the database of the service. */
   readonly superuser: string
-  /** Of `svc`. */
+  /** The password of `svc`. */
   readonly service: string
 }
 
-/** Finds the cluster of a data directory or decides where it will lie. Creates no cluster. */
+/** Finds the cluster of a data directory, or chooses its location. Creates no cluster. */
 export async function locateCluster(
   dataDir: string,
   account: Account | undefined,
@@ -60,15 +60,16 @@ async function clusterFolder(dataDir: string, account: Account | undefined): Pro
     )
   }
   if (canEnter(account, dataDir)) return inside
-  // A folder above is closed to the server's user, /root for one. Its own home is not. A name of
-  // chance: a new data directory must not find the cluster of a removed one with the same path.
+  // A parent folder is closed to the server's user, such as /root. Its own home is accessible. The
+  // name is random: a new data directory must not find the cluster of a removed one with the same
+  // path.
   const outside = join(SYSTEM_HOME, randomBytes(8).toString('hex'))
   await mkdir(SYSTEM_HOME, { recursive: true, mode: 0o755 })
   await writeFile(pointer, `${outside}\n`, { mode: 0o600 })
   return outside
 }
 
-/** A cluster that exists is run by its owner: the server insists on it. */
+/** The owner of an existing cluster runs it: PostgreSQL requires that. */
 async function ownerAsAccount(folder: string, account: Account): Promise<Account> {
   const owner = await ownerOf(folder)
   if (owner === undefined || owner.uid === 0 || owner.uid === account.uid) return account
@@ -80,8 +81,8 @@ async function isCluster(folder: string): Promise<boolean> {
 }
 
 /**
- * The socket lies in the cluster, which is closed to others; where that path is too long for a
- * socket, in a closed folder below the temporary one.
+ * The socket is in the cluster, which is closed to other users. Where that path is too long for a
+ * socket, it is in a closed folder below the temporary folder.
  */
 async function socketFolder(cluster: string, account: Account | undefined): Promise<string> {
   if (Buffer.byteLength(join(cluster, SOCKET_NAME)) < SOCKET_PATH_BYTES_MAX) return cluster
@@ -99,10 +100,10 @@ async function socketFolder(cluster: string, account: Account | undefined): Prom
     },
   )
   if (made && account) await chown(folder, account.uid, account.gid)
-  // The temporary folder is everybody's: somebody else may have put this name there before us.
+  // The temporary folder is world-writable: another user may have created this name first.
   const found = await lstat(folder)
   if (!found.isDirectory() || found.uid !== uid || (found.mode & 0o077) !== 0) {
-    throw new Error(`${folder} was not made by svc: remove it, or use a shorter SVC_DATA_DIR`)
+    throw new Error(`${folder} was not created by svc: remove it, or use a shorter SVC_DATA_DIR`)
   }
   return folder
 }
@@ -126,8 +127,8 @@ function newPassword(): string {
 }
 
 /**
- * Makes the cluster unless it exists. It grows under another name and gets its own at the end, so
- * that a kill in the middle leaves nothing that looks like a database.
+ * Creates the cluster unless it exists. It is built under another name and renamed at the end, so
+ * that a kill leaves nothing that looks like a database.
  */
 export async function createCluster(
   programs: Programs,
@@ -170,7 +171,7 @@ async function runInitdb(
       `--pwfile=${passwordFile}`,
       '--auth=scram-sha-256',
       '--encoding=UTF8',
-      // Sorting that does not change with the C library of the machine the folder is moved to.
+      // A sort order that does not depend on the machine's C library, in case the folder is moved.
       '--locale-provider=builtin',
       '--builtin-locale=C.UTF-8',
       '--locale=C',
@@ -190,8 +191,8 @@ async function runInitdb(
 }
 
 /**
- * How the server's programs are started: as their own user, with an environment of their own (no
- * PGDATA or PGOPTIONS of ours), and detached, so that a Ctrl-C reaches us and not them first.
+ * How the server's programs are started: as their own user, with their own environment (without our
+ * PGDATA or PGOPTIONS), and detached, so that Ctrl-C reaches only this process.
  */
 export function processOptions(account: Account | undefined) {
   return {

@@ -1,6 +1,6 @@
 /**
- * A real PostgreSQL for whoever has none: started with the service, stopped with it, kept in its
- * data directory. It listens on a unix socket only.
+ * The embedded PostgreSQL server, for a deployment without a database: started and stopped with the
+ * service, stored in its data directory. It listens on a unix socket only.
  */
 import { mkdir, realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -14,7 +14,7 @@ import { findPostmaster, type Postmaster, startPostmaster, stopPostmaster } from
 
 const CONNECTIONS_MAX = 100
 const WATCH_MS = 1_000
-/** Restarts of a server that died under us; more of them within the window and we give up. */
+/** Restarts of a crashed server. More of them within the window end the attempts. */
 const RESTARTS_MAX = 5
 const RESTART_WINDOW_MS = 60_000
 
@@ -22,31 +22,31 @@ export interface EmbeddedOptions {
   /** SVC_DATA_DIR. Claimed for this process until `stop`. */
   readonly dataDir: string
   readonly log: Logger
-  /** Default true. False trades safety against loss of power for speed: tests only. */
+  /** Default true. False trades safety against power loss for speed, for tests only. */
   readonly durable?: boolean | undefined
   readonly connectionsMax?: number | undefined
   /**
-   * Default true. False comes as a guest: a server that runs is used, and neither kept alive nor stopped,
-   * because it is another process's.
+   * Default true. False uses a server that another process runs, and neither keeps it alive nor
+   * stops it.
    */
   readonly claim?: boolean | undefined
 }
 
 export interface EmbeddedPostgres {
-  /** Of the role `svc`, which owns the database `svc` and is bound by row-level security. */
+  /** For the role `svc`, which owns the database `svc` and is subject to row-level security. */
   readonly url: string
-  /** Of the superuser, to create test databases. The service has no use for it. */
+  /** For the superuser, to create test databases. The service does not use it. */
   readonly superuserUrl: string
   readonly pid: number
-  /** Where the cluster lies: in the data directory, or where its user can reach it. */
+  /** The cluster's folder: in the data directory, or where the server's user can reach it. */
   readonly folder: string
-  /** True when a server of an earlier, killed process was taken over. */
+  /** True when the server of an earlier, killed process was adopted. */
   readonly adopted: boolean
   stop(): Promise<void>
 }
 
 /**
- * Starts the server of the data directory, or takes over the one a killed process has left.
+ * Starts the server of the data directory, or adopts the one that a killed process left.
  * @throws DataDirectoryInUse when another living svc holds the directory.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
@@ -110,12 +110,12 @@ interface ServerPlan {
   readonly log: Logger
 }
 
-/** Keeps one server alive: finds or starts it, starts it again when it dies, stops it once. */
+/** Keeps one server alive: finds or starts it, restarts it when it dies, and stops it once. */
 async function runServer({ programs, cluster, logFile, tuning, isGuest, log }: ServerPlan) {
   const start = () => startPostmaster(programs, cluster, logFile, tuning)
   const found = await findPostmaster(cluster)
   if (found && isGuest) return { ...found, adopted: true, stop: async () => undefined }
-  if (found) log.warn({ pid: found.pid }, 'took over the database server of a killed process')
+  if (found) log.warn({ pid: found.pid }, 'adopted the database server of a killed process')
   let current: Postmaster = found ?? (await start())
   let stopping: Promise<void> | undefined
   let deaths: number[] = []
@@ -127,7 +127,7 @@ async function runServer({ programs, cluster, logFile, tuning, isGuest, log }: S
       log.fatal({ logFile }, 'the embedded database keeps dying: it stays down')
       return
     }
-    log.error({ pid: current.pid, logFile }, 'the embedded database died: starting it again')
+    log.error({ pid: current.pid, logFile }, 'the embedded database exited: restarting it')
     try {
       current = (await findPostmaster(cluster)) ?? (await start())
       if (stopping) await stopPostmaster(current.pid)
@@ -146,7 +146,7 @@ async function runServer({ programs, cluster, logFile, tuning, isGuest, log }: S
     }
     if (child && child.exitCode === null && child.signalCode === null) child.once('exit', died)
     else if (child) died()
-    // Not our child: nobody tells us of its end, so look.
+    // Not a child process, so there is no exit event: poll.
     else timer = setInterval(() => isAlive(pid) || died(), WATCH_MS).unref()
   }
   watch(current)
@@ -166,7 +166,7 @@ async function runServer({ programs, cluster, logFile, tuning, isGuest, log }: S
   }
 }
 
-/** Makes the role and the database of the service; a kill may have left one without the other. */
+/** Creates the role and the database of the service. A kill may have left one without the other. */
 async function ensureService(superuserUrl: string, password: string): Promise<void> {
   const client = new Client({ connectionString: superuserUrl })
   await client.connect()
@@ -188,8 +188,8 @@ async function ensureService(superuserUrl: string, password: string): Promise<vo
 }
 
 /**
- * libpq and pg both let the parameter `host` win over the host that a URL must have. Without `sslmode` pg would ask
- * PGSSLMODE, which speaks of another server.
+ * In libpq and pg the parameter `host` overrides the host that a URL must have. Without `sslmode`
+ * pg would read PGSSLMODE, which is meant for another server.
  */
 function urlOf(socketFolder: string, user: string, password: string, database: string): string {
   const host = encodeURIComponent(socketFolder)

@@ -1,4 +1,4 @@
-/** The server process: found alive, started, watched, stopped. */
+/** The server process: finds, starts, watches and stops it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { open, readFile, rename, rm, stat } from 'node:fs/promises'
@@ -15,12 +15,12 @@ const STOP_IMMEDIATE_MS = 5_000
 const LOG_BYTES_MAX = 10 * 1024 * 1024
 const LOG_TAIL_BYTES = 2_000
 const SOCKET_LOCK = '.s.PGSQL.5432.lock'
-/** How long the sessions of a killed server may take to notice its death. */
+/** How long the sessions of a killed server may take to notice its end. */
 const ORPHANS_WITHIN_MS = 10_000
 const ORPHANS_STEP_MS = 100
 
 export interface Tuning {
-  /** False leaves writes to the operating system: for databases that may be lost. */
+  /** False leaves writes to the operating system, for databases that may be lost. */
   readonly durable: boolean
   readonly connectionsMax: number
 }
@@ -28,7 +28,7 @@ export interface Tuning {
 export interface Postmaster {
   readonly pid: number
   readonly socketFolder: string
-  /** Undefined for a server that a process before us has started. */
+  /** Undefined for a server that an earlier process started. */
   readonly child: ChildProcess | undefined
 }
 
@@ -37,8 +37,8 @@ export async function findPostmaster(cluster: Cluster): Promise<Postmaster | und
   const record = await readRecord(cluster.folder)
   if (record === undefined) return undefined
   if (!isAlive(record.pid) || !isServerOf(record.pid, cluster.folder)) {
-    // The server refuses to start while the pid in its files belongs to somebody, whoever that is,
-    // a zombie included.
+    // The server refuses to start while the pid in its file belongs to any process, including a
+    // zombie.
     await rm(join(cluster.folder, 'postmaster.pid'), { force: true })
     await rm(join(cluster.socketFolder, SOCKET_LOCK), { force: true })
     return undefined
@@ -62,7 +62,7 @@ async function readRecord(folder: string): Promise<PidRecord | undefined> {
   return { pid, socketFolder: lines[4]?.trim() ?? '', ready: lines[7]?.trim() === 'ready' }
 }
 
-/** A pid is used again after its process died; the server's working directory is its cluster. */
+/** A pid is reused after its process ended. The server's working directory is its cluster. */
 function isServerOf(pid: number, folder: string): boolean {
   if (process.platform !== 'linux') return true
   try {
@@ -73,7 +73,7 @@ function isServerOf(pid: number, folder: string): boolean {
   }
 }
 
-/** Starts the server and waits until it takes connections. */
+/** Starts the server and waits until it accepts connections. */
 export async function startPostmaster(
   programs: Programs,
   cluster: Cluster,
@@ -103,7 +103,7 @@ async function tryStart(
     ...processOptions(cluster.account),
     stdio: ['ignore', output.fd, output.fd],
   })
-  // Before anything is waited for: a server that fails at once must not end unheard.
+  // Registered before anything is awaited, so that an immediate failure is noticed.
   let ended: string | undefined
   child.once('error', (error) => (ended = error.message))
   child.once('exit', (code, signal) => (ended = `exit code ${code ?? signal}`))
@@ -138,7 +138,7 @@ function serverArguments(cluster: Cluster, tuning: Tuning): string[] {
     unix_socket_directories: cluster.socketFolder,
     unix_socket_permissions: '0700',
     max_connections: String(tuning.connectionsMax),
-    // Small memory and few processes: one machine, one service, short statements.
+    // Little memory and few processes: one machine, one service, short statements.
     shared_buffers: '64MB',
     work_mem: '4MB',
     maintenance_work_mem: '32MB',
@@ -151,7 +151,7 @@ function serverArguments(cluster: Cluster, tuning: Tuning): string[] {
     wal_level: 'minimal',
     max_wal_senders: '0',
     max_wal_size: '256MB',
-    // A young database grows from nothing within seconds, and its plans are to follow.
+    // A new database grows within seconds, and its statistics must follow.
     autovacuum_naptime: '5s',
     timezone: 'UTC',
     log_timezone: 'UTC',
@@ -175,7 +175,7 @@ async function openLog(path: string) {
   return open(path, 'a', 0o600)
 }
 
-/** Stops in three steps: sessions are cut (fast), everything is dropped (immediate), killed. */
+/** Stops in three steps: end the sessions (fast), drop everything (immediate), kill. */
 export async function stopPostmaster(pid: number): Promise<void> {
   for (const [signal, patienceMs] of [
     ['SIGINT', STOP_FAST_MS],

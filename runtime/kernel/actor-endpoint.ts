@@ -1,7 +1,7 @@
 /**
- * The near side of an actor, the same for every placement: takes asks, keeps the mailbox, watches
- * deadlines and cancellations, counts. What happens to a message whose turn has come is left to an
- * `Executor`: call a handler here, or send it to a thread.
+ * The asking side of an actor, the same for every placement: accepts asks, keeps the mailbox,
+ * enforces deadlines and cancellations, and counts. An `Executor` runs the messages: it calls a
+ * handler on this thread or sends the message to another thread.
  */
 import {
   ActorUnavailable,
@@ -19,7 +19,7 @@ import { Mailbox, type MailboxBounds } from './mailbox.js'
 import { ActorMeter, type ActorStats, type KernelMetrics } from './metrics/metrics.js'
 import type { Protocol } from './protocol.js'
 
-/** How closely a deadline is kept. One timer serves all asks of an actor. */
+/** Precision of deadlines. One timer serves all asks of an actor. */
 const DEADLINE_TICK_MS = 16
 
 export interface ActorEndpointOptions {
@@ -30,12 +30,15 @@ export interface ActorEndpointOptions {
   readonly cloneMessages?: boolean | undefined
 }
 
-/** Carries out messages whose turn has come. Answers each by exactly one of the endpoint's verdicts. */
+/**
+ * Runs messages that left the mailbox. It ends each of them with exactly one of the endpoint's
+ * verdicts.
+ */
 export interface Executor {
   execute(job: Job): void
-  /** Nobody waits for this running message any more. A verdict is still expected. */
+  /** No caller waits for this running message any more. The executor still owes a verdict. */
   abandon?(job: Job): void
-  /** Ends what the executor itself owns. Running messages have been abandoned by then. */
+  /** Releases what the executor owns. Running messages have been abandoned before. */
   stop(): void
 }
 
@@ -122,7 +125,8 @@ export class ActorEndpoint implements JobOwner {
     try {
       if (!job.settled) this.#admit(job, nowMs)
     } catch (error) {
-      // The message is not plain data or its lane cannot be told: the asker's defect, not the actor's.
+      // The message is not plain data, or its lane function threw: a defect of the caller, not of
+      // the actor.
       job.settled = true
       job.unfollow?.()
       job.reject(error as Error)
@@ -134,7 +138,7 @@ export class ActorEndpoint implements JobOwner {
     const requestId = options?.requestId
     const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
     if (options?.share !== undefined) job.share = options.share
-    // Nobody waits for a tell, so the end of the message that sent it does not end it.
+    // A sent message has no waiting caller, so it outlives the message that sent it.
     this.#admit(job, nowMs)
   }
 
@@ -216,7 +220,7 @@ export class ActorEndpoint implements JobOwner {
   #startNext(nowMs: number): void {
     for (let job = this.#mailbox.next(); job !== undefined; job = this.#mailbox.next()) {
       if (job.deadlineMs <= nowMs) {
-        // Nobody waits for it any more: not started.
+        // Its deadline has passed: it is not started.
         this.#refuse(job, 'deadline')
         this.#delist(job)
         this.#mailbox.finish(job)
@@ -234,7 +238,7 @@ export class ActorEndpoint implements JobOwner {
     job.abandon(reason)
   }
 
-  /** Gives up on a job whose handler may be waiting, running, or not yet admitted. */
+  /** Gives up a job that is waiting, running, or not yet admitted. */
   #giveUp(job: Job, reason: UnavailableReason): void {
     if (job.settled) return
     if (this.#mailbox.withdraw(job)) {
@@ -264,7 +268,7 @@ export class ActorEndpoint implements JobOwner {
     job.unfollow = () => signal.removeEventListener('abort', giveUp)
   }
 
-  /** Holds messages back while there is no instance to give them to. */
+  /** Holds messages back while no instance can take them. */
   pause(): void {
     this.#mailbox.pause()
   }
@@ -274,7 +278,7 @@ export class ActorEndpoint implements JobOwner {
     this.#startNext(this.clock.monotonicMs())
   }
 
-  /** Takes no more messages, and waits until those taken are done or `withinMs` have passed. */
+  /** Accepts no more messages, and waits at most `withinMs` for those that were accepted. */
   async drain(withinMs: number): Promise<boolean> {
     this.#accepting = false
     const drained = this.#firstLive === undefined || (await this.#idleWithin(withinMs))
@@ -292,7 +296,7 @@ export class ActorEndpoint implements JobOwner {
     })
   }
 
-  /** Ends at once: waiting and running messages are refused, signals aborted. */
+  /** Stops at once: refuses waiting and running messages, and aborts their signals. */
   stop(): void {
     if (this.#stopped) return
     this.#stopped = true
@@ -332,7 +336,7 @@ export class ActorEndpoint implements JobOwner {
     if (this.#firstLive === undefined && this.#onIdle !== undefined) this.#onIdle()
   }
 
-  /** Gives up what has run out of time. Bounded by the mailbox, so a plain walk is enough. */
+  /** Gives up expired jobs. The mailbox is bounded, so a linear scan is enough. */
   readonly #sweep = (): void => {
     this.#timer = undefined
     if (this.#firstLive === undefined) return
@@ -349,7 +353,7 @@ export class ActorEndpoint implements JobOwner {
   }
 }
 
-/** The typed reference to an endpoint, and the way in for a link. */
+/** The typed reference to an endpoint, and the entrance for a link. */
 export function refTo<P extends Protocol>(
   endpoint: ActorEndpoint,
 ): ActorRef<P> & { receive: ActorEndpoint['receive'] } {

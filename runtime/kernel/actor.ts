@@ -1,47 +1,56 @@
-/** What an actor is: a protocol, its lanes and bounds, and a factory for its handlers. */
+/** The definition of an actor: a protocol, its lanes and bounds, and a factory for its handlers. */
 import type { Logger } from './log.js'
 import type { Loop } from './loops.js'
 import type { Address, Protocol } from './protocol.js'
 
-/** What a handler knows about the message in hand. It is also an `AskOptions`: pass it on. */
+/**
+ * What a handler knows about its message. It is also an `AskOptions`: pass it to the asks that the
+ * handler makes.
+ */
 export interface MessageContext {
-  /** Aborted when the caller gave up, disconnected or the deadline passed. */
+  /** Aborted when the caller gives up, disconnects, or the deadline passes. */
   readonly signal: AbortSignal
-  /** What `signal` tells, for a fraction of what one costs. */
+  /** `signal.aborted` without the cost of creating a signal. */
   readonly abandoned: boolean
-  /** Calls back when nobody waits any more; the answer undoes that. */
+  /**
+   * Calls the listener when the caller no longer waits. Returns a function that removes the
+   * listener.
+   */
   onAbandoned(listener: () => void): () => void
-  /** Milliseconds on the monotonic clock after which nobody waits for the answer. */
+  /** The deadline, in milliseconds of the monotonic clock. */
   readonly deadlineMs: number
-  /** The x-request-id of the request this message serves, where there is one. */
+  /** The x-request-id of the HTTP request that this message serves, if there is one. */
   readonly requestId: string | undefined
-  /** Whose turn this message takes: `AskOptions.share` of the ask. */
+  /** The share that this message counts against: `AskOptions.share` of the ask. */
   readonly share: string
   /** Logs with the request id and the actor's name. */
   readonly log: Logger
 }
 
 /**
- * Whoever asks and may leave before the answer. What an AbortSignal tells, for a fraction of what one
- * costs: for callers that ask for every request and are seldom left.
+ * A caller that may leave before the answer arrives. A cheap replacement for an AbortSignal, for
+ * callers that ask on every request and rarely leave.
  */
 export interface Leaver {
   readonly hasLeft: boolean
-  /** Calls back once when it leaves; the answer undoes that. */
+  /**
+   * Calls the listener once when the caller leaves. Returns a function that removes the listener.
+   */
   onLeft(listener: () => void): () => void
 }
 
 export interface AskOptions {
-  /** From now; the earlier of this and `deadlineMs` counts. Default 30,000. */
+  /** From now; the earlier of this and `deadlineMs` applies. Default 30,000. */
   readonly timeoutMs?: number | undefined
   readonly deadlineMs?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** In place of `signal`. */
+  /** Replaces `signal`. */
   readonly leaver?: Leaver | undefined
   readonly requestId?: string | undefined
   /**
-   * Whose turn the message takes where it must wait: a tenant's id. Asks made with a turn have that
-   * turn's share. Default: the empty share, of the service itself.
+   * The tenant's id that a waiting message counts against, for fair scheduling. An ask that is made
+   * with a `MessageContext` inherits its share. Default: the empty share, which belongs to the
+   * service.
    */
   readonly share?: string | undefined
 }
@@ -57,19 +66,22 @@ type AskKind<P extends Protocol> = {
 
 type SendKind<P extends Protocol> = Exclude<keyof P, AskKind<P>> & string
 
-/** A handle on an actor, the same wherever the actor runs. */
+/** A reference to an actor, the same wherever the actor runs. */
 export interface ActorRef<P extends Protocol> {
   readonly name: string
   /**
    * Sends a message and waits for its outcome.
-   * @throws {ActorUnavailable} when there will be no outcome; the reason says why.
+   * @throws {ActorUnavailable} when there will be no outcome. Its `reason` says why.
    */
   ask<K extends AskKind<P>>(
     kind: K,
     message: P[K]['message'],
     options?: AskOptions,
   ): Promise<P[K]['reply']>
-  /** Sends a message nobody waits for. A full mailbox drops it and counts the drop. */
+  /**
+   * Sends a message without waiting for an answer. A full mailbox drops the message and counts the
+   * drop.
+   */
   send<K extends SendKind<P>>(kind: K, message: P[K]['message'], options?: AskOptions): void
 }
 
@@ -99,7 +111,7 @@ export class ActorUnavailable extends Error {
   }
 }
 
-/** Every actor that `Needs` refers to, as an address: what the definition must list in `asks`. */
+/** Every actor that `Needs` refers to, as an address: the definition must list them in `asks`. */
 export type Asked<Needs> = {
   [K in keyof Needs as Needs[K] extends { ask: unknown } ? K : never]: Needs[K] extends ActorRef<
     infer P
@@ -110,44 +122,58 @@ export type Asked<Needs> = {
 
 export interface ActorDefinition<P extends Protocol, Needs> {
   readonly address: Address<P>
-  /** Every actor this one may ask. Complete by type, checked for cycles and stranded asks at start. */
+  /**
+   * Every actor that this one may ask. The type makes the list complete. `startSystem` checks it
+   * for cycles and for actors that are missing.
+   */
   readonly asks: Asked<Needs>
-  /** `capacity` messages may wait, `inflightMax` run side by side. */
+  /** At most `capacity` messages wait, and at most `inflightMax` run concurrently. */
   readonly mailbox: { readonly capacity: number; readonly inflightMax: number }
   /**
    * The lane of a message: messages of one lane run one after another. A message kind without an entry
    * has no lane, nor has a message whose function returns `undefined`.
    */
   readonly lane?: { readonly [K in keyof P]?: (message: P[K]['message']) => string | undefined }
-  /** A fresh instance; called again after a restart. */
+  /** Creates an instance, at the start and after a restart. */
   readonly create: (needs: Needs, lifecycle: Lifecycle) => Handlers<P>
-  /** What follows a failure; see `supervisor.ts` for the values taken where this says nothing. */
+  /** The reaction to a failure. `supervisor.ts` has the defaults. */
   readonly supervision?: Partial<SupervisionPolicy>
 }
 
-/** What an instance knows about its own life, for work that is not the answer to a message. */
+/** The lifetime of an instance, for work that is not the answer to a message. */
 export interface Lifecycle {
-  /** Aborted when this instance is replaced or the actor stops: end loops and timers then. */
+  /**
+   * Aborted when this instance is replaced or the actor stops. Loops and timers of the instance
+   * must end then.
+   */
   readonly signal: AbortSignal
   /** Logs with the actor's name. */
   readonly log: Logger
   /**
-   * A background loop of the actor, by a name that says what it does. Report every round: a loop that has
-   * only failed for a minute makes the process not ready (`loops.ts`).
+   * A background loop of the actor. The name says what the loop does. Report every round: after a
+   * minute of nothing but failures the process is not ready (`loops.ts`).
    */
   loop(name: string): Loop
-  /** Work of the instance's own failed: treated as a message that failed in the same way. */
+  /**
+   * Reports that background work of the instance failed: treated like a message that failed in the
+   * same way.
+   */
   failed(error: unknown): void
 }
 
-/** How much failure is normal, and what to do about it. */
+/** How many failures are normal, and the reaction to more. */
 export interface SupervisionPolicy {
-  /** `restart`: a fresh instance after each failure. `resume`: keep the instance, count the failure. */
+  /**
+   * `restart`: a fresh instance after each failure. `resume`: keep the instance and count the
+   * failure.
+   */
   readonly onFailure: 'restart' | 'resume'
-  /** More failures than this within the window turn readiness off. */
+  /** More failures than this within `windowMs` make the actor not ready. */
   readonly restartsMax: number
   readonly windowMs: number
-  /** Wait before the second attempt in a row; doubled up to `backoffMsMax`. */
+  /**
+   * Wait before the second restart in a row. Doubled for each further one, up to `backoffMsMax`.
+   */
   readonly backoffMs: number
   readonly backoffMsMax: number
 }
@@ -164,7 +190,7 @@ export interface AnyDefinition {
   readonly supervision?: Partial<SupervisionPolicy>
 }
 
-/** A reference of whatever protocol. */
+/** A reference of any protocol. */
 export interface AnyRef {
   readonly name: string
   ask(...input: never): Promise<unknown>

@@ -1,9 +1,12 @@
 /**
- * What is asked for at the same time goes to the other side as one question. What is asked for while
- * another question is under way waits for a later one: it has to see what was committed before.
+ * Combines concurrent look-ups into one query. A look-up that arrives while a query is running
+ * waits for a later query, because it must see everything that was committed before it was made.
  */
 
-/** Questions under way at once; more would make them smaller, fewer would make them wait. */
+/**
+ * Queries that run concurrently: more would make the batches smaller, fewer would make look-ups
+ * wait longer.
+ */
 const UNDER_WAY_MAX = 2
 const TOGETHER_MAX = 200
 
@@ -13,7 +16,9 @@ type Waiting<Asked, Found> = {
   readonly failed: (reason: unknown) => void
 }
 
-/** @param load answers all of them, in their order. When it fails, each of them has failed. */
+/**
+ * @param load answers all look-ups of a batch, in their order. When it fails, each of them fails.
+ */
 export function together<Asked, Found>(
   load: (asked: readonly Asked[]) => Promise<readonly Found[]>,
 ): (asked: Asked) => Promise<Found> {
@@ -33,7 +38,10 @@ export function together<Asked, Found>(
     }
   }
 
-  /** At the end of the turn, so that all who ask in it go together. */
+  /**
+   * At the end of the current turn of the event loop, so that all look-ups of that turn share a
+   * query.
+   */
   function plan(): void {
     if (planned || queue.length === 0 || underWay >= UNDER_WAY_MAX) return
     planned = true

@@ -1,13 +1,15 @@
 /**
- * The failure that is nobody's defect: something outside of the process, a database, a key process,
- * a cache, gives no answer. A handler that lets it through is answered with the reason `dependency`,
- * and its supervisor does not hear of it: a fresh instance would find the same silence, and whether
- * the process is fit without its dependency is for its health probes to say.
+ * A failure that is not a defect: a database, a key process or a cache outside of the process is
+ * unavailable. The caller gets the reason `dependency`. The supervisor does not count it, because a
+ * fresh instance would meet the same outage. The health probes decide whether the process is ready
+ * without its dependency.
  */
 
-/** Extend it, and throw that where the same request may succeed as soon as the other side is back. */
+/**
+ * Extend this class, and throw it where the same request may succeed once the dependency is back.
+ */
 export class DependencyUnavailable extends Error {
   override readonly name: string = 'DependencyUnavailable'
-  /** True: the other side is there, and has more to do than it can. Answered with `overloaded`. */
+  /** True: the dependency is up and has more work than it can do. The caller gets `overloaded`. */
   readonly overloaded: boolean = false
 }

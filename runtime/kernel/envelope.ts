@@ -1,25 +1,26 @@
 /**
- * What may be inside a message: plain data, read only. The list is the same for every placement, so
- * that an actor can move from the gateway thread to its own without a change of its protocol.
+ * What a message may contain: plain data, read only. The list is the same for every placement, so
+ * that an actor can move to a thread of its own without a change of its protocol.
  *
- * `undefined`, `null`, booleans, numbers, bigints, strings, `Date`, `Uint8Array`, arrays, plain
- * objects, and `ByteStream` handles. A `Buffer` arrives as a `Uint8Array`. Not: functions, symbols,
- * class instances, `Map`, `Set`, errors, and never a `Secret`. Nor a member named `__proto__`, which a
- * frame renames: where it would come from outside, it belongs into text.
+ *  Allowed: `undefined`, `null`, booleans, numbers, bigints, strings, `Date`, `Uint8Array`, arrays,
+ * plain objects, and `ByteStream` handles. A `Buffer` arrives as a `Uint8Array`. Forbidden:
+ * functions, symbols, class instances, `Map`, `Set`, errors, and any `Secret`. A member named
+ * `__proto__` is forbidden too, because a frame renames it: send data from outside that may contain
+ * one as text.
  */
 import { ByteStream } from './stream.js'
 
-/** Thrown when something that is not plain data is put into a message. */
+/** Thrown for a message that contains something other than plain data. */
 export class NotPlainData extends TypeError {
   override readonly name = 'NotPlainData'
 }
 
-/** Deeper than this is taken for a cycle. */
+/** Anything deeper counts as a cycle. */
 const DEPTH_MAX = 64
 
 /**
  * Copies a message as a thread boundary would.
- * @throws {NotPlainData} naming the path of the first value that may not cross.
+ * @throws {NotPlainData} with the path of the first value that cannot cross.
  */
 export function copyMessage<T>(value: T): T {
   return copy(value, 'message', 0) as T
@@ -56,12 +57,15 @@ function copyObject(value: object, path: string, depth: number): unknown {
   }
   if (value instanceof Uint8Array) return new Uint8Array(value)
   if (value instanceof Date) return new Date(value.getTime())
-  // A handle, not data: the bytes behind it are read once, by whoever holds it last.
+  // A handle, not data: only its last holder reads the bytes behind it.
   if (value instanceof ByteStream) return value
   throw new NotPlainData(`${path} is a ${value.constructor?.name ?? 'class instance'}`)
 }
 
-/** A message nobody will read: whoever writes the streams in it is told so. */
+/**
+ * Drops a message that has no reader, and cancels the streams in it, so that their writers learn of
+ * it.
+ */
 export function discardMessage(value: unknown, depth = 0): void {
   if (typeof value !== 'object' || value === null || depth > DEPTH_MAX) return
   if (value instanceof ByteStream) value.cancel('discarded')

@@ -1,12 +1,11 @@
 /**
- * Keeps node:http2 from ending the process.
- *
- * A stream that ends with header fields nobody was told of, as those of an answer that has too many, gives
- * their memory back one turn of the event loop later. The native half of its session counts that memory:
- * collected as garbage within that turn, it finds some left and aborts (`Assertion failed:
- * (current_nghttp2_memory_) == (0)`, Node 20.20). The peer decides whether and how often a session ends so.
+ * Works around a crash of node:http2 (Node 20.20). A stream that ends with header fields that were
+ * never reported, such as those of a response with too many, frees their memory one turn of the
+ * event loop later. The native half of the session counts that memory. If the session is
+ * garbage-collected within that turn, the count is not zero and Node aborts (`Assertion failed:
+ * (current_nghttp2_memory_) == (0)`). The peer can provoke this at will.
  */
-/** What is needed of one, of either side. */
+/** The members of a client or server session that this needs. */
 export interface Http2SessionLike {
   readonly connecting: boolean
   once(event: 'connect' | 'close', listener: () => void): unknown
@@ -14,7 +13,9 @@ export interface Http2SessionLike {
 
 const held = new Set<unknown>()
 
-/** For a session that was just made: its native half is not collected before those of its streams. */
+/**
+ * Call it for a new session: keeps its native half alive until those of its streams are collected.
+ */
 export function outliveStreams(session: Http2SessionLike): void {
   if (session.connecting) session.once('connect', () => hold(session))
   else hold(session)
@@ -23,11 +24,11 @@ export function outliveStreams(session: Http2SessionLike): void {
 function hold(session: Http2SessionLike): void {
   const handle = handleOf(session)
   held.add(handle)
-  // Streams that end with their session end before it, and are gone in the turn after.
+  // Streams that end with their session end before it, and are freed in the following turn.
   session.once('close', () => setImmediate(() => setImmediate(() => held.delete(handle))))
 }
 
-/** The session itself forgets it as it ends. Undefined in a version of Node that calls it otherwise. */
+/** The session drops its handle as it ends. Undefined in a Node version that uses another name. */
 function handleOf(session: Http2SessionLike): unknown {
   const key = Object.getOwnPropertySymbols(session).find(
     ({ description }) => description === 'kHandle',

@@ -1,4 +1,4 @@
-/** An actor on this thread: an ask is a function call and a microtask, nothing is serialised. */
+/** An actor on this thread: an ask is a function call and a microtask, without serialisation. */
 import {
   type ActorDefinition,
   type ActorRef,
@@ -21,23 +21,28 @@ import type { Protocol } from './protocol.js'
 import { Supervisor, SUPERVISION_DEFAULT } from './supervisor.js'
 
 export interface SpawnOptions extends ActorEndpointOptions {
-  /** In logs, metrics and errors instead of the address. */
+  /** Replaces the address in logs, metrics and errors. */
   readonly name?: string | undefined
 }
 
-/** An actor that runs, in whatever place. */
+/** A running actor, in any placement. */
 export interface Spawned<P extends Protocol> {
   readonly ref: ActorRef<P>
-  /** Ends at once: waiting and running messages are refused with `stopped`, signals aborted. */
+  /**
+   * Stops at once: refuses waiting and running messages with `stopped`, and aborts their signals.
+   */
   stop(): Promise<void>
-  /** Takes no more messages, finishes those taken, and stops; false when `withinMs` were too short. */
+  /**
+   * Accepts no more messages, finishes those that were accepted, and stops. False when `withinMs`
+   * was too short.
+   */
   drain(withinMs: number): Promise<boolean>
   stats(): ActorStats
 }
 
 /**
  * Starts an actor on this thread.
- * @throws what `create` throws: an actor that cannot begin is a start-up failure, not a restart.
+ * @throws what `create` throws: an actor that cannot start is a start-up failure, not a restart.
  */
 export function spawnInline<P extends Protocol, Needs>(
   definition: ActorDefinition<P, Needs>,
@@ -45,20 +50,20 @@ export function spawnInline<P extends Protocol, Needs>(
   options: SpawnOptions = {},
 ): Spawned<P> {
   const name = options.name ?? definition.address.name
-  const cell = new ActorEndpoint(name, lanesOf(definition.lane), definition.mailbox, options)
-  cell.begin(new InlineExecutor(cell, definition, needs))
+  const endpoint = new ActorEndpoint(name, lanesOf(definition.lane), definition.mailbox, options)
+  endpoint.begin(new InlineExecutor(endpoint, definition, needs))
   return {
-    ref: refTo<P>(cell),
-    stop: async () => cell.stop(),
-    drain: (withinMs) => cell.drain(withinMs),
-    stats: () => cell.stats(),
+    ref: refTo<P>(endpoint),
+    stop: async () => endpoint.stop(),
+    drain: (withinMs) => endpoint.drain(withinMs),
+    stats: () => endpoint.stats(),
   }
 }
 
 type AnyHandlers = Record<string, (message: unknown, context: Job) => Promise<unknown>>
 
 class InlineExecutor<P extends Protocol, Needs> implements Executor {
-  readonly #cell: ActorEndpoint
+  readonly #endpoint: ActorEndpoint
   readonly #definition: ActorDefinition<P, Needs>
   readonly #needs: Needs
   readonly #supervisor: Supervisor
@@ -68,18 +73,18 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
   #restart: NodeJS.Timeout | undefined = undefined
   #stopped = false
 
-  constructor(cell: ActorEndpoint, definition: ActorDefinition<P, Needs>, needs: Needs) {
-    this.#cell = cell
+  constructor(endpoint: ActorEndpoint, definition: ActorDefinition<P, Needs>, needs: Needs) {
+    this.#endpoint = endpoint
     this.#definition = definition
     this.#needs = needs
     this.#supervisor = new Supervisor({
       policy: { ...SUPERVISION_DEFAULT, ...definition.supervision },
-      clock: cell.clock,
-      log: cell.log,
+      clock: endpoint.clock,
+      log: endpoint.log,
     })
-    this.#loops = new Loops(cell.clock)
-    cell.meter.readiness = () => this.#supervisor.ready && this.#loops.failing().length === 0
-    cell.meter.loops = () => this.#loops.stats()
+    this.#loops = new Loops(endpoint.clock)
+    endpoint.meter.readiness = () => this.#supervisor.ready && this.#loops.failing().length === 0
+    endpoint.meter.loops = () => this.#loops.stats()
     const { handlers, lifecycle } = this.#create()
     this.#handlers = handlers
     this.#lifecycle = lifecycle
@@ -90,11 +95,11 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
     try {
       reply = this.#handlers[job.kind]!(job.message, job)
     } catch (error) {
-      // Not within `ask`: the asker must have its promise first.
+      // Not synchronously within `ask`: the caller must get its promise first.
       reply = Promise.reject(error)
     }
     reply.then(
-      (value) => this.#cell.replied(job, value),
+      (value) => this.#endpoint.replied(job, value),
       (error: unknown) => this.#failed(job, error),
     )
   }
@@ -107,27 +112,30 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
 
   #failed(job: Job, error: unknown): void {
     if (error instanceof ActorUnavailable) {
-      this.#cell.passedOn(job, error)
+      this.#endpoint.passedOn(job, error)
       return
     }
     if (job.settled) {
-      // Given up before: the error is most likely the abort that followed.
+      // The caller gave up before: the error is most likely the abort that followed.
       job.log.debug({ err: error, kind: job.kind }, 'abandoned message ended with an error')
-      this.#cell.ended(job, 'cancelled')
+      this.#endpoint.ended(job, 'cancelled')
       return
     }
     if (error instanceof DependencyUnavailable) {
-      const why = error.overloaded ? 'is overloaded' : 'gives no answer'
-      job.log.warn({ err: error, kind: job.kind }, `message failed: a dependency ${why}`)
-      this.#cell.ended(job, error.overloaded ? 'overloaded' : 'dependency')
+      const why = error.overloaded ? 'overloaded' : 'unavailable'
+      job.log.warn({ err: error, kind: job.kind }, `message failed: a dependency is ${why}`)
+      this.#endpoint.ended(job, error.overloaded ? 'overloaded' : 'dependency')
       return
     }
     job.log.error({ err: error, kind: job.kind }, 'message failed')
-    this.#cell.ended(job, 'failed')
+    this.#endpoint.ended(job, 'failed')
     this.#supervise()
   }
 
-  /** Replaces the instance, now or later. Messages that run stay with the old one to their end. */
+  /**
+   * Replaces the instance, now or after a wait. Running messages stay with the old instance until
+   * they end.
+   */
   #supervise(): void {
     if (this.#stopped) return
     const verdict = this.#supervisor.failed()
@@ -147,10 +155,10 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       this.#lifecycle.abort()
       this.#handlers = handlers
       this.#lifecycle = lifecycle
-      this.#cell.meter.restarts += 1
-      this.#cell.log.warn('restarted')
+      this.#endpoint.meter.restarts += 1
+      this.#endpoint.log.warn('restarted')
     } catch (error) {
-      this.#cell.log.error({ err: error }, 'restart failed, the instance stays')
+      this.#endpoint.log.error({ err: error }, 'restart failed, the instance stays')
       this.#supervise()
     }
   }
@@ -159,15 +167,18 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
     const controller = new AbortController()
     const lifecycle: Lifecycle = {
       signal: controller.signal,
-      log: this.#cell.log,
+      log: this.#endpoint.log,
       loop: (name) => this.#loops.open(name),
       failed: (error) => {
         if (controller.signal.aborted) return
         if (error instanceof DependencyUnavailable) {
-          this.#cell.log.warn({ err: error }, 'background work: a dependency gives no answer')
+          this.#endpoint.log.warn(
+            { err: error },
+            'background work failed: a dependency is unavailable',
+          )
           return
         }
-        this.#cell.log.error({ err: error }, 'background work failed')
+        this.#endpoint.log.error({ err: error }, 'background work failed')
         this.#supervise()
       },
     }

@@ -1,4 +1,4 @@
-/** One message on its way through an actor: what the asker waits on and what the handler sees. */
+/** One message on its way through an actor: what the caller waits for and what the handler sees. */
 import {
   ActorUnavailable,
   type AskOptions,
@@ -8,10 +8,10 @@ import {
 import type { Logger } from './log.js'
 import { MailboxItem } from './mailbox.js'
 
-/** Deadline of an ask that names none. */
+/** Default timeout for an ask. */
 export const ASK_TIMEOUT_MS = 30_000
 
-/** What a job needs of the actor it is for; the last three are the verdicts that end it. */
+/** What a job needs of its actor. The last three members are the verdicts that end a job. */
 export interface JobOwner {
   readonly name: string
   readonly log: Logger
@@ -19,18 +19,18 @@ export interface JobOwner {
   replied(job: Job, reply: unknown): void
   /** There will be no answer, for this reason. */
   ended(job: Job, reason: UnavailableReason): void
-  /** Another actor, asked by this one, gave no answer. The asker sees which and why. */
+  /** An actor that this one asked was unavailable. The caller sees which one and why. */
   passedOn(job: Job, error: ActorUnavailable): void
 }
 
-/** An ask that came from another thread: answered without a promise, given up without a signal. */
+/** An ask from another thread: answered without a promise and cancelled without a signal. */
 export class Inbound implements AskOptions {
   readonly deadlineMs: number
   readonly requestId: string | undefined
   readonly share: string
   readonly reply: (reply: unknown) => void
   readonly refuse: (error: unknown) => void
-  /** Put in by the actor that takes the ask. */
+  /** Set by the actor that accepts the ask. */
   giveUp: () => void = nothing
 
   constructor(
@@ -49,12 +49,12 @@ export class Inbound implements AskOptions {
 }
 
 /**
- * A message in hand. It is the handler's `MessageContext`, the mailbox's item and the link between the asks
- * below it, all in one object, because one is made for every ask. The abort signal and the logger
- * are made when somebody wants them, which is seldom.
+ * A message in progress. One object is the handler's `MessageContext`, the mailbox's item and the
+ * parent of the handler's own asks, because one is allocated for every ask. The abort
+ * signal and the logger are created on first use, which is rare.
  */
 export class Job extends MailboxItem implements MessageContext {
-  /** Survives `{ ...context, timeoutMs }`, so that such an ask is still cancelled with this one. */
+  /** Survives `{ ...context, timeoutMs }`, so that cancelling this job also cancels such an ask. */
   readonly origin: Job
   readonly kind: string
   readonly requestId: string | undefined
@@ -64,18 +64,18 @@ export class Job extends MailboxItem implements MessageContext {
   readonly askedMs: number
   /** Negative until the message has been started. */
   startedMs = -1
-  /** The asker has had an answer or a refusal. The handler may still be running. */
+  /** The caller has an answer or a refusal. The handler may still be running. */
   settled = false
   resolve: (reply: unknown) => void = nothing
   reject: (error: Error) => void = nothing
-  /** Undoes whatever tells that the asker has left; called as the job is settled. */
+  /** Removes the listener for the caller's departure. Called when the job is settled. */
   unfollow: (() => void) | undefined = undefined
 
-  /** All jobs of one actor that are waiting or running, as a list. */
+  /** A list of all jobs of one actor that are waiting or running. */
   previousLive: Job | undefined = undefined
   nextLive: Job | undefined = undefined
 
-  /** The id under which a remote executor sent it, and how often. */
+  /** The id under which a remote executor sent the job, and how often it was sent. */
   wireId = 0
   sendings = 0
 
@@ -83,9 +83,9 @@ export class Job extends MailboxItem implements MessageContext {
   #controller: AbortController | undefined = undefined
   #log: Logger | undefined = undefined
   #abandoned = false
-  /** Told when this job is given up: the asks made in its name, and remote runners. */
+  /** Called when this job is given up: the asks made for it, and remote executors. */
   #dependent: ((reason: UnavailableReason) => void) | undefined = undefined
-  /** Those beside the one: seldom are there any. */
+  /** More listeners than one are rare. */
   #dependents: Set<(reason: UnavailableReason) => void> | undefined = undefined
 
   constructor(
@@ -126,7 +126,7 @@ export class Job extends MailboxItem implements MessageContext {
     return this.#log
   }
 
-  /** Calls back when nobody waits for this job any more; the answer undoes that. */
+  /** Calls the listener when this job is given up. Returns a function that removes the listener. */
   onAbandoned(listener: (reason: UnavailableReason) => void): () => void {
     if (this.#dependent === undefined) this.#dependent = listener
     else (this.#dependents ??= new Set()).add(listener)
@@ -136,7 +136,7 @@ export class Job extends MailboxItem implements MessageContext {
     }
   }
 
-  /** Nobody waits any more: aborts the signal and everything asked in this job's name. */
+  /** Gives the job up: aborts its signal and every ask that was made for it. */
   abandon(reason: UnavailableReason): void {
     if (this.#abandoned) return
     this.#abandoned = true
@@ -156,14 +156,16 @@ export class Job extends MailboxItem implements MessageContext {
 
 function nothing(): void {}
 
-/** The job in whose name an ask is made, when its options are a turn or a copy of one. */
+/**
+ * The job for which an ask is made: its options are that job's `MessageContext`, or a copy of it.
+ */
 export function originOf(options: AskOptions | undefined): Job | undefined {
   if (options === undefined) return undefined
   const { origin } = options as { origin?: unknown }
   return origin instanceof Job ? origin : undefined
 }
 
-/** When an ask made now is over: the earlier of its timeout and its deadline. */
+/** When an ask made now expires: the earlier of its timeout and its deadline. */
 export function deadlineOf(options: AskOptions | undefined, nowMs: number): number {
   if (options === undefined) return nowMs + ASK_TIMEOUT_MS
   const { timeoutMs, deadlineMs } = options

@@ -11,14 +11,14 @@ const SPKI = { type: 'spki', format: 'der' } as const
 const PKCS8 = { type: 'pkcs8', format: 'der' } as const
 
 /**
- * A fresh private key, read from its encoding. A key as it was generated shares a lock with the
- * job that generated it, and Node 20 collects that job under the same lock: where the collection comes
- * while the key is exported as a JWK, the thread waits for itself for good.
+ * A fresh private key, imported from its encoding. A generated `KeyObject` shares a lock with the
+ * job that generated it, and Node 20 collects that job under the same lock: if the collection
+ * happens while the key is exported as a JWK, the thread deadlocks.
  */
 export function freshPrivateKey(kind: 'ed25519' | 'P-256'): KeyObject {
   if (kind === 'ed25519') {
-    // Any 32 random bytes are one (RFC 8032 section 5.1.5). The public half of a private JWK has to be
-    // there and is not read: it follows from them.
+    // Any 32 random bytes are a valid seed (RFC 8032 section 5.1.5). A private JWK must have an `x`
+    // member. Node does not read it but derives it from `d`.
     const seed = randomBytes(32)
     const jwk = { kty: 'OKP', crv: 'Ed25519', x: '', d: seed.toString('base64url') }
     seed.fill(0)

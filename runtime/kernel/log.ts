@@ -1,11 +1,11 @@
-/** Structured logs: one JSON object a line, with the request id, never with a secret. */
+/** Structured logs: one JSON object per line, with the request id, never with a secret. */
 import { type DestinationStream, type Logger, pino, symbols } from 'pino'
 
 export type { Logger }
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
 
-/** Members that are cut out wherever they appear in the first three levels of a log object. */
+/** Members that are removed in the first three levels of a log object. */
 const SECRET_MEMBERS = [
   'access_token',
   'refresh_token',
@@ -40,12 +40,12 @@ export function createLogger({ level, destination }: LogOptions): Logger {
   return destination ? pino(options, destination) : pino(options)
 }
 
-/** Causes that are followed; a longer chain tells nothing more. */
+/** Length of the chain of causes that is logged. */
 const CAUSES_MAX = 3
 
 /**
- * What an error is allowed to say. Drivers hang whole clients, queries and their parameters on
- * theirs: none of that belongs into a log.
+ * The loggable members of an error. Drivers attach clients, queries and parameters to
+ * their errors, which must not reach a log.
  */
 function described(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return { message: String(error) }
@@ -60,12 +60,12 @@ function described(error: unknown, depth = 0): unknown {
   }
 }
 
-/** A logger that says nothing, for tests and tools. */
+/** A logger that writes nothing, for tests and tools. */
 export const silentLogger: Logger = pino({ level: 'silent' })
 
 /**
- * Writes finished lines where a logger writes its own: for the lines of worker threads, which have
- * been formatted and redacted there.
+ * Writes finished lines to the destination of a logger: for lines that a worker thread has
+ * formatted and redacted.
  */
 export function lineWriter(log: Logger): (line: string) => void {
   const { [symbols.streamSym]: destination } = log as unknown as Record<symbol, DestinationStream>

@@ -1,27 +1,28 @@
 /**
- * Background loops of an actor: work in rounds, without a message that asks for it. A round that fails is tried again, and
- * no caller waits for its answer, so a loop can fail for hours unseen. Each loop reports its rounds here:
- * one that has only failed for a minute makes its actor, and so the process, not ready.
+ * Background loops of an actor: work in rounds that no message starts. A failed round is tried
+ * again and has no caller that would notice, so a loop could fail for hours unseen. Each loop
+ * therefore reports its rounds here. After a minute of nothing but failures its actor, and with it
+ * the process, is not ready.
  */
 import type { Clock } from './clock.js'
 
 /** How long the rounds of a loop may fail, in milliseconds. */
 export const FAILING_MS_MAX = 60_000
-/** One failure is no series, however long the loop rests before it tries again. */
+/** A single failure is not a series, however long the loop pauses before it tries again. */
 const FAILURES_MIN = 2
 
-/** One loop as it reports its rounds. */
+/** Reports the rounds of one loop. */
 export interface Loop {
   succeeded(): void
   failed(): void
 }
 
-/** What a loop has come to, for metrics. */
+/** The state of a loop, for metrics. */
 export type LoopStats = {
   readonly loop: string
   /** Failed rounds since the start of the process. */
   readonly failures: number
-  /** Its rounds have failed for longer than is allowed. */
+  /** Its rounds have failed for longer than `FAILING_MS_MAX`. */
   readonly failing: boolean
 }
 
@@ -36,7 +37,7 @@ export class Loops {
     this.#clock = clock
   }
 
-  /** The loop of a name, which says what fails: `upkeep: sweeps`. */
+  /** Opens the loop of this name. The name says what fails: `upkeep: sweeps`. */
   open(name: string): Loop {
     const state: State = this.#states.get(name) ?? { total: 0, row: 0, sinceMs: null }
     this.#states.set(name, state)
@@ -53,7 +54,7 @@ export class Loops {
     }
   }
 
-  /** Names of the loops that fail for too long, in the order in which they were opened. */
+  /** Names of the failing loops, in the order in which they were opened. */
   failing(): readonly string[] {
     return this.stats()
       .filter(({ failing }) => failing)

@@ -1,15 +1,16 @@
 /**
- * A bounded queue with lanes: messages of one lane run in turn and in order of arrival, messages of
- * different lanes side by side, at most `inflightMax` at once, at most `capacity` waiting.
+ * A bounded queue with lanes. Messages of one lane run one after another, in order of arrival.
+ * Messages of different lanes run concurrently, at most `inflightMax` at once. At most `capacity`
+ * messages wait.
  *
- * A lane exists while one of its messages waits or runs and takes no memory afterwards, so lanes may
- * be as fine as device codes. What waits for a place is served in turn between shares (tenants), and a
- * full mailbox makes room for a share that waits less (fair-queue.ts), so a tenant with much to do
- * delays only itself. Nothing here knows time, promises or handlers.
+ *  A lane takes memory only while one of its messages waits or runs, so lanes may be as fine as
+ * device codes. Waiting messages are scheduled in turn between shares (tenants), and a full mailbox
+ * makes room for the share that waits with fewer messages (fair-queue.ts): a busy tenant delays
+ * only its own messages. Time, promises and handlers are the endpoint's concern.
  */
 import { FairQueue, FifoQueue, QueueItem } from './fairness/fair-queue.js'
 
-/** What can wait in a mailbox. */
+/** An item of a mailbox. */
 export class MailboxItem extends QueueItem {
   lane: string | undefined = undefined
 }
@@ -17,7 +18,7 @@ export class MailboxItem extends QueueItem {
 export interface MailboxBounds {
   /** Messages that may wait. */
   readonly capacity: number
-  /** Messages that may run side by side. */
+  /** Messages that may run concurrently. */
   readonly inflightMax: number
 }
 
@@ -27,7 +28,7 @@ export type Offered<Item> =
   | 'full'
   | { readonly tag: 'displaced'; readonly item: Item }
 
-/** Three quarters of the places, the empty share excepted. */
+/** Three quarters of `inflightMax`, except for the empty share. */
 export function runningPerShare(inflightMax: number): number {
   return Math.max(1, inflightMax - Math.ceil(inflightMax / 4))
 }
@@ -35,14 +36,19 @@ export function runningPerShare(inflightMax: number): number {
 export class Mailbox<Item extends MailboxItem> {
   readonly #capacity: number
   readonly #inflightMax: number
-  /** Held lanes. `null` while nobody waits behind the holder. */
+  /** Occupied lanes. `null` while no message waits behind the running one. */
   readonly #lanes = new Map<string, FifoQueue | null>()
-  /** First of their lane, and messages without one, waiting only for a free place. */
+  /**
+   * The first message of each lane, and messages without a lane: they wait only for a free place.
+   */
   readonly #ready = new FairQueue<Item>({ capacity: Number.POSITIVE_INFINITY })
-  /** Messages of one share that may run side by side: what is left is for the others. */
+  /**
+   * Messages of one share that may run concurrently. The other places are reserved for other
+   * shares.
+   */
   readonly #runningPerShareMax: number
   readonly #runningOf = new Map<string, number>()
-  /** Everything that waits, by share, in order of arrival. */
+  /** All waiting messages by share, in order of arrival. */
   readonly #shares = new Map<string, Set<Item>>()
   #waiting = 0
   #running = 0
@@ -62,12 +68,12 @@ export class Mailbox<Item extends MailboxItem> {
     return this.#running
   }
 
-  /** Lanes with a message waiting or running. */
+  /** The number of lanes with a waiting or running message. */
   get lanes(): number {
     return this.#lanes.size
   }
 
-  /** While paused nothing starts; messages still queue up to the capacity. */
+  /** While the mailbox is paused, no message starts. Messages still queue, up to the capacity. */
   pause(): void {
     this.#paused = true
   }
@@ -77,8 +83,9 @@ export class Mailbox<Item extends MailboxItem> {
   }
 
   /**
-   * Takes a message in: `start` it now, let it `wait`, or refuse it because the mailbox is `full`.
-   * `displaced`: it waits in the place of the newest message of the share that waited with the most.
+   * Accepts a message: `start` it now, let it `wait`, or refuse it because the mailbox is `full`.
+   * `displaced`: it waits, and the newest message of the share with the most waiting messages is
+   * removed for it.
    */
   offer(item: Item): Offered<Item> {
     const { lane } = item
@@ -119,7 +126,7 @@ export class Mailbox<Item extends MailboxItem> {
     }
   }
 
-  /** The item waits no longer. */
+  /** Removes the item from the waiting messages. */
   #left(item: Item): void {
     this.#waiting -= 1
     const sharing = this.#shares.get(item.share)
@@ -127,7 +134,10 @@ export class Mailbox<Item extends MailboxItem> {
     if (sharing?.size === 0) this.#shares.delete(item.share)
   }
 
-  /** The newest message of the share with the most, if one more of `share` would still be fewer. */
+  /**
+   * The newest message of the share with the most waiting messages, if `share` would still have
+   * fewer with one more.
+   */
   #newestOfLargest(share: string): Item | undefined {
     let largest: Set<Item> | undefined
     let most = (this.#shares.get(share)?.size ?? 0) + 1
@@ -139,7 +149,7 @@ export class Mailbox<Item extends MailboxItem> {
     return largest === undefined ? undefined : [...largest].at(-1)
   }
 
-  /** The next message to start, if there is one and there is room for it. */
+  /** The next message to start, if one is ready and has a place. */
   next(): Item | undefined {
     if (!this.#canRun()) return undefined
     const item = this.#ready.shift()!
@@ -148,7 +158,7 @@ export class Mailbox<Item extends MailboxItem> {
     return item
   }
 
-  /** Turns to the next share that has something ready and a place for it; false where there is none. */
+  /** Moves on to the next share with a ready message and a free place. False when there is none. */
   #canRun(): boolean {
     const ready = this.#ready
     for (let passed = 0; passed < ready.keys && this.#hasRoom(); passed += 1) {
@@ -158,7 +168,9 @@ export class Mailbox<Item extends MailboxItem> {
     return false
   }
 
-  /** What is ready, if anything, waits for a place of its own share: others may go past it. */
+  /**
+   * True when every ready message waits for a place of its own share: other shares may overtake it.
+   */
   #isPassedOver(): boolean {
     return this.#ready.size === 0 || !this.#canRun()
   }
@@ -168,7 +180,7 @@ export class Mailbox<Item extends MailboxItem> {
     if (share !== '') this.#runningOf.set(share, (this.#runningOf.get(share) ?? 0) + 1)
   }
 
-  /** A message that was started has come to its end, well or badly. */
+  /** A started message has ended, with or without success. */
   finish(item: Item): void {
     this.#running -= 1
     if (item.share !== '') {
@@ -179,7 +191,7 @@ export class Mailbox<Item extends MailboxItem> {
     this.#passTurn(item.lane)
   }
 
-  /** Takes a waiting message out; false when it was not waiting. */
+  /** Removes a waiting message. False when it does not wait. */
   withdraw(item: Item): boolean {
     const { queue, lane } = item
     if (queue === undefined) return false

@@ -1,16 +1,21 @@
 /**
- * Where actors sit. Placement is a property of the process and not of the actor: one table says which
- * actor runs in which plane, and where inside of the process. The checks here are what makes the
- * table safe to change: nobody asks an actor that is not there, and asks have a direction.
+ * Where actors run. Placement belongs to the process and not to the actor: one table says in which
+ * planes an actor runs, and where inside of the process. The checks here make the table safe to
+ * change: every asked actor exists, and asks form no cycle.
  */
 import type { AnyDefinition } from './actor.js'
 
 export type Place =
-  /** On the event loop of the main thread: the default, for what mostly waits. */
+  /** On the event loop of the main thread. The default, for actors that mostly wait. */
   | { readonly tag: 'inline' }
-  /** On a thread of this name, which several actors may share: isolation, long relays, steady CPU. */
+  /**
+   * On a thread of this name, which several actors may share. For isolation, long relays and steady
+   * CPU load.
+   */
   | { readonly tag: 'thread'; readonly name: string }
-  /** Inline, with its `compute.ts` in a pool: pure CPU work of about a millisecond and more. */
+  /**
+   * Inline, with its `compute.ts` in a pool. For pure CPU work of a millisecond or more per call.
+   */
   | { readonly tag: 'pool'; readonly name: string; readonly threadsMax: number }
 
 export const inline: Place = { tag: 'inline' }
@@ -37,7 +42,7 @@ export function placement<Plane extends string>(
   return { definition, place, planes }
 }
 
-/** The seats that a process serving these planes fills, in the order of the table. */
+/** The placements on these planes, in the order of the table. */
 export function placementsOf<Plane extends string>(
   placements: readonly Placement<Plane>[],
   planes: readonly NoInfer<Plane>[],
@@ -45,7 +50,10 @@ export function placementsOf<Plane extends string>(
   return placements.filter((placement) => placement.planes.some((plane) => planes.includes(plane)))
 }
 
-/** Asks that would find nobody, as `plane: asker asks asked`. Asks never leave a process. */
+/**
+ * Asks whose target does not run in the plane, as `plane: asker asks asked`. Asks never leave a
+ * process.
+ */
 export function strandedAsks(placements: readonly Placement[]): string[] {
   const planesOf = new Map(
     placements.map(({ definition, planes }) => [definition.address.name, planes]),
@@ -59,21 +67,29 @@ export function strandedAsks(placements: readonly Placement[]): string[] {
   )
 }
 
-/** Actors that ask each other in a circle, each circle once: two full mailboxes would wait for ever. */
+/**
+ * Cycles of actors that ask each other, each once: with full mailboxes they would wait for each
+ * other for ever.
+ */
 export function askCycles(placements: readonly Placement[]): string[][] {
   const cycles: string[][] = []
   walk(placements, (circle) => cycles.push(circle))
   return cycles
 }
 
-/** The seats so that whoever is asked comes before whoever asks. Circles stay as they are. */
+/**
+ * The placements ordered so that an actor follows the actors that it asks. Cycles stay in the
+ * table's order.
+ */
 export function inOrderOfAsks<Plane extends string>(
   placements: readonly Placement<Plane>[],
 ): readonly Placement<Plane>[] {
   return walk(placements, () => {})
 }
 
-/** Depth first over the asks: what was left behind comes first, what is met again is a circle. */
+/**
+ * Depth-first search over the asks. An actor that is met again on the current path closes a cycle.
+ */
 function walk<Plane extends string>(
   placements: readonly Placement<Plane>[],
   onCircle: (names: string[]) => void,

@@ -1,4 +1,4 @@
-/** The vocabulary in which actors state what they can be asked. Types only, plus one constructor. */
+/** The types that describe an actor's messages. Types only, plus one constructor. */
 
 /** A message that is answered with one of the tagged outcomes of `Reply`. */
 export type Ask<Message, Reply extends { tag: string }> = { message: Message; reply: Reply }
@@ -6,18 +6,21 @@ export type Ask<Message, Reply extends { tag: string }> = { message: Message; re
 /** A message without an answer. Delivered at most once. */
 export type Send<Message> = { message: Message; reply: undefined }
 
-/** Message name -> what it carries and what comes back. */
+/** Message name -> its request and its reply. */
 export type Protocol = Record<string, { message: unknown; reply: unknown }>
 
 /** The name of an actor, carrying its protocol as a phantom type. */
 export type Address<P extends Protocol> = {
   readonly name: string
-  /** Messages that may safely be sent again after the actor restarted with the first in flight. */
+  /**
+   * Messages that the kernel may send again after the actor restarted while the first was in
+   * flight.
+   */
   readonly idempotent: readonly (keyof P & string)[]
   readonly protocol?: P
 }
 
-/** Names an actor. `idempotent` lists the messages that a caller may repeat after a restart. */
+/** Names an actor. `idempotent` lists the messages that may be repeated after a restart. */
 export function address<P extends Protocol>(
   name: string,
   idempotent: readonly (keyof P & string)[] = [],

@@ -1,4 +1,4 @@
-/** The only reader of entropy. Everything else is given a `Random`. */
+/** The only code that reads entropy. All other code receives a `Random`. */
 import { randomBytes, randomFillSync } from 'node:crypto'
 import type { Clock } from './clock.js'
 
@@ -11,17 +11,19 @@ export interface Random {
   uuid(): string
 }
 
-/** Hexadecimal digits that a UUID draws: 12 bits, 2 of one digit for the variant, 12 and 48 bits. */
+/**
+ * Random hexadecimal digits of one UUID: 12 bits, 2 bits in the variant digit, and 12 + 48 bits.
+ */
 const UUID_DIGITS = 20
 const UUIDS_DRAWN = 256
-/** The variant (RFC 9562 section 4.1) and the two random bits beside it. */
+/** The variant digit (RFC 9562 section 4.1): two fixed bits and two random ones. */
 const VARIANTS = ['8', '9', 'a', 'b']
 
 export function systemRandom(clock: Clock): Random {
   const pool = Buffer.alloc((UUID_DIGITS / 2) * UUIDS_DRAWN)
   let digits = ''
   let used = 0
-  /** The time of the last UUID, and how it begins: many are made in a millisecond. */
+  /** The time of the last UUID and its prefix: many UUIDs are created within a millisecond. */
   let ms = -1
   let time = ''
   return {
@@ -40,7 +42,8 @@ export function systemRandom(clock: Clock): Random {
         time = timeOf(nowMs)
       }
       const variant = VARIANTS[Number.parseInt(digits[at + 3]!, 16) & 3]!
-      // No part is long enough to be kept as a view of all the digits.
+      // The parts are short enough for V8 to copy them: no slice keeps the whole digit string
+      // alive.
       return (
         `${time}-7${digits.slice(at, at + 3)}-` +
         `${variant}${digits.slice(at + 4, at + 7)}-${digits.slice(at + 8, at + 20)}`

@@ -1,9 +1,9 @@
 /**
- * Bytes that must not leave by accident. A `Secret` prints, serialises and inspects as `[secret]`,
- * clones to an empty object, is refused in messages, and is wiped when it has served.
+ * Bytes that must not leak by accident. A `Secret` prints, serialises and inspects as `[secret]`,
+ * clones to an empty object, is rejected in messages, and can be wiped.
  *
- * JavaScript cannot promise that no copy remains: a string made from the bytes stays until it is
- * collected. Hand the bytes on as bytes.
+ *  JavaScript cannot promise that no copy remains: a string made from the bytes lives until it is
+ * collected. Pass the bytes on as bytes.
  */
 import { inspect } from 'node:util'
 
@@ -21,14 +21,14 @@ export class Secret {
     this.#bytes = bytes
   }
 
-  /** Takes the bytes over: the caller's copy is wiped. */
+  /** Takes ownership of the bytes: the caller's copy is wiped. */
   static take(bytes: Uint8Array): Secret {
     const own = new Uint8Array(bytes)
     bytes.fill(0)
     return new Secret(own)
   }
 
-  /** From text, such as a settings value. The string itself cannot be wiped. */
+  /** From a text, such as a settings value. The string itself cannot be wiped. */
   static ofText(text: string): Secret {
     return new Secret(new TextEncoder().encode(text))
   }
@@ -38,7 +38,8 @@ export class Secret {
   }
 
   /**
-   * Gives the bytes to `use` and wipes them when it is done, also when it fails. Do not keep them.
+   * Calls `use` with the bytes and wipes them afterwards, also when it throws. Do not keep the
+   * bytes.
    * @throws {SecretWiped}
    */
   open<T>(use: (bytes: Uint8Array) => T): T {
@@ -46,7 +47,7 @@ export class Secret {
   }
 
   /**
-   * Gives the bytes to `use` and keeps them for another time: for keys that serve many messages.
+   * Calls `use` with the bytes and keeps them, for keys that serve many messages.
    * @throws {SecretWiped}
    */
   borrow<T>(use: (bytes: Uint8Array) => T): T {

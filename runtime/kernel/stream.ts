@@ -1,25 +1,25 @@
 /**
- * Bytes that arrive over time, as a value that a message may carry. A stream has one reader and one
- * writer with a window between them: at most `windowBytes` are on their way, a slow reader stops the
- * writer, and either end can give up and the other one learns of it.
+ * A byte stream that a message may carry. A stream has one reader, one writer and a flow-control
+ * window: at most `windowBytes` are in transit, a slow reader stops the writer, and when one end
+ * gives up the other one learns of it.
  *
- * The same handle works inside a thread and across one; there the window is kept by credits, see
- * `stream-crossing.ts`.
+ *  The same handle works within a thread and across threads. Across threads credits keep the window
+ * (`stream-crossing.ts`).
  */
 import { Readable } from 'node:stream'
 
-/** Bytes on their way that a writer may run ahead of its reader, unless told otherwise. */
+/** The default window: bytes that a writer may send ahead of its reader. */
 export const WINDOW_BYTES = 256 * 1024
 
-/** Memory that nobody but a stream will look at again. */
+/** Buffers whose only remaining user is a stream. */
 const given = new WeakSet<ArrayBufferLike>()
 
 /**
- * Chunks as one, in memory of its own that goes to another thread as it is. Write it to one stream and
- * forget it.
+ * Joins chunks in a buffer of its own, which is transferred to another thread without a copy. Write
+ * the result to one stream, and do not use it afterwards.
  */
 export function handedOver(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
-  // Not pooled, and not filled with zeroes that would be written for nothing.
+  // Not pooled, and not zero-filled: every byte is overwritten.
   const joined = Buffer.allocUnsafeSlow(bytes)
   let at = 0
   for (const chunk of chunks) {
@@ -29,13 +29,13 @@ export function handedOver(chunks: readonly Uint8Array[], bytes: number): Uint8A
   return handOver(joined)
 }
 
-/** The same for bytes that are alone in their memory. */
+/** The same for bytes that do not share their buffer. */
 export function handOver(bytes: Buffer): Uint8Array {
   given.add(bytes.buffer)
   return bytes
 }
 
-/** The memory of bytes that were handed over and are whole; undefined where they must be copied. */
+/** The buffer of bytes that were handed over whole. Undefined: the bytes must be copied. */
 export function memoryOf(bytes: Uint8Array): ArrayBuffer | undefined {
   const { buffer, byteLength } = bytes
   return byteLength === buffer.byteLength && given.delete(buffer)
@@ -43,7 +43,7 @@ export function memoryOf(bytes: Uint8Array): ArrayBuffer | undefined {
     : undefined
 }
 
-/** Thrown by `read` and `write` when the other end gave up, or the thread between them is gone. */
+/** Thrown by `read` and `write` when the other end gave up, or the thread between them died. */
 export class StreamAborted extends Error {
   override readonly name = 'StreamAborted'
   readonly reason: string
@@ -54,22 +54,25 @@ export class StreamAborted extends Error {
   }
 }
 
-/** Where the bytes of a stream come from. `read` is not called again before it has answered. */
+/** Where the bytes of a stream come from. `read` is not called again before its promise settles. */
 export interface ByteSource {
   /** The next chunk, `undefined` at the end. Rejects with `StreamAborted`. */
   read(): Promise<Uint8Array | undefined>
-  /** The reader wants no more. */
+  /** The reader stops reading. */
   cancel(reason: string): void
 }
 
 /**
- * A handle that nobody holds any more will not be read: its writer must not wait for ever. The registry
- * holds on to the source, and through it to whatever the source knows, which may be the handle itself:
- * so a stream that is over is taken out, or it would stay for good.
+ * A handle that was garbage-collected is never read, and its writer must not wait for ever. The
+ * registry keeps the source alive, and with it everything that the source refers to, possibly the
+ * handle itself. A finished stream must therefore be unregistered, or it would leak.
  */
 const forgotten = new FinalizationRegistry<ByteSource>((source) => source.cancel('forgotten'))
 
-/** The reading end. Read it once, by `read` or `for await`; leaving the loop early cancels it. */
+/**
+ * The reading end. Read it once, by `read` or `for await`. Leaving the loop early cancels the
+ * stream.
+ */
 export class ByteStream implements AsyncIterable<Uint8Array> {
   readonly #source: ByteSource
   #taken = false
@@ -79,7 +82,7 @@ export class ByteStream implements AsyncIterable<Uint8Array> {
     forgotten.register(this, source, this)
   }
 
-  /** A stream over bytes that are there, that are being produced, or that a Node stream delivers. */
+  /** A stream of bytes that exist, that an iterable produces, or that a Node stream delivers. */
   static from(bytes: Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>): ByteStream {
     if (bytes instanceof Uint8Array) return new ByteStream(new IteratedSource([bytes]))
     return new ByteStream(new IteratedSource(bytes))
@@ -97,13 +100,13 @@ export class ByteStream implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Tells the writer that nobody reads any more. */
+  /** Cancels the stream: the writer learns that it has no reader. */
   cancel(reason = 'cancelled'): void {
     forgotten.unregister(this)
     this.#source.cancel(reason)
   }
 
-  /** Takes the source out, to carry it to another thread. The handle is used up by this. */
+  /** Removes the source, to move it to another thread. The handle cannot be used afterwards. */
   detach(): ByteSource {
     if (this.#taken) throw new StreamAborted('already sent elsewhere')
     this.#taken = true
@@ -123,7 +126,7 @@ export class ByteStream implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** As a Node stream, for sinks that want one. */
+  /** As a Node stream, for consumers that need one. */
   toReadable(): Readable {
     const readable: Readable = new Readable({
       read: () => {
@@ -161,15 +164,15 @@ class IteratedSource implements ByteSource {
   cancel(): void {
     if (this.#over) return
     this.#over = true
-    // A generator that is itself failing has already told its reader.
+    // A generator that fails here has already reported the error to its reader.
     Promise.resolve(this.#iterator.return?.()).catch(() => {})
   }
 }
 
 export interface PipeOptions {
-  /** Bytes the writer may run ahead. */
+  /** Bytes that the writer may send ahead of the reader. */
   readonly windowBytes?: number | undefined
-  /** Called with the bytes a reader has taken out, for whoever hands out credit. */
+  /** Called with the number of bytes that the reader consumed, for flow control by credits. */
   readonly onTaken?: ((bytes: number) => void) | undefined
 }
 
@@ -179,21 +182,23 @@ export function bytePipe(options: PipeOptions = {}): { stream: ByteStream; write
   return { stream: new ByteStream(pipe), writer: pipe }
 }
 
-/** The writing end. Chunks belong to the stream once written: do not change them afterwards. */
+/**
+ * The writing end. A chunk belongs to the stream once it is written: do not change it afterwards.
+ */
 export interface ByteWriter {
-  /** Adds a chunk and waits until there is room for another. @throws {StreamAborted} */
+  /** Adds a chunk and waits for room for another one. @throws {StreamAborted} */
   write(chunk: Uint8Array): Promise<void>
-  /** Adds a chunk; false asks to pause until `onDrain`. For sources that push. */
+  /** Adds a chunk. False asks the caller to pause until `onDrain`. For sources that push. */
   push(chunk: Uint8Array): boolean
   /** No more chunks. */
   end(): void
-  /** The rest will not come: the reader's next `read` throws. */
+  /** Breaks the stream off: the reader's next `read` throws. */
   abort(reason: string): void
   /** Called when there is room again after `push` returned false. */
   onDrain: (() => void) | undefined
   /** Called once when the reader gives up. */
   onCancel: ((reason: string) => void) | undefined
-  /** Neither ended nor aborted nor cancelled. */
+  /** Not ended, aborted or cancelled. */
   readonly open: boolean
 }
 
@@ -254,7 +259,7 @@ class Pipe implements ByteSource, ByteWriter {
 
   abort(reason: string): void {
     if (!this.open) return
-    // What was written before the abort is not worth more than what is missing: fail at once.
+    // The buffered bytes are useless without the missing ones: fail at once.
     this.#fail(new StreamAborted(reason))
   }
 

@@ -1,8 +1,9 @@
 /**
- * Decides what follows a failure. A fresh instance takes the place of the failed one behind the same
- * reference. When failures come faster than `restartsMax` in `windowMs`, churning would only make it
- * worse: the present instance stays, attempts are spaced by a growing wait, and the actor reports
- * itself unfit until a whole window has passed in peace. The rest of the service keeps answering.
+ * Decides what follows a failure. A fresh instance replaces the failed one behind the same
+ * reference. When more than `restartsMax` failures happen within `windowMs`, restarting would make
+ * matters worse: the present instance stays, restarts are spaced by growing waits, and the actor is
+ * not ready until a whole window has passed without a failure. The rest of the service keeps
+ * answering.
  */
 import type { SupervisionPolicy } from './actor.js'
 import type { Clock } from './clock.js'
@@ -16,7 +17,7 @@ export const SUPERVISION_DEFAULT: SupervisionPolicy = {
   backoffMsMax: 10_000,
 }
 
-/** What to do now: a fresh instance after `afterMs`, or nothing. */
+/** The next step: a fresh instance after `afterMs`, or none. */
 export type Verdict = { tag: 'restart'; afterMs: number } | { tag: 'resume' }
 
 export interface SupervisorOptions {
@@ -42,7 +43,7 @@ export class Supervisor {
     this.#onReadiness = onReadiness
   }
 
-  /** Fit for service: a window has not seen more failures than are normal. */
+  /** Ready: no window has had more failures than are normal. */
   get ready(): boolean {
     this.#forgetOld()
     return this.#ready
@@ -55,7 +56,7 @@ export class Supervisor {
     this.#failures.push(this.#clock.monotonicMs())
     const excess = this.#failures.length - restartsMax
     if (excess > 0) this.#setReady(false)
-    // Times past the limit are only kept to know how long it has been exceeded.
+    // Failures beyond the limit are only kept to know how long the limit has been exceeded.
     if (this.#failures.length > 2 * restartsMax + 8) this.#failures.shift()
     if (onFailure === 'resume') return { tag: 'resume' }
     if (this.#failures.length === 1) return { tag: 'restart', afterMs: 0 }

@@ -1,6 +1,5 @@
 /**
- * All actors of a process: started so that whoever is asked is there before whoever asks, stopped in
- * reverse, and watched as one.
+ * All actors of a process: an actor starts after the actors that it asks, and stops before them.
  */
 import type { ActorRef } from './actor.js'
 import { invariant } from './assert.js'
@@ -23,9 +22,9 @@ export interface SystemOptions<Plane extends string> {
   readonly placements: readonly Placement<Plane>[]
   /** The planes that this process serves. */
   readonly planes: readonly NoInfer<Plane>[]
-  /** One for each actor that sits inline or in a pool here. */
+  /** One for each actor that runs inline or in a pool here. */
   readonly actorWirings: readonly ActorWiring[]
-  /** How worker threads are started; `name` is the one in `thread(name)`. */
+  /** How to start a worker thread. `name` is the one in `thread(name)`. */
   readonly thread?:
     | ((
         name: string,
@@ -35,7 +34,7 @@ export interface SystemOptions<Plane extends string> {
   readonly clock?: Clock | undefined
   readonly log?: Logger | undefined
   readonly metrics?: KernelMetrics | undefined
-  /** Copies the messages of inline asks: in tests and development. */
+  /** Copies the messages of inline asks, for tests and development. */
   readonly cloneMessages?: boolean | undefined
 }
 
@@ -43,20 +42,20 @@ export type SystemReadiness = { readonly ready: boolean; readonly unready: reado
 
 export interface System {
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
-  /** Fit for service, with the names of the actors that are not. */
+  /** Whether all actors are ready, with the names of those that are not. */
   readiness(): SystemReadiness
   stats(): readonly ActorStats[]
   /** Hands new start data to a running thread. */
   reconfigureThread(name: string, data: unknown): Promise<void>
-  /** Askers first: finishes what was taken; false when `withinMs` were too short for all of it. */
+  /** Stops askers first and finishes accepted messages. False when `withinMs` was too short. */
   drain(withinMs: number): Promise<boolean>
   stop(): Promise<void>
 }
 
 /**
  * Starts the actors of these planes.
- * @throws when an ask is stranded, when asks run in a circle, or when an actor does not start; what
- * had been started by then is stopped.
+ * @throws when the target of an ask does not run in the plane, when asks form a cycle, or when an
+ * actor does not start. Actors that were started by then are stopped.
  */
 export async function startSystem<Plane extends string>(
   options: SystemOptions<Plane>,
@@ -84,9 +83,9 @@ class ActorSystem implements System {
 
   async start<Plane extends string>(options: SystemOptions<Plane>): Promise<void> {
     const placements = inOrderOfAsks(placementsOf(options.placements, options.planes))
-    refuse('asks find nobody', strandedAsks(options.placements))
+    refuse('asks without a target', strandedAsks(options.placements))
     refuse(
-      'asks run in a circle',
+      'asks in a cycle',
       askCycles(placements).map((names) => names.join(' -> ')),
     )
     this.#clock = options.clock ?? systemClock
@@ -104,7 +103,7 @@ class ActorSystem implements System {
   ): Promise<void> {
     const { name } = definition.address
     const closers: (() => Promise<void>)[] = []
-    const site: ActorContext = {
+    const context: ActorContext = {
       ref: (address) => this.ref(address),
       place,
       onStop: (close) => void closers.push(close),
@@ -114,8 +113,8 @@ class ActorSystem implements System {
     }
     let actor: Spawned<Protocol>
     try {
-      const furnishing = wiringOf(actorWirings, name)
-      actor = await furnishing.spawn(site, { clock, log, metrics, cloneMessages })
+      const wiring = wiringOf(actorWirings, name)
+      actor = await wiring.spawn(context, { clock, log, metrics, cloneMessages })
     } catch (error) {
       await close()
       throw error
@@ -152,7 +151,8 @@ class ActorSystem implements System {
       ...thread(name),
       name,
       definitions,
-      // Only what its actors list: a thread cannot reach further than its table says.
+      // Only the actors that its own list in `asks`: a thread cannot reach further than the table
+      // says.
       offers: (actor) => (asked.has(actor) ? this.#refs.get(actor) : undefined),
     })
     this.#threads.set(name, spawned)
@@ -169,7 +169,7 @@ class ActorSystem implements System {
       invariant(ref !== undefined, `${name} sits in this process and has been started`)
       return ref as unknown as ActorRef<P>
     }
-    // Once it is there, the reference itself: no detour on the hot path.
+    // Once the actor has started, its own reference: no detour on the hot path.
     if (this.#refs.has(name)) return find()
     return {
       name,

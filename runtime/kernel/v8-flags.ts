@@ -1,13 +1,15 @@
-/** What V8 is told about the memory of this process. */
+/** V8 flags for the memory of this process. */
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * Has everything begin its life in the young generation. V8 counts, for every place in the code that
- * makes objects, how many of them outlive a collection, and where most do it makes them old from then
- * on. Under load that is what a request holds while it waits: dead a few milliseconds later, it stays
- * until the next collection of everything, and with it all that it refers to.
+ * Turns off allocation-site pretenuring, so that every object starts in the young generation. V8
+ * counts for each allocation site how many objects survive a collection, and allocates in the old
+ * generation where most do. Under load those are the objects that a request holds while it waits:
+ * they are garbage milliseconds later, and then stay, with all that they refer to, until the next
+ * full collection.
  *
- * For all threads of the process, from now on: for its first lines, and not for libraries.
+ *  Applies to all threads of the process from now on. Call it first in the process. Libraries must
+ * not call it.
  */
 export function beginYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')

@@ -1,40 +1,43 @@
-/** Bringing definitions and their needs together, on the main thread and inside of worker threads. */
+/**
+ * Connects actor definitions with their dependencies, on the main thread and inside of worker
+ * threads.
+ */
 import type { ActorDefinition, ActorRef } from './actor.js'
 import { invariant } from './assert.js'
 import { type SpawnOptions, type Spawned, spawnInline } from './inline.js'
 import type { Place } from './placement.js'
 import type { Address, Protocol } from './protocol.js'
 
-/** What is known where an actor is furnished. */
+/** What is known where an actor is wired. */
 export interface ActorContext {
-  /** An actor to ask: good to keep, whether or not it has been started yet. */
+  /** A reference to an actor. It may be kept, and used once the actor has started. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
   readonly place: Place
-  /** Called after the actor has stopped: to close what it needed. */
+  /** Registers what to close after the actor has stopped. */
   onStop(close: () => Promise<void>): void
 }
 
-/** A definition and how its needs are made; the types meet here and nowhere else. */
+/** A definition and the function that creates its dependencies. Only here their types meet. */
 export interface ActorWiring {
   readonly actor: string
-  spawn(site: ActorContext, options: SpawnOptions): Promise<Spawned<Protocol>>
+  spawn(context: ActorContext, options: SpawnOptions): Promise<Spawned<Protocol>>
 }
 
 export function wireActor<P extends Protocol, Needs>(
   definition: ActorDefinition<P, Needs>,
-  needs: (site: ActorContext) => Needs | Promise<Needs>,
+  needs: (context: ActorContext) => Needs | Promise<Needs>,
 ): ActorWiring {
   return {
     actor: definition.address.name,
-    async spawn(site, options) {
-      const spawned = spawnInline(definition, await needs(site), options)
+    async spawn(context, options) {
+      const spawned = spawnInline(definition, await needs(context), options)
       return spawned as unknown as Spawned<Protocol>
     },
   }
 }
 
 export function wiringOf(actorWirings: readonly ActorWiring[], actor: string): ActorWiring {
-  const furnishing = actorWirings.find((candidate) => candidate.actor === actor)
-  invariant(furnishing !== undefined, `${actor} is furnished`)
-  return furnishing
+  const wiring = actorWirings.find((candidate) => candidate.actor === actor)
+  invariant(wiring !== undefined, `${actor} is furnished`)
+  return wiring
 }

@@ -1,10 +1,10 @@
-/** Which database URL stands in for which. interface.md, Deployment configuration 5. */
+/** Which database URL replaces a missing one (docs/reference/runtime.md). */
 import type { Fallback } from '../kernel/config/assemble.js'
 import type { Settings } from '../configuration/settings.js'
 
 /**
- * Without `database.url` nothing is filled here: the embedded database does that at start.
- * decisions.md section 23: identity and listener fall back outside production only.
+ * Without `database.url` no URL is filled here: the start fills them with those of the embedded
+ * database. The identity and listener URLs have fallbacks outside production only.
  */
 export const databaseFallbacks: readonly Fallback<Settings>[] = [
   ...(['identity_url', 'listener_url'] as const).map((name) => ({

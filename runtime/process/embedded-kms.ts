@@ -1,12 +1,12 @@
 /**
- * The kms of a run without [kms]: a child process with its keys under the data directory.
+ * The kms of a run without [kms]: a child process whose keys are stored in the data directory.
  *
- * It dies with us, however we die: its standard input is a pipe from us, and it stops when that
- * closes. So a service killed with kill -9 leaves nothing behind, and there is never anything to
- * adopt; whatever still sits on the socket is on its way out, and is replaced. Beside the embedded
- * database the data directory is claimed and the socket has one name. Processes on a database of
- * their own may share a data directory: each has a kms of its own on the same keys.
- * It has a process group of its own, so that Ctrl-C reaches only us and sealing works to the end.
+ *  It ends with this process, however this one ends: its standard input is a pipe from here, and it
+ * stops when the pipe closes. A service killed with kill -9 therefore leaves no kms to adopt. A kms
+ * that still holds the socket is about to end, and is replaced. With the embedded database the data
+ * directory is claimed and the socket has one name. Processes with a database of their own may
+ * share a data directory: each has its own kms with the same keys. The kms has its own process
+ * group, so that Ctrl-C reaches only this process and sealing works until the end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -29,15 +29,15 @@ const STOP_WITHIN_MS = 3_000
 const RESTART_FIRST_MS = 200
 const RESTART_MAX_MS = 5_000
 const SOCKET = 'kms.sock'
-/** What a unix socket path may have, less the draft name of the server. */
+/** The limit of a unix socket path, minus the name that the server appends for its draft. */
 const SOCKET_PATH_BYTES_MAX = 90
 
 export interface LocalKms {
-  /** As if [kms] had been configured. */
+  /** The settings as if [kms] had been configured. */
   readonly settings: NonNullable<KmsSettings>
-  /** Of the running child; undefined between a crash and its restart. */
+  /** The pid of the running child. Undefined between a crash and its restart. */
   readonly pid: () => number | undefined
-  /** Ends the child; nothing is left running. */
+  /** Ends the child. */
   stop(): Promise<void>
 }
 
@@ -45,13 +45,13 @@ export type StartLocalKms = {
   readonly dataDir: string
   readonly log: Logger
   /**
-   * The data directory is not claimed: other processes may serve the same keys. The socket is then named
-   * after this process instead of being the one that commands look for.
+   * The data directory is not claimed: other processes may use the same keys. The socket is then
+   * named after this process, not by the name that commands look for.
    */
   readonly isShared?: boolean | undefined
 }
 
-/** Starts the kms, with new keys at the first start, and starts it again if it ends by itself. */
+/** Starts the kms, creates its keys at the first start, and restarts it when it ends. */
 export async function startLocalKms(options: StartLocalKms): Promise<LocalKms> {
   const { dataDir, log, isShared = false } = options
   const { folder, keysDirectory } = placesIn(dataDir)
@@ -74,7 +74,7 @@ export async function startLocalKms(options: StartLocalKms): Promise<LocalKms> {
   }
 }
 
-/** Where the kms of a running service is, for commands beside it. */
+/** The kms of a running service, for commands that run at the same time. */
 export async function localKmsSettings(
   dataDir: string,
   socket = SOCKET,
@@ -93,7 +93,7 @@ function placesIn(dataDir: string) {
   return { folder, keysDirectory: join(folder, 'keys') }
 }
 
-/** What processes that were killed left behind. */
+/** Removes the sockets of killed processes. */
 async function removeDeadSockets(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const pid = /^kms-(\d+)\.sock$/.exec(name)?.[1]
@@ -130,7 +130,7 @@ class ChildKeeper {
     }
     this.#child = child
     child.once('exit', (code, signal) => this.#ended(code, signal))
-    // It may have ended between its first line and this one.
+    // It may have ended after its first line.
     if (child.exitCode !== null || child.signalCode !== null) this.#ended(null, null)
   }
 
@@ -157,7 +157,7 @@ class ChildKeeper {
   #ended(code: number | null, signal: string | null): void {
     if (this.#child === undefined || this.#stopping.signal.aborted) return
     this.#child = undefined
-    this.#log.error({ exitCode: code, signal }, 'the local kms ended: starting it again')
+    this.#log.error({ exitCode: code, signal }, 'the local kms exited: restarting it')
     this.#restarting = this.#startAgain()
   }
 
@@ -171,7 +171,7 @@ class ChildKeeper {
         await this.start()
       } catch (error) {
         if (signal.aborted) return
-        this.#log.error({ err: error }, 'the local kms does not start')
+        this.#log.error({ err: error }, 'the local kms does not start, trying again')
         continue
       }
       return
@@ -179,13 +179,13 @@ class ChildKeeper {
   }
 }
 
-/** Waits for the line that says it serves. */
+/** Waits for the line that reports that it serves. */
 async function serving(child: ChildProcess): Promise<void> {
   const { stdout } = child
   if (stdout === null) throw new Error('the local kms has no standard output')
   const ready = once(stdout, 'data').then(() => undefined)
   const ended = once(child, 'exit').then(([code, signal]) => {
-    throw new Error(`the local kms ended at its start (${code ?? signal})`)
+    throw new Error(`the local kms exited at its start (${code ?? signal})`)
   })
   const given = new AbortController()
   const late = sleep(READY_WITHIN_MS, undefined, { signal: given.signal }).then(() => {
@@ -213,7 +213,9 @@ async function end(child: ChildProcess): Promise<void> {
   }
 }
 
-/** In the folder, or where its path is too long for a socket, in a private folder of short name. */
+/**
+ * In the folder. Where that path is too long for a socket: in a private folder with a short name.
+ */
 async function socketPathIn(folder: string, socket: string): Promise<string> {
   const path = join(folder, socket)
   if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX) return path
@@ -221,9 +223,9 @@ async function socketPathIn(folder: string, socket: string): Promise<string> {
   const short = join(tmpdir(), `svc-kms-${process.getuid?.() ?? 0}-${digest}`)
   await mkdir(short, { recursive: true, mode: 0o700 })
   const { mode, uid } = await lstat(short)
-  // In a folder that everybody may write to, somebody else may have been there first.
+  // In a world-writable folder another user may have created this path first.
   if (uid !== (process.getuid?.() ?? uid) || (mode & 0o170077) !== 0o040000) {
-    throw new Error(`${short} is not a private folder of ours: remove it`)
+    throw new Error(`${short} is not a private folder of svc: remove it`)
   }
   return join(short, socket)
 }

@@ -1,8 +1,8 @@
-/** What an operator is told of an error: what failed, and what the driver said of it. */
+/** Error messages for operators: what failed, and the driver's reason. */
 import { partsOf, reasonOf } from '../client/reasons.js'
 
-/** What a driver said is half of what has to be mended: no connection, and why. */
-export function withReason(error: unknown): string {
+/** The driver's message is half of what an operator needs: no connection, and why. */
+export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const reasons = partsOf(error.cause).flatMap((one) =>
     one instanceof Error ? [reasonOf(one)] : [],

@@ -1,10 +1,10 @@
-/** Whether the port of the service can be had, asked before anything else is started or changed. */
+/** Checks that the service's port is free before anything else is started or changed. */
 import { createServer } from 'node:net'
 import { type StartContext, StartRefused } from './start-context.js'
 
 /**
- * Binds the address and lets it go again. The listener binds it later, and says so where another
- * process was faster.
+ * Binds the address and releases it. The listener binds it later, and reports when another process
+ * was faster.
  * @throws {StartRefused} naming the address.
  */
 export async function requireFreePort({ loaded }: StartContext): Promise<void> {

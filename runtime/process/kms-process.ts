@@ -1,4 +1,4 @@
-/** Entry of the local kms: `svc kms` and nothing else of the service in its memory. */
+/** Entry of the local kms: only `svc kms`, with no other part of the service in its memory. */
 import { Command } from 'commander'
 import { kmsCommand } from '../cli/kms.js'
 

@@ -1,4 +1,4 @@
-/** The first steps of a start: database, schema, keys, coordination. */
+/** The first steps of a start: database, schema, kms, coordination backend. */
 import { runMigrations } from '../../migrations/main.js'
 import { openCoordination } from '../../storage/platform/coordination/open.js'
 import { openDatabase } from '../../storage/platform/database.js'
@@ -19,7 +19,9 @@ import {
   type Undo,
 } from './start-context.js'
 
-/** The URLs of the settings, or of the embedded server, which is started and migrated here. */
+/**
+ * The URLs of the settings, or those of the embedded server, which is started and migrated here.
+ */
 export async function provideDatabase(context: StartContext): Promise<Undo | void> {
   const { loaded, log } = context
   const { database } = loaded.settings
@@ -67,16 +69,16 @@ export async function requireSchema({ database, loaded, log }: StartContext): Pr
   log.warn(message)
 }
 
-/** The thread that delivers webhooks has a pool of its own, and one connection that listens. */
+/** The webhook delivery thread has its own pool and one listening connection. */
 const THREAD_CONNECTIONS = THREAD_POOL_CONNECTIONS + 1
-/** The thread of egress has a pool of its own, and one connection that looks at standings. */
+/** The egress thread has its own pool and one connection that watches for revocations. */
 const EGRESS_CONNECTIONS = THREAD_POOL_CONNECTIONS + 1
 
 function servesAsync(plane: LoadedSettings['plane']): boolean {
   return plane === 'all' || plane === 'async'
 }
 
-/** What this process may open at most, against what the server has room for. */
+/** Compares the connections that this process may open with those that the server accepts. */
 async function requireRoom(
   queryable: Parameters<typeof serverConnectionLimit>[0],
   { settings, plane }: LoadedSettings,
@@ -88,12 +90,16 @@ async function requireRoom(
   const total = pools + (deliveries ? THREAD_CONNECTIONS : 0) + (egress ? EGRESS_CONNECTIONS : 0)
   const room = await serverConnectionLimit(queryable)
   if (total <= room) return
-  log.warn({ total, room }, 'the pools may grow beyond what the database server has room for')
+  log.warn(
+    { total, room },
+    'the connection pools may exceed the connections of the database server: lower database.*max_connections or raise max_connections',
+  )
 }
 
 /**
- * The configured [kms], or outside production a local one with its keys in the data directory, whichever
- * database it serves. Keys never live in memory only: what they sealed would be lost with the process.
+ * The configured [kms]. Outside production, without one, a local kms whose keys are stored in the
+ * data directory, for any database. Keys are never kept in memory only: sealed data would be lost
+ * with the process.
  */
 export async function openKeyManagement(context: StartContext): Promise<Undo> {
   const { loaded, log, clock } = context

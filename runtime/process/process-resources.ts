@@ -1,4 +1,4 @@
-/** What one process has opened, for furnishing its actors. */
+/** The open resources of one process, from which its actors are wired. */
 import type { ProcessState } from '../../actors/operations/health/actor.js'
 import type { Coordination } from '../../storage/platform/coordination/port.js'
 import type { OpenDatabase } from '../../storage/platform/database.js'
@@ -10,7 +10,7 @@ import type { Metrics } from '../kernel/metrics/metrics.js'
 import type { Random } from '../kernel/random.js'
 import type { Settings } from '../configuration/settings.js'
 
-/** Everything that has been opened by the time actors are seated. */
+/** Everything that is open before the actors start. */
 export interface ProcessResources {
   readonly settings: Settings
   readonly database: OpenDatabase

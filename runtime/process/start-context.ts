@@ -1,4 +1,4 @@
-/** What a start works on: the options it was given and what its steps have opened so far. */
+/** The context of a start: its options, and what its steps have opened so far. */
 import type { Gateway } from '../../gateway/gateway.js'
 import type { Coordination } from '../../storage/platform/coordination/port.js'
 import type { OpenDatabase } from '../../storage/platform/database.js'
@@ -19,18 +19,18 @@ export interface StartOptions {
   readonly cwd: string
   readonly uid?: number | undefined
   readonly log: Logger
-  /** Aborted: the start is given up after the step in hand, and taken back. */
+  /** When aborted, the start is given up after the current step and undone. */
   readonly signal?: AbortSignal | undefined
   /** Default: the system's. */
   readonly clock?: Clock | undefined
-  /** Copies the messages of inline asks, so that nothing comes to rely on sharing them. */
+  /** Copies the messages of inline asks, so that no code relies on sharing them. */
   readonly cloneMessages?: boolean | undefined
 }
 
-/** A start that an operator can mend. */
+/** A refused start, with a cause that an operator can fix. */
 export class StartRefused extends Error {
   override readonly name = 'StartRefused'
-  /** Set when the configuration is at fault. */
+  /** Set when the configuration is invalid. */
   readonly failures: readonly Failure[] | undefined
 
   constructor(message: string, options: { failures?: readonly Failure[]; cause?: unknown } = {}) {
@@ -39,17 +39,17 @@ export class StartRefused extends Error {
   }
 }
 
-/** Connections of the pool that the thread of the async plane opens at most. */
+/** Most connections in the pool of the async plane's thread. */
 export const THREAD_POOL_CONNECTIONS = 4
 
-/** How another thread of this process comes to the same keys. */
+/** How another thread of this process reaches the same keys. */
 export type KmsAccess = {
   readonly socketPath: string
   readonly serverPublicKeyPath: string
   readonly clientPrivateKeyPath: string
 }
 
-/** What has been opened so far; a step reads what earlier ones put there. */
+/** What is open so far. A step reads what earlier steps added. */
 export interface StartContext {
   readonly options: StartOptions
   readonly loaded: LoadedSettings
@@ -60,7 +60,7 @@ export interface StartContext {
   readonly state: { started: boolean; stopping: boolean }
   urls?: PoolUrls
   embedded?: boolean
-  /** The master keys lie in the data directory. */
+  /** The master keys are stored in the data directory. */
   hasLocalKeys?: boolean
   database?: OpenDatabase
   kms?: Kms
@@ -72,7 +72,7 @@ export interface StartContext {
   controlPlaneTenantId?: string
 }
 
-/** The way back of a step; false when it took longer than it had. */
+/** Undoes a step. False when it took longer than allowed. */
 export type Undo = (withinMs: number) => Promise<boolean | void>
-/** Opens something and answers with its way back. */
+/** Opens a resource and returns its undo. */
 export type Step = readonly [name: string, run: (context: StartContext) => Promise<Undo | void>]

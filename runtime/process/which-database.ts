@@ -1,8 +1,11 @@
-/** Which database an operator's command or a start speaks to, and from which setting, in words. */
+/**
+ * Describes, for operators, which database a command or a start uses, and which setting it comes
+ * from.
+ */
 import { databaseAddress, DatabaseUnreachable } from '../../storage/platform/unavailable.js'
 import type { Source } from '../kernel/config/outcome.js'
 import type { LoadedSettings } from '../configuration/load-settings.js'
-import { withReason } from './error-text.js'
+import { errorText } from './error-text.js'
 
 type Read = Pick<LoadedSettings, 'settings' | 'sources' | 'dataDir'>
 
@@ -17,7 +20,7 @@ const URL_KEYS = [
   'maintenance_url',
 ] as const
 
-/** Where the URL of that database was given: `DATABASE_URL`, or a line of a file. */
+/** The source of the database URL: `DATABASE_URL`, or a line of a file. */
 function givenBy({ settings, sources }: Read, error: DatabaseUnreachable): string | undefined {
   const key = URL_KEYS.find((name) => error.isAt(settings.database[name]))
   const source = key === undefined ? undefined : sources.get(`database.${key}`)
@@ -37,15 +40,17 @@ function wordsOf(source: Source): string | undefined {
   }
 }
 
-/** An error as an operator reads it; a database that cannot be reached comes with its setting. */
+/** An error as text for an operator. For an unreachable database it includes the setting. */
 export function explainedBy(read: Read | undefined, error: unknown): string {
-  if (!(error instanceof DatabaseUnreachable) || read === undefined) return withReason(error)
+  if (!(error instanceof DatabaseUnreachable) || read === undefined) return errorText(error)
   const from = givenBy(read, error)
-  const reason = withReason(error).slice(error.message.length)
+  const reason = errorText(error).slice(error.message.length)
   return `${error.message}${from === undefined ? '' : `, from ${from}`}${reason}`
 }
 
-/** Names the deployment that a command works on, which its configuration and the defaults decide. */
+/**
+ * Describes the deployment that a command works on, as its configuration and the defaults decide.
+ */
 export function deploymentOf({ settings, dataDir }: Read): string {
   const { url } = settings.database
   const where = url === undefined ? `data directory ${dataDir}` : `database ${databaseAddress(url)}`

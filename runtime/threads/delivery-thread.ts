@@ -1,6 +1,6 @@
 /**
- * Entry of the worker thread of the async plane. It has its own few connections and its own line to
- * the key management: what it opens there is seen by no other thread.
+ * Entry of the webhook delivery thread. It has its own small connection pool and its own connection
+ * to the kms: secrets that it unseals are in no other thread's memory.
  */
 import { deliveryWorker } from '../../actors/webhooks/delivery/worker.js'
 import { deliveryOutcomes } from '../../actors/webhooks/delivery/metrics.js'
@@ -14,7 +14,7 @@ import { systemRandom } from '../kernel/random.js'
 import { serveThread } from '../kernel/threads/thread-serve.js'
 import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
 
-/** What the main thread gives it along. */
+/** What the main thread passes to this thread. */
 export type ThreadData = ThreadAccess & {
   readonly webhooks: WebhooksSettings
   readonly sending: SenderSettings

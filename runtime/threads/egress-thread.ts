@@ -1,6 +1,7 @@
 /**
- * Entry of the thread that relays calls with credentials. It opens secrets, so it shares its memory
- * with nothing else; it has its own few connections and its own line to the key management.
+ * Entry of the egress thread, which relays calls with credentials. It unseals secrets, so it shares
+ * no memory with other threads. It has its own small connection pool and its own connection to the
+ * kms.
  */
 import { egressActor } from '../../actors/vault/egress/actor.js'
 import { createAdmission } from '../../actors/vault/egress/admission/admission.js'
@@ -17,7 +18,7 @@ import { systemRandom } from '../kernel/random.js'
 import { serveThread } from '../kernel/threads/thread-serve.js'
 import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
 
-/** What the main thread gives it along. */
+/** What the main thread passes to this thread. */
 export type EgressThreadData = ThreadAccess & { readonly vault: VaultSettings & EgressSettings }
 
 serveThread({

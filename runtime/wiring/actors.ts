@@ -1,4 +1,4 @@
-/** What each actor is given: the only wiring. Rows in the order of `planes.ts`. */
+/** The dependencies of each actor and worker. Rows in the order of `planes.ts`. */
 import { availableParallelism } from 'node:os'
 import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
@@ -82,10 +82,10 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
   const { registry } = metrics
   const offers = signInOffers(settings)
   const { captcha, gate } = captchaOf(resources)
-  const mailRoom = mailQueueOf(resources)
+  const mailQueue = mailQueueOf(resources)
   const documents = createDocuments({ settings: egressSettingsOf(settings), clock })
-  /** What nearly every actor works with. */
-  const means = { database, clock, random }
+  /** The dependencies of nearly every actor. */
+  const common = { database, clock, random }
   const tenancy = {
     baseDomain: server.base_domain,
     issuerHost: new URL(issuer).hostname,
@@ -165,7 +165,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       clock,
       random,
       passwords: ref(passwords),
-      mail: mailRoom,
+      mail: mailQueue,
       invitations: settings.invitations,
       issuer,
     })),
@@ -210,7 +210,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         alwaysTwo,
         passkeys: settings.passkey.enabled,
         registry,
-        mail: mailRoom,
+        mail: mailQueue,
         email: settings.email,
         emailOtp: settings.email_otp,
         magicLink: settings.magic_link,
@@ -244,13 +244,13 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       settings: auth,
       cookies: settings.session_cookie,
       gate,
-      mail: mailRoom,
+      mail: mailQueue,
       email: settings.email,
       selfService: settings.user_self_service,
       issuer,
     })),
     wireActor(authorizationActor, ({ ref }) => ({
-      ...means,
+      ...common,
       keys: ref(keys),
       tokens: ref(tokens),
       tenants: ref(tenants),
@@ -258,11 +258,11 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       issuer,
       oidc: settings.oidc,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
-      // Until the last refresh token of the last code would have ended.
+      // Until the last refresh token of the last code would have expired.
       sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
     })),
     wireActor(backchannelActor, ({ ref }) => ({
-      ...means,
+      ...common,
       coordination,
       registry,
       issuer,
@@ -276,7 +276,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       guessing: auth,
     })),
     wireActor(delegationActor, ({ ref }) => ({
-      ...means,
+      ...common,
       tokens: ref(tokens),
       browserSessions: ref(browserSessions),
       metrics: delegationMetrics(registry),
@@ -284,7 +284,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       settings: settings.device_authorization,
     })),
     wireActor(accountActor, ({ ref }) => ({
-      ...means,
+      ...common,
       sealer,
       browserSessions: ref(browserSessions),
       authorization: ref(authorization),
@@ -387,7 +387,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
   ]
 }
 
-/** A pool that ends with its actor. */
+/** A pool that closes with its actor. */
 function pooled<M>(
   context: ActorContext,
   { metrics, log }: ProcessResources,
@@ -398,7 +398,7 @@ function pooled<M>(
   return opened
 }
 
-/** Never more threads than the table allows, nor than the machine has processors. */
+/** At most the threads in the table, and at most one per processor. */
 function processors({ place }: ActorContext): number {
   const most = place.tag === 'pool' ? place.threadsMax : 1
   return Math.min(availableParallelism(), most)

@@ -1,4 +1,7 @@
-/** What other processes tell of, handed to the actors that remember it. architecture: storage, 6. */
+/**
+ * Passes changes that other processes announce to the actors that cache them
+ * (docs/concepts/storage.md).
+ */
 import { keys, SIGNING_KEYS_CHANNEL } from '../../actors/oauth/signing-keys/protocol.js'
 import { TENANTS_CHANNEL, tenants } from '../../actors/identity/tenants/protocol.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
@@ -6,7 +9,7 @@ import type { Listener } from '../../storage/platform/listen.js'
 import { STANDING_CHANNEL } from '../../storage/oauth/token-sessions.js'
 import type { System } from '../kernel/system.js'
 
-/** Subscribes; the answer ends the subscriptions. */
+/** Subscribes, and returns a function that ends the subscriptions. */
 export async function followChanges(
   listener: Listener,
   system: Pick<System, 'ref'>,
@@ -17,7 +20,8 @@ export async function followChanges(
   const ends = [
     await listener.listen(SIGNING_KEYS_CHANNEL, { notified: changed, caughtUp: changed }),
     await listener.listen(TENANTS_CHANNEL, { notified: forget, caughtUp: () => forget(null) }),
-    // What was missed while the connection was away is forgotten by its own short age.
+    // Announcements that were missed during an outage are covered by the short lifetime of the
+    // caches.
     await listener.listen(STANDING_CHANNEL, { notified: standing }),
   ]
   return async () => {

@@ -1,4 +1,4 @@
-/** What the features that connect outwards are given of the settings: one reading for all of them. */
+/** The settings of outbound connections, read once for all features that make them. */
 import type { SenderSettings } from '../../actors/webhooks/delivery/sender.js'
 import type { EgressSettings } from '../../actors/platform/outbound-http/outbound.js'
 import type { Settings } from '../configuration/settings.js'
@@ -19,7 +19,7 @@ export function senderSettingsOf(settings: Settings): SenderSettings {
   }
 }
 
-/** The hosts this service is known by; those of tenants are below `server.base_domain`. */
+/** The host names of this service. Those of tenants are below `server.base_domain`. */
 function ownNamesOf({ oidc, server }: Settings): readonly string[] {
   return [...new Set([new URL(oidc.issuer_url).hostname, server.base_domain.toLowerCase()])]
 }

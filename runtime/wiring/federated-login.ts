@@ -1,4 +1,4 @@
-/** What the actors of other providers' sign-ins are given: rows of `wireActor.ts`. */
+/** The dependencies of the actors of federated login: rows of `actors.ts`. */
 import { browserSessions } from '../../actors/identity/sessions/protocol.js'
 import { createBoundedFetch } from '../../actors/platform/outbound-http/bounded-fetch.js'
 import { federationActor } from '../../actors/identity/identity-providers/actor.js'

@@ -1,4 +1,4 @@
-/** Outward connections of signing in: the worker that sends mail, and the provider of CAPTCHAs. */
+/** Outbound connections of sign-in: the mail worker and the CAPTCHA provider. */
 import { logMailer, smtpMailer } from '../../actors/operations/mail/client.js'
 import { type MailQueue, openMailQueue } from '../../actors/platform/mail/mail-queue.js'
 import { mailOutcomes } from '../../actors/operations/mail/metrics.js'

@@ -1,4 +1,4 @@
-/** What x402 is made of: its facilitator, its assets, and the chains that tell what was paid. */
+/** The parts of x402: its facilitator, its assets, and the chains that show what was paid. */
 import { createDialer } from '../../actors/platform/outbound-http/dialer.js'
 import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.js'
 import { type Asset, knownAssets } from '../../actors/commerce/x402/assets.js'
@@ -76,7 +76,7 @@ function opened(settings: Settings, onStop: OnStop) {
   return { facilitator, chains: chains.value }
 }
 
-/** How long each step of a payment may take, within what a request may take altogether. */
+/** The time limit of each step of a payment, within the limit of the whole request. */
 function paymentTiming({ server }: Settings): Timing {
   const requestMs = server.request_timeout_secs * 1000 || Number.POSITIVE_INFINITY
   return {
@@ -86,7 +86,7 @@ function paymentTiming({ server }: Settings): Timing {
   }
 }
 
-/** Null where x402 is off. */
+/** Null when x402 is off. */
 function openFacilitator(settings: Settings): Facilitator | null {
   const { commerce, security } = settings
   if (!commerce.x402_enabled) return null
@@ -103,7 +103,7 @@ function paymentAssets({ chains }: Settings): readonly Asset[] {
   return knownAssets(chains)
 }
 
-/** What tenants can offer to be paid with; null where x402 is off. */
+/** What tenants can offer as a way to pay. Null when x402 is off. */
 export function x402Means(settings: Settings): X402Means | null {
   const { x402_enabled: enabled, x402_max_timeout_secs: maxTimeoutSecs } = settings.commerce
   if (!enabled) return null
@@ -111,16 +111,16 @@ export function x402Means(settings: Settings): X402Means | null {
   return { assets, maxTimeoutSecs, watched: watchedNetworks(settings) }
 }
 
-/** The networks whose transfers are looked at. */
+/** The networks whose transfers are watched. */
 function watchedNetworks(settings: Settings): ReadonlySet<string> {
   const isOn = settings.deployment.embedded_chain_monitor && settings.commerce.x402_enabled
   const nodes = isOn ? paymentAssets(settings).filter(({ rpcUrl }) => rpcUrl !== null) : []
   return new Set(nodes.map(({ network }) => network))
 }
 
-/** The chains whose node is known, by network. Nothing is connected before the first question. */
+/** The chains with a configured node, by network. A chain connects at its first query. */
 function openChains(settings: Settings): Opened<ReadonlyMap<string, Chain>> {
-  // The nodes are the operator's own choice, and often in its own network.
+  // The operator chooses the nodes, which are often in the operator's own network.
   const upstreams = createUpstreams(
     createDialer({
       privateNetworks: true,

@@ -1,18 +1,18 @@
-/** How a worker thread comes to the database and to the keys. */
+/** How a worker thread reaches the database and the keys. */
 import { openKms } from '../../storage/platform/kms/client.js'
 import type { PoolSettings, PoolUrls } from '../../storage/platform/pool-plan.js'
 import type { Clock } from '../kernel/clock.js'
 import type { Logger } from '../kernel/log.js'
 import { type KmsAccess, THREAD_POOL_CONNECTIONS } from '../process/start-context.js'
 
-/** What every thread of ours is given. */
+/** What every worker thread of the service receives. */
 export type ThreadAccess = {
   readonly database: PoolSettings
   readonly urls: PoolUrls
   readonly kms: KmsAccess
 }
 
-/** A pool of few connections, whatever the plane has. */
+/** A pool of few connections, whatever the plane's pool has. */
 export function smallPool(settings: PoolSettings): PoolSettings {
   return {
     ...settings,

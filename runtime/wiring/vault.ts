@@ -1,4 +1,4 @@
-/** What the vault is given to hand credentials out, and what keeps its seals young. */
+/** The vault's access to its sealed values, and the worker's function to seal values again. */
 import type { VaultExports } from '../../actors/vault/vault/protocol.js'
 import { createVaultExports } from '../../actors/vault/vault/exports.js'
 import { vaultMetrics } from '../../actors/vault/vault/metrics.js'
@@ -20,7 +20,7 @@ export function vaultExportsOf(resources: ProcessResources): VaultExports {
   })
 }
 
-/** What upkeep does for sealed values: of the vault and of everybody else. */
+/** Seals values again whose data key was replaced: those of the vault and of all other areas. */
 export function resealOf(resources: ProcessResources): (signal: AbortSignal) => Promise<number> {
   return (signal) => resealAll(resources, signal)
 }

@@ -8,15 +8,15 @@ import test from 'ava'
 import type { Answer, Json } from '../support/api.js'
 import { dataDigest } from '../support/storage/data-digest.js'
 import { ask as askDelegation } from '../support/agents/delegation.js'
-import { type Estate, estate } from '../support/service/populated-service.js'
-import { estateHouse } from '../support/service/populated-service-parts.js'
+import { type PopulatedTenant, populateTenant } from '../support/service/populated-service.js'
+import { startPopulatedService } from '../support/service/populated-service-parts.js'
 import { sampler, type Schema } from '../support/storage/schema-sample.js'
 import { PUBLIC } from '../support/commerce/shop.js'
 
-const resources = await estateHouse()
+const resources = await startPopulatedService()
 const { api, receiver, running } = resources
-const mine = await estate(api, 'Mine', receiver)
-const theirs = await estate(api, 'Theirs', receiver)
+const mine = await populateTenant(api, 'Mine', receiver)
+const theirs = await populateTenant(api, 'Theirs', receiver)
 const document = (await api.get('/openapi.json')).body
 test.after.always(async () => {
   await mine.person.browser.close()
@@ -95,7 +95,7 @@ const places = (path: string): string[] =>
   [...path.matchAll(PARAMETER)].map((match) => path.slice(0, path.indexOf('}', match.index) + 1))
 
 /** A path with an object of theirs in every place, or with what exists nowhere. */
-function filled(path: string, { objects }: Estate, existing: boolean): string {
+function filled(path: string, { objects }: PopulatedTenant, existing: boolean): string {
   return path.replace(PARAMETER, (_all, _name, at: number) => {
     const object = objects[path.slice(0, path.indexOf('}', at) + 1)]
     return existing && object !== undefined ? object : randomUUID()
@@ -108,7 +108,12 @@ const isPage = ({ security = [] }: Operation): boolean =>
   security.length > 0 && security.every((way) => 'session' in way)
 
 /** Asks as `who` for an object of `whose`. */
-async function ask(one: Case, who: Estate, whose: Estate, existing: boolean): Promise<Answer> {
+async function ask(
+  one: Case,
+  who: PopulatedTenant,
+  whose: PopulatedTenant,
+  existing: boolean,
+): Promise<Answer> {
   const { method, path, operation } = one
   const at = filled(path, whose, existing)
   if (isPage(operation)) return onPage(at, who)
@@ -123,7 +128,10 @@ async function ask(one: Case, who: Estate, whose: Estate, existing: boolean): Pr
   })
 }
 
-function tokenFor(path: string, { workspace, personToken, registrationToken }: Estate): string {
+function tokenFor(
+  path: string,
+  { workspace, personToken, registrationToken }: PopulatedTenant,
+): string {
   if (PEOPLE_ONLY.has(path)) return personToken
   if (path.startsWith('/oauth/register/')) return registrationToken
   return /^\/api\/v1\/(?:control-plane|organizations|tenants)\//.test(path)
@@ -132,7 +140,7 @@ function tokenFor(path: string, { workspace, personToken, registrationToken }: E
 }
 
 /** As a browser that is signed in would send a form of its own page. */
-async function onPage(path: string, { person: { browser } }: Estate): Promise<Answer> {
+async function onPage(path: string, { person: { browser } }: PopulatedTenant): Promise<Answer> {
   const { forms } = await browser.get('/auth/account')
   const csrf = forms.at(-1)?.fields['csrf_token'] ?? ''
   const fields = { csrf_token: csrf, action: 'approve' }
@@ -212,7 +220,7 @@ test.serial('a delegation request of another tenant cannot be decided here', asy
 
 /** What a request may name in its body instead: the path, and the body that names `id`. */
 function named(
-  estate: Estate,
+  estate: PopulatedTenant,
 ): readonly [path: string, body: (id: string) => Json, place: string][] {
   const { objects } = estate
   const own = objects['/api/v1/vault/credentials/{credential_id}']

@@ -5,8 +5,8 @@
  */
 import test from 'ava'
 import type { Json } from '../support/api.js'
-import { estate } from '../support/service/populated-service.js'
-import { estateHouse } from '../support/service/populated-service-parts.js'
+import { populateTenant } from '../support/service/populated-service.js'
+import { startPopulatedService } from '../support/service/populated-service-parts.js'
 import { CALLBACK, relyingParty } from '../support/oauth/relying-party.js'
 import { sampler, type Schema } from '../support/storage/schema-sample.js'
 
@@ -24,9 +24,11 @@ type Operation = {
 
 test('NUL is no fault of ours, wherever it is sent', async (t) => {
   t.timeout(300_000)
-  const resources = await estateHouse({ SVC_SERVER__ENDPOINT_THROTTLE: '{ enabled = false }' })
+  const resources = await startPopulatedService({
+    SVC_SERVER__ENDPOINT_THROTTLE: '{ enabled = false }',
+  })
   const { api, receiver, running } = resources
-  const mine = await estate(api, 'Mine', receiver)
+  const mine = await populateTenant(api, 'Mine', receiver)
   const { workspace, person, objects } = mine
   t.teardown(async () => {
     await person.browser.close()

@@ -2,7 +2,8 @@ import test from 'ava'
 import { POLICIES, type ThrottleProtocol } from '../../actors/operations/rate-limits/protocol.js'
 import { LocalWindow } from '../../gateway/request/quotas.js'
 import { type ActorRef, ActorUnavailable } from '../../runtime/kernel/actor.js'
-import { heldClock, systemClock } from '../../runtime/kernel/clock.js'
+import { systemClock } from '../../runtime/kernel/clock.js'
+import { heldClock } from '../support/held-clock.js'
 import { openStage, type Stage, type StageOptions, TRANSPORTS } from './stage.js'
 
 type Throttle = Partial<{

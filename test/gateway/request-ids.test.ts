@@ -1,7 +1,7 @@
 /** A caller's request id is kept where it is harmless in logs and header fields. */
 import test from 'ava'
 import { RequestIds } from '../../gateway/request/request-ids.js'
-import { heldClock } from '../../runtime/kernel/clock.js'
+import { heldClock } from '../support/held-clock.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

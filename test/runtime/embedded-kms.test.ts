@@ -40,7 +40,7 @@ async function clientOf(t: ExecutionContext, { settings }: LocalKms) {
   return kms
 }
 
-test('a local kms keeps its keys over a restart, and stop leaves nothing running', async (t) => {
+test('a local kms keeps its keys across a restart, and stop leaves no process running', async (t) => {
   const dataDir = await folder(t)
   const first = await start(t, dataDir)
   const wrapped = await (await clientOf(t, first)).wrap('a', secret)
@@ -67,7 +67,7 @@ test('a killed local kms is started again, and the client recovers', async (t) =
   await t.throwsAsync(kms.wrap('a', secret), { instanceOf: KmsUnavailable })
 })
 
-test('stopping while it is being started again leaves nothing running', async (t) => {
+test('stopping during a restart leaves no process running', async (t) => {
   const local = await start(t, await folder(t))
   const pid = local.pid()!
   process.kill(pid, 'SIGKILL')
@@ -76,7 +76,7 @@ test('stopping while it is being started again leaves nothing running', async (t
   t.is(local.pid(), undefined)
 })
 
-test('a kms whose service is killed ends by itself, and the next start gets the same keys', async (t) => {
+test('a kms ends with its killed service, and the next start gets the same keys', async (t) => {
   const dataDir = await folder(t)
   const script = `
     import { startLocalKms } from ${JSON.stringify(join(dist, 'runtime/process/embedded-kms.js'))}
@@ -95,7 +95,7 @@ test('a kms whose service is killed ends by itself, and the next start gets the 
   const keyPath = join(dataDir, 'kms', 'keys', 'server.public')
   const key = await readFile(keyPath, 'utf8')
   service.kill('SIGKILL')
-  // Not waited for: what is left of the old one is replaced.
+  // Not awaited: a new start replaces the remains of the old kms.
   const local = await start(t, dataDir)
   t.is((await (await clientOf(t, local)).health()).state, 'up')
   t.is(await readFile(keyPath, 'utf8'), key)
@@ -116,7 +116,7 @@ test('a kms that hangs on the socket is replaced', async (t) => {
   t.is((await (await clientOf(t, local)).health()).state, 'up')
 })
 
-test('stop ends a kms that does not listen any more', async (t) => {
+test('stop ends a kms that no longer listens', async (t) => {
   const local = await start(t, await folder(t))
   const pid = local.pid()!
   process.kill(pid, 'SIGSTOP')
@@ -133,7 +133,7 @@ test('a data directory with a path too long for a socket works', async (t) => {
   t.teardown(() => rm(parent, { recursive: true, force: true }))
 })
 
-/** `svc kms`, as an operator calls it. */
+/** Runs `svc kms` like an operator. */
 function svcKms(...words: string[]): ChildProcess {
   return spawn(process.execPath, [join(dist, 'runtime/process/kms-process.js'), 'kms', ...words], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -174,7 +174,7 @@ test('svc kms keygen, rotate and serve work from the command line', async (t) =>
   await t.throwsAsync(stat(socket), { code: 'ENOENT' })
 })
 
-test('svc kms serve without keys says what to run', async (t) => {
+test('svc kms serve without keys names the command that creates them', async (t) => {
   const keys = join(await folder(t), 'none')
   const { code, err } = await ended(svcKms('serve', '--socket', `${keys}.s`, '--keys', keys))
   t.is(code, 1)

@@ -6,7 +6,7 @@ import { environmentNames, loadSettings } from '../../runtime/configuration/load
 
 type Environment = Record<string, string>
 
-/** Files by absolute path; any other does not exist. */
+/** Files by absolute path. No other file exists. */
 function read(environment: Environment, files: Environment = {}, uid?: number) {
   const readFile = (path: string) => {
     const text = files[path]
@@ -48,7 +48,7 @@ test('a file that SVC_CONFIG_FILE names must exist', (t) => {
   t.regex(failure?.rule ?? '', /ENOENT/)
 })
 
-test('a file that cannot be read is refused beside all other failures', (t) => {
+test('an unreadable file is reported together with all other failures', (t) => {
   const readFile = () => {
     throw Object.assign(new Error('no'), { code: 'EACCES' })
   }
@@ -73,7 +73,7 @@ test('real files are read from a real directory', (t) => {
 })
 
 for (const [name, key] of Object.entries(environmentNames.shortcuts)) {
-  test(`${name} wins over the prefixed name of ${key}`, (t) => {
+  test(`${name} has precedence over the prefixed name of ${key}`, (t) => {
     const prefixed = `SVC_${key.replace('.', '__').toUpperCase()}`
     const { settings, sources } = loaded(
       { [name]: 'postgres://short/d', [prefixed]: 'postgres://long/d' },
@@ -85,7 +85,7 @@ for (const [name, key] of Object.entries(environmentNames.shortcuts)) {
   })
 }
 
-test('an own database fills identity, listener, planes, migration and maintenance', (t) => {
+test('a database URL fills identity, listener, planes, migration and maintenance', (t) => {
   const { database } = loaded({ DATABASE_URL: 'postgres://h/d' }).settings
   for (const key of [
     'identity_url',
@@ -105,7 +105,7 @@ test('the maintenance URL falls back to the migration URL first', (t) => {
   t.is(loaded(environment).settings.database.maintenance_url, 'postgres://m/d')
 })
 
-test('without a database URL all are left to the embedded database', (t) => {
+test('without a database URL all URLs are those of the embedded database', (t) => {
   const { database } = loaded({}).settings
   t.is(database.url, undefined)
   t.is(database.identity_url, undefined)
@@ -128,7 +128,7 @@ test('egress and errors follow the issuer, and the issuer follows the listener',
 
 const SPLIT = { SVC_DEPLOYMENT__ALLOW_ALL_IN_ONE_RUNTIME_PLANE: 'false' }
 
-test('a command that serves nothing needs no plane in a split deployment', (t) => {
+test('a command that serves no requests needs no plane in a split deployment', (t) => {
   const input = { cwd: '/nowhere', servesPlane: false }
   const without = loadSettings({ ...input, environment: SPLIT })
   t.is(without.tag === 'loaded' && without.plane, 'all')
@@ -195,7 +195,7 @@ for (const name of [
   'SVC_WEBHOOKS__ENCRYPTION_KEY',
   'SVC_SESSION_COOKIE__SECRET',
 ]) {
-  test(`${name} is refused, says where its content moved, and is not printed`, (t) => {
+  test(`${name} is refused, with the new place of its content, and is not printed`, (t) => {
     const failures = failuresOf({ [name]: 'hunter2' })
     t.is(failures.length, 1)
     t.is(failures[0]?.key, name)
@@ -219,7 +219,7 @@ test('object store credentials are refused on the auth plane only', (t) => {
   }
 })
 
-test('variables of others are none of our business', (t) => {
+test('variables of other programs are ignored', (t) => {
   t.is(loaded({ PATH: '/bin', MY_SVC_PORT: '1', SVCPORT: '2' }).tag, 'loaded')
 })
 
@@ -243,7 +243,7 @@ for (const mode of ['disable', 'allow', 'prefer']) {
   })
 }
 
-test('what people expect of a sign-in is on in a local run, and off in production until it is set', (t) => {
+test('sign-in features are on in a local run, and off in production until they are set', (t) => {
   const on = ({ settings }: ReturnType<typeof loaded>) => ({
     passkey: settings.passkey.enabled,
     reset: settings.user_self_service.enabled,

@@ -182,10 +182,10 @@ for (const [title, change, keys] of [
     ['commerce.card.api_base_url'],
   ],
 ] as const satisfies readonly (readonly [string, Change, readonly string[]])[]) {
-  test(`production refuses ${title}, and names it alone`, (t) => {
+  test(`production refuses ${title}, and reports only that`, (t) => {
     t.deepEqual(failedKeys(change), [...keys])
   })
-  test(`outside production ${title} is no matter of production`, (t) => {
+  test(`outside production ${title} is not a production failure`, (t) => {
     const result = read({ ...change, SVC_SECURITY__PRODUCTION: 'false' })
     const failures = result.tag === 'refused' ? result.failures : []
     t.deepEqual(
@@ -214,16 +214,16 @@ for (const [title, change] of [
   ['a card provider over https', CARD],
   ['a facilitator over https', { SVC_COMMERCE__X402_FACILITATOR_URL: 'https://x402.example' }],
 ] as const) {
-  test(`production takes ${title}`, (t) => t.deepEqual(failedKeys(change), []))
+  test(`production accepts ${title}`, (t) => t.deepEqual(failedKeys(change), []))
 }
 
-test('the OAuth proxy is refused in production beside not being built', (t) => {
+test('the OAuth proxy is refused in production, and because it is not built', (t) => {
   const result = read({ SVC_OAUTH_PROXY__ENABLED: 'true' })
   const rules = result.tag === 'refused' ? result.failures.map(({ rule }) => rule) : []
   t.true(rules.some((rule) => rule.includes('OAuth proxy')))
 })
 
-test('an empty production configuration is answered with every area at once', (t) => {
+test('an empty production configuration is refused with every subject at once', (t) => {
   const result = loadSettings({
     environment: { SVC_SECURITY__PRODUCTION: 'true' },
     cwd: '/nowhere',
@@ -238,7 +238,7 @@ test('an empty production configuration is answered with every area at once', (t
   t.true(rules.includes('Email and phone'))
 })
 
-test('every row of the interface has its requirement, and each says what to change', (t) => {
+test('every production requirement says what to change', (t) => {
   const areas = new Set(requirements.map(({ area }) => area))
   for (const area of [
     'Key management',

@@ -8,7 +8,7 @@ function settingsWithoutAnything(): Settings {
   return result.settings
 }
 
-// decisions.md section 15 and interface.md, Limits.
+// The defaults and limits that docs/reference/configuration.md documents.
 const defaults: Record<string, Record<string, unknown>> = {
   server: {
     host: '127.0.0.1',
@@ -157,7 +157,7 @@ const defaults: Record<string, Record<string, unknown>> = {
 }
 
 for (const [name, values] of Object.entries(defaults)) {
-  test(`[${name}] has the defaults of the contract`, (t) => {
+  test(`[${name}] has its defaults`, (t) => {
     const section = settingsWithoutAnything()[name as keyof Settings] as unknown as Record<
       string,
       unknown
@@ -166,7 +166,7 @@ for (const [name, values] of Object.entries(defaults)) {
   })
 }
 
-test('without [kms] there is none, and without [[chains]] the list is empty', (t) => {
+test('without [kms] there is no kms, and without [[chains]] the list is empty', (t) => {
   t.is(settingsWithoutAnything().kms, undefined)
   t.deepEqual(settingsWithoutAnything().chains, [])
 })

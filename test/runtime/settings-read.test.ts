@@ -1,6 +1,6 @@
 /**
- * Every key of the configuration is read by some code, or named as one without effect: a key that is
- * accepted and never read makes an operator believe in it.
+ * Every key of the configuration is read by some code, or listed as one without effect: an operator
+ * would rely on a key that is accepted and never read.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,10 @@ import {
 } from '../../runtime/configuration/unavailable-features.js'
 
 const FOLDERS = ['actors', 'gateway', 'runtime', 'storage', 'migrations']
-/** Files that declare settings. What production demands is an effect, so `production.ts` counts. */
+/**
+ * Files that declare settings. A production requirement is an effect, so `production.ts` counts as
+ * a reader.
+ */
 const DECLARES =
   /^runtime\/configuration\/(?:deployment|unavailable-features|assembly)\.ts$|kernel\/config\//
 
@@ -25,7 +28,9 @@ const texts = FOLDERS.flatMap((folder) =>
     .map((path) => afterDeclaration(path, readFileSync(path, 'utf8'))),
 )
 
-/** A settings.ts declares first; some read what they declared behind that. */
+/**
+ * The part of a settings.ts after its declarations: some of these files also read their settings.
+ */
 function afterDeclaration(path: string, text: string): string {
   if (!path.endsWith('/settings.ts')) return text
   return text.slice(text.lastIndexOf('= SettingsOf<'))
@@ -34,7 +39,10 @@ function afterDeclaration(path: string, text: string): string {
 const paths = [...leaves(treeOf(assembly))].map(({ path }) => path)
 const camel = (name: string) => name.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase())
 
-/** Its name is in code; where several tables have the name, in code that names the table too. */
+/**
+ * The key's name occurs in code. Where several tables have the name, the table's name must occur
+ * too.
+ */
 function isRead(path: readonly string[]): boolean {
   const name = path.at(-1)!
   const table = path.slice(0, -1).findLast((part) => part !== '*')!
@@ -54,13 +62,13 @@ test('keys without effect are those that no code reads', (t) => {
   const without = paths.filter((path) => !hasEffect(path.join('.')))
   t.true(without.length > 5)
   for (const path of without.filter(([section]) => section === 'server')) {
-    // `ca_pem_path` is a key of other tables too, so its name alone tells nothing.
+    // Other tables have a `ca_pem_path` too, so the name alone proves nothing.
     if (path.at(-1) === 'ca_pem_path') continue
     t.false(isRead(path), `${path.join('.')} is read now: delete its row`)
   }
 })
 
-test('those that were given are named, and no others', (t) => {
+test('given keys without effect are named, and no others', (t) => {
   const environment = {
     SVC_SERVER__IDENTITY_APP_ORIGIN: 'https://app.example.com',
     SVC_SERVER__PORT: '8081',

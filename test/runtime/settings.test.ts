@@ -32,7 +32,7 @@ function failuresOf(environment: Record<string, string>, toml?: string): readonl
 
 const nameOf = (key: string) => `SVC_${key.replace('*', '0').replaceAll('.', '__').toUpperCase()}`
 
-test('every section of the interface is there', (t) => {
+test('every section exists', (t) => {
   const sections = `deployment redis memcached server database kms auth tenant_assets social
     enterprise_sso generic_oauth phone sms email_otp magic_link anonymous two_factor adaptive_mfa
     challenge device_authorization session_cookie admin access_control proxy oauth_proxy wallet
@@ -42,11 +42,11 @@ test('every section of the interface is there', (t) => {
   t.deepEqual([...tree.children.keys()].sort(), sections.sort())
 })
 
-// Every integer of every section, at both ends of its range and one beyond each.
+// Every integer of every section, at both ends of its range and one beyond each end.
 for (const { key, leaf } of every) {
   const range = integerRange(leaf)
   if (range === undefined) continue
-  test(`${key} takes ${range.min} and ${range.max} and nothing beyond`, (t) => {
+  test(`${key} accepts ${range.min} and ${range.max} and nothing beyond`, (t) => {
     for (const value of [range.min, range.max]) t.false(blames(key, String(value)), `${value}`)
     const beyond = [range.min - 1, range.max + 1, range.min + 0.5]
     for (const value of [...beyond, 'nan', 'inf', 'text', '', '[1]', 'true']) {
@@ -55,7 +55,7 @@ for (const { key, leaf } of every) {
   })
 }
 
-// The ranges that the contract names: interface.md, Limits; decisions.md sections 21 and 23.
+// The documented ranges (docs/reference/configuration.md).
 for (const [key, min, max] of [
   ['jwt.access_token_lifetime_human_secs', 60, 86_400],
   ['jwt.access_token_lifetime_agent_secs', 60, 86_400],
@@ -73,12 +73,13 @@ for (const [key, min, max] of [
   ['oidc.code_ttl_secs', 1, 600],
   ['oidc.par_ttl_secs', 1, 600],
   ['vault.ssh_max_validity_secs', 1, 3_600],
-  // What the coordination backends count in: longer, every sign-in and registration was a 500 or 503.
+  // The limit of the coordination backends. A longer time would fail every sign-in and
+  // registration.
   ['auth.brute_force_lockout_secs', 1, 2_592_000],
   ['auth.password_verify_ip_window_secs', 1, 2_592_000],
   ['auth.registration_rate_limit_window_secs', 1, 2_592_000],
 ] as const) {
-  test(`the range of ${key} is the one of the contract`, (t) => {
+  test(`the range of ${key} is as documented`, (t) => {
     const { leaf } = every.find((one) => one.key === key)!
     t.deepEqual(integerRange(leaf), { min, max })
   })
@@ -168,13 +169,13 @@ for (const [key, good, bad] of [
   ['kms.socket_path', ['/run/s'], ['', 'a\0b']],
   ['chains.*.id', ['eip155:8453'], ['8453', '']],
 ] as const) {
-  test(`${key} takes what it should and refuses the rest`, (t) => {
+  test(`${key} accepts valid values and refuses the rest`, (t) => {
     for (const value of good) t.false(blames(key, value), value)
     for (const value of bad) t.true(blames(key, value), value)
   })
 }
 
-/** Switches of features that this build has. */
+/** Feature switches of this build. */
 const BUILT = new Set([
   'commerce.enabled',
   'openapi.enabled',
@@ -196,7 +197,7 @@ const BUILT = new Set([
   'verified_domains.enabled',
 ])
 
-test('a feature that is not built is refused when it is turned on, whichever it is', (t) => {
+test('every feature that is not built is refused when it is turned on', (t) => {
   const switches = every
     .map(({ key }) => key)
     .filter((key) => /(^|\.)(enabled|x402_enabled|embedded_chain_monitor)$/.test(key))
@@ -224,7 +225,7 @@ test('every sample is a valid value, read from the environment', (t) => {
   }
 })
 
-test('keys whose names speak of secrets are hidden', (t) => {
+test('keys with the name of a secret are hidden', (t) => {
   const named = every.filter(({ key }) => /(secret|password|token|access_key|key_id)$/.test(key))
   t.deepEqual(
     named.filter(({ leaf }) => !leaf.secret).map(({ key }) => key),
@@ -269,7 +270,7 @@ const content = fc.oneof(
   fc.integer().map(String),
 )
 
-test('any values of any keys are loaded or refused with listed failures, never anything else', (t) => {
+test('any values of any keys are loaded, or refused with listed failures', (t) => {
   fc.assert(
     fc.property(fc.dictionary(leafName, content, { maxKeys: 12 }), (environment) => {
       const result = read(environment)
@@ -287,7 +288,7 @@ function blames(key: string, value: string): boolean {
   )
 }
 
-/** True when the value is in order and only a rule between keys refused it. */
+/** True when the value itself is valid and only a rule between keys refused it. */
 function holdsByItself(key: string, value: string): boolean {
   const failure = failuresOf({ [nameOf(key)]: value }).find(
     (one) => one.key === key.replace('*', '0'),
@@ -309,7 +310,7 @@ function* rules(settings: Settings) {
   for (const rule of assembly.rules) yield ['', rule, settings] as const
 }
 
-/** The settings, noting the dotted key of every leaf that is read. */
+/** The settings, with a record of the dotted key of every leaf that is read. */
 function watched(value: unknown, prefix: string, read: Set<string>): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return new Proxy({ ...value } as Record<string, unknown>, {

@@ -1,4 +1,4 @@
-/** The thread pool of libuv has its size before anything uses it, whichever way the command is started. */
+/** libuv's thread pool has its size before its first use, however the command is started. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ const run = (program: string, environment: Readonly<Record<string, string>>) =>
 const sizeWith = (environment: Readonly<Record<string, string>>) =>
   run('process.stdout.write(process.env.UV_THREADPOOL_SIZE)', environment)
 
-test('both ways to start the command size the pool first', (t) => {
+test('both ways to start the command set the pool size first', (t) => {
   t.is(bin['svc'], 'runtime/svc.cjs')
   t.regex(
     readFileSync(join(root, bin['svc']!), 'utf8'),
@@ -43,7 +43,7 @@ if (process.platform === 'linux') {
     const program = `require('node:crypto').pbkdf2('a', 'b', 1, 32, 'sha1', () => {
       process.stdout.write(String(require('node:fs').readdirSync('/proc/self/task').length))
     })`
-    // Threads of Node's own are a few in both.
+    // Node itself starts a few threads in both cases.
     const own = Number(run(program, { UV_THREADPOOL_SIZE: '1' })) - 1
     t.is(Number(run(program, {})), own + 16)
     t.is(Number(run(program, { SVC_AUTH__ARGON2_MAX_CONCURRENT: '20' })), own + 24)

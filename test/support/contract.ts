@@ -1,7 +1,7 @@
 /**
- * Holds every answer that a gateway of this process gives against the OpenAPI description of its
- * route: status, content type, body. Whatever client asked, over whichever transport: it looks at
- * the one place through which all answers go.
+ * Compares every response of the gateways in this process with the OpenAPI description of its
+ * route: status, content type, body. It hooks the one function that sends responses, so it covers
+ * all clients and transports.
  */
 import { createRequire } from 'node:module'
 import type { Ajv, ValidateFunction } from 'ajv'
@@ -17,7 +17,7 @@ const Ajv2020 = require('ajv/dist/2020.js') as new (options: object) => Ajv
 
 const ISSUER = 'https://id.test'
 const DOCUMENT = `${ISSUER}/openapi.json`
-/** Answers of HTTP itself, which no operation lists: Not Modified, Not Acceptable. */
+/** Statuses of HTTP itself, which operations do not list: Not Modified, Not Acceptable. */
 const OF_HTTP = new Set([304, 406])
 
 type Content = Record<string, { schema?: object }>
@@ -29,12 +29,12 @@ type Document = {
 
 export interface GivenAnswer {
   readonly status: number
-  /** With or without parameters; null where there is no body. */
+  /** With or without parameters. Null for a response without a body. */
   readonly contentType: string | null
   readonly body: string | Uint8Array | null
 }
 
-/** What one route may answer, ready to be compared. */
+/** The responses that a route may return, in a comparable form. */
 class Expectation {
   readonly #responses: Record<string, Response>
   readonly #document: Document
@@ -49,7 +49,7 @@ class Expectation {
     this.#ajv.addSchema({ $id: DOCUMENT, components: this.#document.components })
   }
 
-  /** What is wrong with an answer; null when it is as described. */
+  /** What differs from the description. Null when nothing does. */
   fault({ status, contentType, body }: GivenAnswer): string | null {
     if (OF_HTTP.has(status)) return null
     const response = this.#resolved(this.#responses[String(status)])
@@ -86,7 +86,7 @@ class Expectation {
   }
 }
 
-/** RFC 6749 section 5.2: the characters that an error_description may hold, wherever it stands. */
+/** The characters of an error_description (RFC 6749 section 5.2). */
 function describedFault(body: unknown): string | null {
   const { error_description: text } = (body ?? {}) as { readonly error_description?: unknown }
   return typeof text !== 'string' || /^[ !#-[\]-~]*$/.test(text)
@@ -96,7 +96,7 @@ function describedFault(body: unknown): string | null {
 
 const expectations = new WeakMap<Route, Expectation>()
 
-/** What is wrong with an answer of a route; null when it is as described. */
+/** What differs between a response and the description of its route. Null when nothing does. */
 export function contractFault(route: Route, answer: GivenAnswer): string | null {
   let expectation = expectations.get(route)
   if (expectation === undefined) {
@@ -111,8 +111,8 @@ let seen = 0
 let watching = false
 
 /**
- * A rejection that nobody handles: the runner fails the file for it, but not before its tests have
- * come to their ends and cleaned up.
+ * An unhandled rejection: the test runner fails the file for it, after its tests have ended and
+ * cleaned up.
  */
 function report(fault: string): void {
   if (faults.has(fault)) return
@@ -120,7 +120,7 @@ function report(fault: string): void {
   void Promise.reject(new Error(`not as the OpenAPI document describes it: ${fault}`))
 }
 
-/** From here on every answer of this process is held against its description. */
+/** From now on every response of this process is compared with its description. */
 export function watchContract(): void {
   if (watching) return
   watching = true
@@ -143,7 +143,7 @@ export function watchContract(): void {
   }
 }
 
-/** What no route answers is a problem, its page for who reads pages, or the end of a preflight. */
+/** A response without a route is a problem, its page for browsers, or the answer to a preflight. */
 function unroutedFault(
   { method, headers }: HttpExchange,
   { status, contentType }: GivenAnswer,
@@ -155,13 +155,13 @@ function unroutedFault(
 
 const bare = (type: string) => type.split(';')[0]!.trim()
 
-/** By media type without its parameters; undefined where no body is described. */
+/** By media type without its parameters. Undefined when no body is described. */
 function bareContent({ content }: Response): Content | undefined {
   if (content === undefined) return undefined
   return Object.fromEntries(Object.entries(content).map(([type, media]) => [bare(type), media]))
 }
 
-/** How many answers have been looked at. */
+/** How many responses have been compared. */
 export function answersSeen(): number {
   return seen
 }

@@ -1,6 +1,7 @@
 /**
- * One seed for the properties of every test file, so that a run says the same as the one before it. Each test
- * process loads it first (ava.config.js). The long form draws a seed of its own: what it finds becomes a case.
+ * One seed for the property tests of every file, so that runs are reproducible. Each test process
+ * loads it first (ava.config.js). The long form draws its own seed, and each fault that it finds
+ * becomes a test case.
  */
 import { configureGlobal } from 'fast-check'
 

@@ -1,4 +1,4 @@
-/** The whole service on a database of its own, for tests that speak to it over HTTP. */
+/** The whole service on a database of its own, for tests over HTTP. */
 import { createServer } from 'node:net'
 import { rootCertificates } from 'node:tls'
 import { threadId } from 'node:worker_threads'
@@ -15,7 +15,7 @@ import { type TestKms, testKms } from './storage/kms.js'
 export type Transport = 'plain_http' | 'tls_h2_only'
 export const TRANSPORTS: readonly Transport[] = ['plain_http', 'tls_h2_only']
 
-/** The runner runs the flows once more with TEST_TRANSPORT=tls_h2_only. */
+/** The runner repeats the flows with TEST_TRANSPORT=tls_h2_only. */
 export const DEFAULT_TRANSPORT: Transport =
   TRANSPORTS.find((name) => name === process.env['TEST_TRANSPORT']) ?? 'plain_http'
 
@@ -23,11 +23,11 @@ export interface TestService {
   readonly service: Service
   readonly db: FreshDatabase
   readonly kms: TestKms
-  /** Where the service answers. */
+  /** The address of the service. */
   readonly baseUrl: string
-  /** The same as `baseUrl`, but for a service beside another one, which shares its issuer. */
+  /** Equal to `baseUrl`, except for a second service, which shares the first one's issuer. */
   readonly issuer: string
-  /** PEM of the CA that a TLS client has to trust; undefined for plain_http. */
+  /** PEM of a CA, to be trusted by TLS clients. Undefined for plain_http. */
   readonly ca: string | undefined
   /** Stops the service and removes its database. @throws when it has logged a planted secret. */
   end(): Promise<void>
@@ -35,19 +35,19 @@ export interface TestService {
 
 export interface TestServiceOptions {
   readonly transport?: Transport | undefined
-  /** SVC_ variables over the defaults below. */
+  /** SVC_ variables that override the defaults below. */
   readonly environment?: Readonly<Record<string, string>> | undefined
-  /** In place of the clock of the system, on the main thread. */
+  /** Replaces the system clock on the main thread. */
   readonly clock?: Clock | undefined
   /** Receives each line of the log. */
   readonly onLog?: ((line: string) => void) | undefined
-  /** Another service on the same database. */
+  /** Another service, whose database this one shares. */
   readonly beside?: TestService | undefined
 }
 
 /**
- * Work that a test machine does in milliseconds, real in every other way. Quotas are off: hundreds
- * of requests from one address are what tests do; tests of the quotas turn them on.
+ * Settings that let a test machine finish in milliseconds. Everything else is real. Rate limits are
+ * off, because tests send hundreds of requests from one address. Tests of rate limits turn them on.
  */
 export const TEST_DEFAULTS = {
   SVC_SERVER__HOST: '127.0.0.1',
@@ -59,11 +59,11 @@ export const TEST_DEFAULTS = {
   SVC_DATABASE__MAX_CONNECTIONS: '8',
   SVC_DATABASE__MIN_CONNECTIONS: '0',
   SVC_DATABASE__IDENTITY_MAX_CONNECTIONS: '2',
-  // Tests write to one address over and over; tests of these bounds set them.
+  // Tests send mail to one address repeatedly. Tests of these limits set them.
   SVC_EMAIL__PER_ADDRESS_PER_DAY_MAX: '1000',
   SVC_EMAIL__PER_ADDRESS_GAP_SECS: '0',
   SVC_EMAIL__PER_SANDBOX_PER_DAY_MAX: '1000',
-  // On by default outside production: a test turns on what it is about.
+  // On by default outside production. A test turns on what it needs.
   SVC_PASSKEY__ENABLED: 'false',
   SVC_USER_SELF_SERVICE__ENABLED: 'false',
   SVC_EMAIL_OTP__ENABLED: 'false',
@@ -109,7 +109,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
       ...options.environment,
     },
   }).catch(async (error: unknown) => {
-    // A refused start leaves nothing behind either: the test file could not end.
+    // A refused start also cleans up: the test file could not end otherwise.
     if (beside === undefined) {
       await kms.end()
       await db.drop()
@@ -134,23 +134,26 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   }
 }
 
-/** One for all services of a test file: two of the same name could not be told apart. */
+/**
+ * One certificate for all services of a test file: a client could not distinguish two of the same
+ * name.
+ */
 let shared: Certificate | undefined
 process.once('exit', () => shared?.remove())
 
-/** From here on `fetch` speaks HTTP/2 where it is offered, and trusts the certificate. */
+/** From now on `fetch` uses HTTP/2 where it is offered, and trusts the certificate. */
 function trust(pem: string): void {
   const connect = { ca: [...rootCertificates, pem] }
   setGlobalDispatcher(new Agent({ allowH2: true, connect }))
 }
 
-/** Below those that the system gives to whoever asks for any (32768 and up, as Linux comes). */
+/** Below the system's ephemeral ports (32768 and up on Linux). */
 const PORTS = { first: 12_000, count: 20_000, ofThread: 50 }
 let portsTaken = 0
 
 /**
- * A port nobody listens on now, nor will before its taker does: not one that the system may give away
- * meanwhile, and another one than test files beside this take.
+ * A free port that stays free until its use: outside of the system's ephemeral ports, and different
+ * from those of concurrent test files.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

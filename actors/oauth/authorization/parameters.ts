@@ -1,5 +1,5 @@
 /** What is stored of an authorization request, and how its parameters are read. */
-import { findLost } from '../../../runtime/kernel/text/json-lossiness.js'
+import { findJsonLoss } from '../../../runtime/kernel/text/json-lossiness.js'
 import type {
   AskedClaims,
   AuthorizationDetails,
@@ -95,7 +95,7 @@ export function readDetails(
   if (!parsed.every(isObject)) return { fault: 'authorization_details must hold objects' }
   const known = parsed.every(({ type }) => typeof type === 'string' && types.includes(type))
   if (!known) return { fault: 'a type is missing or not one of the application' }
-  const lost = findLost(text, parsed)
+  const lost = findJsonLoss(text, parsed)
   if (lost !== null) return { fault: `a member would not be kept as it is: ${lost.detail}` }
   const mistaken = parsed.map(mistakenMember).find((name) => name !== undefined)
   return mistaken === undefined ? parsed : { fault: `${mistaken} is of the wrong type` }

@@ -1,6 +1,7 @@
 /**
- * `svc agent`: the life of an agent from the command line, on the client of runtime/client. The
- * identity is kept in a file; what is printed on stdout is the result alone, as text or JSON.
+ * `svc agent`: an agent's registration, login and tokens from the command line, with the client of
+ * runtime/client. A file stores the identity. Only the result is printed on stdout, as text or
+ * JSON.
  */
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -21,7 +22,7 @@ const interrupted = new AbortController()
 export function agentCommand(program: Command, host: AgentCommandHost = processHost()): void {
   const agent = program
     .command('agent')
-    .description('be an agent: register, log in, borrow authority, get tokens for scripts')
+    .description('act as an agent: register, log in, request delegations, get tokens for scripts')
 
   const add = <Options extends SharedOptions>(
     parent: Command,
@@ -37,8 +38,8 @@ export function agentCommand(program: Command, host: AgentCommandHost = processH
           asksForJson(program) ? host.err(failureJson(new Error(usageFault(text)))) : write(text),
       })
       .description(description)
-      .option('--file <path>', `where the identity is kept (default: ${host.file})`)
-      .option('--json', 'print JSON, also what went wrong')
+      .option('--file <path>', `the identity file (default:  ${host.file})`)
+      .option('--json', 'print JSON, also for errors')
       .action(async (options: Options) => {
         const { file = host.file, json = false } = options
         try {
@@ -54,10 +55,10 @@ export function agentCommand(program: Command, host: AgentCommandHost = processH
       register(run, wishes),
     ),
   )
-    .option('--tenant-id <uuid>', 'the tenant to be at home in; default: the control plane')
+    .option('--tenant-id <uuid>', 'the home tenant; default: the control plane')
     .option('--direct', 'without proof of work, where the tenant allows it')
 
-  const workspaces = agent.command('workspace').description('organizations of your own')
+  const workspaces = agent.command('workspace').description('manage workspaces')
   newAgent(
     add<WorkspaceWishes & SharedOptions>(
       workspaces,
@@ -68,40 +69,43 @@ export function agentCommand(program: Command, host: AgentCommandHost = processH
   )
     .requiredOption('--organization <name>', 'name of the organization')
     .option('--redirect-uri <uri...>', 'of the application', [])
-    .option('--framework <name>', 'what the sample is for', 'generic')
-    .option('--operator-invite', 'with a link that makes a person its owner')
+    .option('--framework <name>', 'the framework of the sample', 'generic')
+    .option('--operator-invite', 'also print a link that makes a user the owner')
 
   tenantAndScope(
-    add<TokenWishes & SharedOptions>(agent, 'login', 'log in and say what for', (wishes, run) =>
-      logInAgain(run, wishes),
+    add<TokenWishes & SharedOptions>(
+      agent,
+      'login',
+      'log in with a signed challenge',
+      (wishes, run) => logInAgain(run, wishes),
     ),
   )
-  add(agent, 'whoami', 'the record of the agent, as the service has it', (_, run) => whoAmI(run))
+  add(agent, 'whoami', "show the agent's record at the service", (_, run) => whoAmI(run))
   tenantAndScope(
     add<TokenWishes & SharedOptions>(agent, 'token', 'print an access token', (wishes, run) =>
       printToken(run, wishes),
     ),
-  ).option('--delegation [id]', 'a delegated one: of the latest delegation, or of the one named')
+  ).option('--delegation [id]', 'a delegated token, of the latest or of the named delegation')
   add<{ scope: string; audience?: string; tenantId?: string } & SharedOptions>(
     agent,
     'delegate',
-    'ask a person for authority and wait for the answer',
+    'request a delegation from a user and wait for the decision',
     (wishes, run) => {
       endOnInterrupt()
       return delegate(run, wishes)
     },
   )
-    .requiredOption('--scope <scopes>', 'what to ask for, space separated')
-    .option('--audience <audience>', 'an application of the tenant; default: the service')
-    .option('--tenant-id <uuid>', 'the tenant the person is in; default: the workspace or the home')
+    .requiredOption('--scope <scopes>', 'requested scope, separated by spaces')
+    .option('--audience <audience>', 'audience: an application of the tenant; default: the service')
+    .option('--tenant-id <uuid>', "the user's tenant; default: the workspace or the home tenant")
 }
 
 function newAgent(command: Command): Command {
   return command
-    .option('--name <name>', 'the name of the agent, for people to read', 'svc agent')
-    .option('--base-url <url>', 'where the service runs; default: as configured')
+    .option('--name <name>', 'display name of the agent', 'svc agent')
+    .option('--base-url <url>', 'address of the service; default: from the configuration')
     .addOption(
-      new Option('--algorithm <algorithm>', 'kind of the key')
+      new Option('--algorithm <algorithm>', 'algorithm of the key')
         .choices(['ed25519', 'es256'])
         .default('ed25519'),
     )
@@ -109,11 +113,11 @@ function newAgent(command: Command): Command {
 
 function tenantAndScope(command: Command): Command {
   return command
-    .option('--tenant-id <uuid>', 'the tenant it is for; default: the workspace or the home')
-    .option('--scope <scopes>', 'space separated; default: all that may be had')
+    .option('--tenant-id <uuid>', 'tenant of the token; default: the workspace or the home tenant')
+    .option('--scope <scopes>', 'separated by spaces; default: all that the agent may have')
 }
 
-/** Whether JSON was asked for, also where the rest of the line is not what it should be. */
+/** Whether JSON output was requested, also when the rest of the line is invalid. */
 function asksForJson(program: Command): boolean {
   const { rawArgs = [] } = program as Command & { readonly rawArgs?: readonly string[] }
   return rawArgs.includes('--json')
@@ -150,7 +154,7 @@ function failureJson(error: unknown): string {
 
 function wordsOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'ECONNREFUSED') return 'nothing answers at the address of the service'
+  if (code === 'ECONNREFUSED') return 'the service does not answer at its address'
   return error instanceof Error && error.name === 'AbortError' ? 'interrupted' : reasonOf(error)
 }
 
@@ -170,17 +174,17 @@ function processHost(): AgentCommandHost {
 }
 
 async function configuredBaseUrl(): Promise<string> {
-  // Every setting of the service: more than all the rest of the command.
+  // Loads every setting of the service, which takes longer than the rest of the command.
   const { loadSettings } = await import('../../configuration/load-settings.js')
   const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
   const loaded = loadSettings(input)
   if (loaded.tag === 'refused') {
-    throw new Error('name the service with --base-url: the configuration here is refused')
+    throw new Error('the local configuration is invalid: name the service with --base-url')
   }
   return loaded.settings.oidc.issuer_url
 }
 
-/** The first Ctrl-C gives up what waits, so that locks and drafts are put away. */
+/** The first Ctrl-C cancels waiting, so that locks and drafts are removed. */
 function endOnInterrupt(): void {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort())
 }

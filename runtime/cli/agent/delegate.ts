@@ -1,4 +1,7 @@
-/** `svc agent delegate`: asks a person for authority, shows them where, waits, keeps the token. */
+/**
+ * `svc agent delegate`: requests a delegation, shows the user the link, waits, and stores the
+ * token.
+ */
 import { askForDelegation, awaitDelegation } from '../../client/delegation.js'
 import { httpClient } from '../../client/http.js'
 import { readMetadata } from '../../client/registration.js'
@@ -8,14 +11,15 @@ import { current, direct, keepDelegation, usingIdentity } from './tokens.js'
 type Wishes = { scope: string; audience?: string; tenantId?: string }
 
 export async function delegate(run: Run, { scope, audience, tenantId }: Wishes): Promise<void> {
-  // The file is held for moments only: a person takes minutes, and other commands need it meanwhile.
+  // The lock is held only briefly: the user needs minutes to decide, and other commands need the
+  // file.
   const place = tenantId === undefined ? {} : { tenantId }
   const token = () =>
     usingIdentity(run, async (held) => (await direct(held, place, false)).access_token)
   const begun = await usingIdentity(run, async (held) => {
     const { access_token: accessToken, tenant_id: tenant } = await current(held, place)
     if (tenant === (await readMetadata(held.http)).controlPlaneTenantId) {
-      throw new Error('nobody signs in to the control plane: name a tenant with --tenant-id')
+      throw new Error('the control plane has no users: name a tenant with --tenant-id')
     }
     return { baseUrl: held.identity.base_url, accessToken }
   })
@@ -54,6 +58,6 @@ function show({ out, json }: Run, request: Awaited<ReturnType<typeof askForDeleg
     }
     return out(`${JSON.stringify(members)}\n`)
   }
-  out(`Open ${verificationUrl}\nand see that it shows the code ${userCode}.\n`)
-  out(`Waiting for the answer, for ${Math.round(expiresInSecs / 60)} minutes ...\n`)
+  out(`Open ${verificationUrl}\nand check that it shows the code ${userCode}.\n`)
+  out(`Waiting up to ${Math.round(expiresInSecs / 60)} minutes for the decision ...\n`)
 }

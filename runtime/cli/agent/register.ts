@@ -30,7 +30,7 @@ export type WorkspaceWishes = NewAgentWishes & {
   operatorInvite?: boolean
 }
 
-/** A line of progress at most this often. */
+/** The shortest time between two progress lines. */
 const PROGRESS_MS = 250
 const PROGRESS_LINES_MS = 2_000
 
@@ -42,7 +42,7 @@ export async function register(run: Run, wishes: NewAgentWishes): Promise<void> 
     progress.done()
     await keep({ agent_id: made.agentId, home_tenant_id: made.tenantId, tenant_id: made.tenantId })
     if (run.json) return run.out(`${JSON.stringify(made.body)}\n`)
-    run.out(`Agent ${made.agentId} in tenant ${made.tenantId}, kept in ${run.file}\n`)
+    run.out(`Agent ${made.agentId} in tenant ${made.tenantId}, stored in ${run.file}\n`)
   })
 }
 
@@ -61,7 +61,7 @@ export async function workspace(run: Run, wishes: WorkspaceWishes): Promise<void
       ...progress,
     })
     progress.done()
-    // Shown before it is kept: what the answer shows, it shows once.
+    // Printed before it is stored, because the response shows some values only once.
     if (run.json) run.out(`${JSON.stringify(made.body)}\n`)
     else run.out(workspaceText(made.body))
     await keep({
@@ -69,7 +69,7 @@ export async function workspace(run: Run, wishes: WorkspaceWishes): Promise<void
       home_tenant_id: made.homeTenantId,
       tenant_id: made.tenantId,
     })
-    if (!run.json) run.err(`Agent ${made.agentId}, kept in ${run.file}\n`)
+    if (!run.json) run.err(`Agent ${made.agentId}, stored in ${run.file}\n`)
   })
 }
 
@@ -78,8 +78,8 @@ type Keep = (
 ) => Promise<void>
 
 /**
- * The key is kept before anything is sent: an answer that is lost costs no identity. A file whose
- * registration was never answered is taken up again with the same key.
+ * The key is stored before anything is sent, so a lost response costs no identity. A registration
+ * without a response is continued with the same key.
  */
 async function enrolling(
   run: Run,
@@ -92,11 +92,13 @@ async function enrolling(
     const known = await readIdentity(run.file)
     if (known !== undefined && known.agent_id !== null) {
       throw new Error(
-        `${run.file} holds the agent ${known.agent_id} already; another one needs another --file`,
+        `${run.file} already contains the agent ${known.agent_id}: choose another --file`,
       )
     }
     if (known !== undefined && known.base_url !== baseUrl) {
-      throw new Error(`${run.file} was begun for ${known.base_url}; use another --file`)
+      throw new Error(
+        `${run.file} contains a registration at ${known.base_url}: choose another --file`,
+      )
     }
     const key = known === undefined ? createAgentKey(algorithm) : openAgentKey(known.private_key)
     const http = httpClient(baseUrl)
@@ -127,17 +129,17 @@ function workspaceText(body: Readonly<Record<string, unknown>>): string {
   const invite = body['operator_invite'] as Readonly<Record<string, unknown>> | undefined
   return [
     `Organization ${String(body['organization_slug'])}, sandbox ${String(body['tenant_slug'])}.`,
-    'The following is shown this once.',
+    'The following is shown only once.',
     '',
     String(body['env_block']).trimEnd(),
     '',
     `Test user ${String(fixture['email'])}, password ${String(fixture['password'])}`,
-    ...(invite === undefined ? [] : [`Invite of an owner: ${String(invite['url'])}`]),
+    ...(invite === undefined ? [] : [`Owner invite: ${String(invite['url'])}`]),
     '',
   ].join('\n')
 }
 
-/** On stderr, so that stdout has the result alone. */
+/** On stderr, so that stdout has only the result. */
 function progressOf({ err, terminal, json, clock, signal }: Run) {
   const startedMs = clock.monotonicMs()
   let shownMs = startedMs
@@ -159,7 +161,7 @@ function progressOf({ err, terminal, json, clock, signal }: Run) {
         }
         return err(`${JSON.stringify(members)}\n`)
       }
-      const share = `${Math.round((100 * tried) / expected)} % of the ${expected} tries expected`
+      const share = `${Math.round((100 * tried) / expected)} % of the expected ${expected} tries`
       const line = `proof of work, ${difficultyBits} bits: ${share}, ${secs.toFixed(1)} s`
       err(terminal ? `\r\u001b[K${line}` : `${line}\n`)
     },

@@ -1,4 +1,4 @@
-/** `svc agent login`, `whoami` and `token`: tokens that are kept, and renewed where they end. */
+/** `svc agent login`, `whoami` and `token`: stored tokens, renewed when they expire. */
 import { openAgentKey } from '../../client/agent.js'
 import { type DelegatedToken, renewDelegation } from '../../client/delegation.js'
 import { type HttpClient, httpClient } from '../../client/http.js'
@@ -17,7 +17,7 @@ import type { Run } from './run.js'
 
 export type TokenWishes = { tenantId?: string; scope?: string; delegation?: string | true }
 
-/** Each delegation is an entry; the oldest make room. */
+/** Each delegation is an entry. New ones replace the oldest. */
 const DELEGATIONS_MAX = 20
 
 export async function logInAgain(run: Run, wishes: TokenWishes): Promise<void> {
@@ -64,7 +64,7 @@ function isUnauthorized(error: unknown): boolean {
   return error instanceof ServiceRefusal && error.status === 401
 }
 
-/** A token that was kept may have been ended meanwhile: then, and only then, a fresh one. */
+/** A stored token may have been revoked. Only then a fresh one is requested. */
 export async function current(
   held: Held,
   wishes: Pick<TokenWishes, 'tenantId' | 'scope'>,
@@ -93,7 +93,7 @@ export async function printToken(run: Run, wishes: TokenWishes): Promise<void> {
   })
 }
 
-/** The file, open for one command: nobody else reads or writes it meanwhile. */
+/** The identity file, locked for one command. */
 export type Held = {
   readonly run: Run
   readonly http: HttpClient
@@ -105,7 +105,7 @@ export async function usingIdentity<T>(run: Run, work: (held: Held) => Promise<T
     const identity = await readIdentity(run.file)
     if (identity === undefined) {
       throw new Error(
-        `there is no agent in ${run.file}: svc agent register, or svc agent workspace create`,
+        `${run.file} has no agent: run svc agent register or svc agent workspace create`,
       )
     }
     const http = httpClient(identity.base_url)
@@ -117,7 +117,7 @@ export async function usingIdentity<T>(run: Run, work: (held: Held) => Promise<T
   })
 }
 
-/** A direct token that was kept, or a fresh one. */
+/** A stored direct token, or a fresh one. */
 export async function direct(
   held: Held,
   { tenantId, scope }: Pick<TokenWishes, 'tenantId' | 'scope'>,
@@ -150,7 +150,7 @@ export async function direct(
       lasts(run, other) && !(other.tenant_id === stored.tenant_id && other.asked_scope === asked),
   )
   await keep(held, {
-    // A registration whose answer was lost is found again by its key.
+    // The key identifies a registration whose response was lost.
     agent_id: token.agentId,
     tenant_id: identity.tenant_id ?? token.tenantId,
     tokens: [stored, ...others],
@@ -158,26 +158,31 @@ export async function direct(
   return stored
 }
 
-/** A delegated token; its refresh token is spent and the next one kept before it is handed out. */
+/**
+ * A delegated token. Its refresh token is used, and the next one stored, before the access token is
+ * returned.
+ */
 async function delegated(held: Held, id: string | undefined): Promise<StoredDelegation> {
   const { run, http, identity } = held
   const kept = identity.delegations.find(
     ({ delegation_id }) => id === undefined || delegation_id === id,
   )
   if (kept === undefined) {
-    throw new Error(`there is no ${id === undefined ? '' : 'such '}delegation: svc agent delegate`)
+    throw new Error(
+      `there is no ${id === undefined ? '' : 'such '}delegation: run svc agent delegate`,
+    )
   }
   if (lasts(run, kept)) return kept
   const { agent_id: agentId } = identity
   if (kept.refresh_token === null || agentId === null) {
     await forget(held, kept)
-    throw new Error('the delegation has ended: ask for it again with svc agent delegate')
+    throw new Error('the delegation has ended: request a new one with svc agent delegate')
   }
   try {
     const refreshToken = kept.refresh_token
     return await keepDelegation(held, await renewDelegation({ http, agentId, refreshToken }))
   } catch (error) {
-    // Ended for good: what is kept of it will never be of use again.
+    // The delegation has ended: its stored tokens are useless.
     if (error instanceof ServiceRefusal && error.code === 'invalid_grant') await forget(held, kept)
     throw error
   }

@@ -1,6 +1,6 @@
 /**
- * The API of somebody's application, as small as it can be: it answers whoever brings a token of the
- * service that is meant for it, and checks that token by itself, with the published keys (RFC 9068).
+ * A minimal resource server. It accepts access tokens for its audience and verifies them with the
+ * published keys (RFC 9068).
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -9,10 +9,10 @@ import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 
 export type Trusts = {
   readonly issuer: string
-  /** Its own: tokens for anybody else are of no use here. */
+  /** The audience of this API. Tokens for other audiences are refused. */
   readonly audience: string
   readonly tenantId: string
-  /** The key set of the service; a server that runs for long fetches it from time to time. */
+  /** The service's key set. A long-running server fetches it from time to time. */
   readonly keys: JSONWebKeySet
 }
 
@@ -21,7 +21,7 @@ export interface TourApi {
   stop(): Promise<void>
 }
 
-/** Listens on a free port of this machine. GET / greets the person of the token by `sub`. */
+/** Listens on a free port of this machine. GET / greets the token's user by `sub`. */
 export async function startTourApi(trusts: Trusts): Promise<TourApi> {
   const server = createServer((request, response) => {
     void answerTo(request.headers.authorization, trusts).then(({ status, challenge, body }) => {

@@ -1,12 +1,12 @@
-/** The part of the tour that looks after a tenant: environments, people, agents, the record of it. */
+/** Tour: administration of a tenant, with its environments, users, agents and audit log. */
 import { expect, fact, keep, member, type Step, TourStopped } from './journey.js'
 
 const ORGANIZATIONS = '/api/v1/control-plane/organizations'
 
-/** Follows on the workspace, its tokens and the second agent, which is the one logged in last. */
+/** Uses the workspace, its tokens and the second agent, which logged in last. */
 export const controlPlaneSteps: readonly Step[] = [
   [
-    'The operator makes a second environment and gets a token of it',
+    'The operator creates a second environment and gets a token for it',
     async (journey) => {
       const tenants = `${ORGANIZATIONS}/${fact(journey, 'organization')}/tenants`
       const token = fact(journey, 'operatorToken')
@@ -17,7 +17,7 @@ export const controlPlaneSteps: readonly Step[] = [
     },
   ],
   [
-    'The sandbox gets another fixture user, whom the tenant sees among its users',
+    "The sandbox gets another test user, which the tenant's user list shows",
     async (journey) => {
       const token = fact(journey, 'workspaceToken')
       const path = '/api/v1/sandbox/fixture-users'
@@ -32,7 +32,7 @@ export const controlPlaneSteps: readonly Step[] = [
     },
   ],
   [
-    'The second agent is suspended: its token is refused from that moment',
+    'The second agent is suspended: its token is refused at once',
     async (journey) => {
       const own = fact(journey, 'token')
       const path = '/api/v1/agents/me'
@@ -46,7 +46,7 @@ export const controlPlaneSteps: readonly Step[] = [
     },
   ],
   [
-    'All of it is on the record, and the record is unbroken',
+    'The audit log has all of it, and its chain is intact',
     async (journey) => {
       const { body } = await expect(journey, 200, {
         method: 'GET',

@@ -1,11 +1,11 @@
-/** The tour asks a person for authority. What they decide, they decide in their browser. */
+/** Tour: delegation. The user decides in a browser. */
 import { expect, fact, keep, member, type Step } from './journey.js'
 
 const DEVICE = '/api/v1/agents/delegations/device'
 
 export const delegationSteps: readonly Step[] = [
   [
-    'Ask the person of the workspace for authority; they would decide at the link',
+    "Request a delegation from the workspace's user, who would decide at the link",
     async (journey) => {
       const { body } = await expect(journey, 200, {
         method: 'POST',
@@ -19,7 +19,7 @@ export const delegationSteps: readonly Step[] = [
     },
   ],
   [
-    'Poll for the token: nobody has decided yet',
+    'Poll for the token: the user has not decided yet',
     async (journey) => {
       const { body } = await expect(journey, 400, {
         method: 'POST',

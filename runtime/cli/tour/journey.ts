@@ -1,22 +1,22 @@
-/** What the steps of the tour share: requests that must go as documented, shown in short. */
+/** Shared parts of the tour's steps: requests with an expected status, printed in short form. */
 import type { AgentKey } from '../../client/agent.js'
 import type { Answer, HttpClient, Request } from '../../client/http.js'
 import { solve } from '../../client/solver.js'
 import { systemClock } from '../../kernel/clock.js'
 
-/** Long values are cut to this many characters; what is secret is cut anyway. */
+/** Longer values are cut to this many characters. Secrets are always cut. */
 const SHOWN_CHARACTERS = 44
 const SECRET_CHARACTERS = 8
 const SECRET_MEMBERS =
   /(token|code|verifier|secret|password|private_key|snippet|env_block|signature|proof|payload|url)$/
 const AGENT_NAME = 'tour agent'
 
-/** A step that did not go as documented, in words for whoever takes the tour. */
+/** A step with an unexpected result, described for the user of the tour. */
 export class TourStopped extends Error {}
 
 type Members = Readonly<Record<string, unknown>>
 
-/** What the steps hand to each other. */
+/** The state that the steps share. */
 export interface Journey {
   readonly http: HttpClient
   readonly say: (line: string) => void
@@ -24,7 +24,7 @@ export interface Journey {
   readonly facts: Record<string, string>
 }
 
-/** Its title, and what it does. */
+/** A title, and what the step does. */
 export type Step = readonly [title: string, run: (journey: Journey) => Promise<void>]
 
 /** Starts a registration with the key of the journey. */
@@ -45,7 +45,7 @@ export async function start(journey: Journey, path: string, tenantFact: string):
   journey.facts['startedMs'] = String(systemClock.monotonicMs())
 }
 
-/** Does the work of a registration and completes it, waiting where it is told to. */
+/** Solves the proof of work of a registration and completes it, waiting as the service asks. */
 export async function complete(journey: Journey, path: string, status: number, rest: Members) {
   const started = systemClock.monotonicMs()
   const nonce = await solve({
@@ -63,12 +63,12 @@ export async function complete(journey: Journey, path: string, status: number, r
     if (answer.status === status) return answer
     if (answer.status !== 425) throw new TourStopped(`expected ${status}, got ${answer.status}`)
     const waitSecs = Number(answer.headers['retry-after'])
-    journey.say(`   too early: waiting ${waitSecs} s, as the answer says`)
+    journey.say(`   too early: waiting ${waitSecs} s, as the response says`)
     await new Promise((resolve) => setTimeout(resolve, waitSecs * 1000))
   }
 }
 
-/** Challenge and verify; the tokens become facts. */
+/** Challenge and verify. The tokens become facts. */
 export async function logIn(journey: Journey, agentFact: string): Promise<void> {
   const challenge = await expect(journey, 200, {
     method: 'POST',
@@ -86,7 +86,7 @@ export async function logIn(journey: Journey, agentFact: string): Promise<void> 
   keep(journey, body, { token: 'access_token', refreshToken: 'refresh_token' })
 }
 
-/** A request that must be answered with a status. */
+/** A request that must have this response status. */
 export async function expect(journey: Journey, status: number, request: Request): Promise<Answer> {
   const answer = await journey.http.request(request)
   show(journey, request, answer)
@@ -103,7 +103,7 @@ function show({ say }: Journey, request: Request, { status, body }: Answer): voi
   say(`   ${status} ${typeof body === 'string' ? short({ body }) : short(body)}`)
 }
 
-/** One line of JSON: long values cut, secrets cut shorter, deep things summed up. */
+/** One line of JSON: long values cut, secrets cut shorter, nested objects summarised. */
 export function short(value: unknown): string {
   const entries = Object.entries(value as Members).map(([name, held]) => {
     if (Array.isArray(held)) return `${name}: [${held.length}]`
@@ -115,7 +115,7 @@ export function short(value: unknown): string {
   return `{ ${entries.join(', ')} }`
 }
 
-/** Makes facts of members of an answer. */
+/** Stores members of a response as facts. */
 export function keep(
   journey: Journey,
   body: unknown,
@@ -128,14 +128,14 @@ export function keep(
   }
 }
 
-/** What an earlier step found out. */
+/** A fact from an earlier step. */
 export function fact({ facts }: Journey, name: string): string {
   const value = facts[name]
-  if (value === undefined) throw new TourStopped(`no step has found out: ${name}`)
+  if (value === undefined) throw new TourStopped(`no earlier step has set: ${name}`)
   return value
 }
 
-/** A member of an answer; undefined where there is none. */
+/** A member of a response. Undefined when it is absent. */
 export function member(body: unknown, name: string): unknown {
   return typeof body === 'object' && body !== null ? (body as Members)[name] : undefined
 }

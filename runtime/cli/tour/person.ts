@@ -1,6 +1,6 @@
 /**
- * The tour signs a person in: an application sends their browser to the service, they sign in and
- * say yes on its pages, and the application gets tokens that an API of its own understands. The
+ * Tour: the authorization code flow. An application redirects a browser to the service, the user
+ * signs in and consents on its pages, and the application gets tokens that its own API accepts. The
  * browser is a client that keeps cookies and submits forms: the pages work without script.
  */
 import { createHash } from 'node:crypto'
@@ -22,7 +22,10 @@ import {
   TourStopped,
 } from './journey.js'
 
-/** Of the application that came with the workspace; nothing listens there, the code is read off. */
+/**
+ * The redirect URI of the workspace's application. No server listens there: the code is read from
+ * the redirect.
+ */
 export const TOUR_CALLBACK = 'http://127.0.0.1:3000/callback'
 const SCOPE = 'openid profile email'
 const SECRET_BYTES = 32
@@ -30,7 +33,7 @@ const SECRET_BYTES = 32
 const random = systemRandom(systemClock)
 const secret = () => Buffer.from(random.bytes(SECRET_BYTES)).toString('base64url')
 
-/** One look of the browser, for the reader: where it was sent, or which page it shows. */
+/** Prints one step of the browser: the redirect or the page. */
 function look({ say }: Journey, method: string, page: Page): Page {
   say(`   ${method} ${shown(page.path.split('?')[0]!)}`)
   const [, title = ''] = /<title>([^<]*)<\/title>/.exec(page.html) ?? []
@@ -41,10 +44,10 @@ function look({ say }: Journey, method: string, page: Page): Page {
   return page
 }
 
-/** The handle of a flow in a path is nobody else's business. */
+/** The flow's handle in a path is secret, so it is cut. */
 const shown = (path: string) => path.replace(/\/([\w-]{8})[\w-]{35}$/, '/$1...')
 
-/** As a browser does: on from redirect to redirect, as long as they stay with the service. */
+/** Like a browser: follows redirects as long as they lead to the service. */
 async function open(journey: Journey, browser: Browser, path: string): Promise<Page> {
   let page = look(journey, 'GET', await browser.get(path))
   while (page.location?.startsWith('/') === true)
@@ -63,7 +66,7 @@ async function submit(
   return to?.startsWith('/') === true ? open(journey, browser, to) : answer
 }
 
-/** The one page that the steps hand to each other; they run one after the other. */
+/** The page that the steps share. They run one after the other. */
 type RequestContext = { page?: Page }
 
 function pageOf({ page }: RequestContext): Page {
@@ -71,12 +74,12 @@ function pageOf({ page }: RequestContext): Page {
   return page
 }
 
-/** The steps of one tour, in the browser of one person. */
+/** The steps of one tour, in the browser of one user. */
 export function personSteps(browser: Browser): readonly Step[] {
   const visit: RequestContext = {}
   return [
     [
-      'An application sends the browser of a person to the service (authorization code, PKCE)',
+      "An application redirects a user's browser to the service (authorization code, PKCE)",
       async (journey) => {
         const verifier = secret()
         const state = secret()
@@ -97,7 +100,7 @@ export function personSteps(browser: Browser): readonly Step[] {
       },
     ],
     [
-      'The person signs in on the page of the tenant',
+      "The user signs in on the tenant's page",
       async (journey) => {
         const email = fact(journey, 'personEmail')
         const password = fact(journey, 'personPassword')
@@ -105,7 +108,7 @@ export function personSteps(browser: Browser): readonly Step[] {
       },
     ],
     [
-      'and says yes; the browser returns to the application with a code',
+      'and consents; the browser returns to the application with a code',
       async (journey) => {
         const page = await submit(journey, browser, pageOf(visit), { action: 'allow' })
         if (page.location?.startsWith(`${TOUR_CALLBACK}?`) !== true)
@@ -114,7 +117,7 @@ export function personSteps(browser: Browser): readonly Step[] {
         if (answer.get('state') !== fact(journey, 'state')) throw new TourStopped('another state')
         if (answer.get('iss') !== fact(journey, 'issuer')) throw new TourStopped('another issuer')
         keep(journey, Object.fromEntries(answer), { code: 'code' })
-        journey.say('   state and issuer are the ones that were expected')
+        journey.say('   state and issuer are as expected')
       },
     ],
     [
@@ -135,7 +138,7 @@ export function personSteps(browser: Browser): readonly Step[] {
       },
     ],
     [
-      'The ID token says who it is; it verifies against the published keys',
+      'The ID token names the user; it verifies against the published keys',
       async (journey) => {
         const { payload, protectedHeader } = await jwtVerify(
           fact(journey, 'idToken'),
@@ -147,22 +150,22 @@ export function personSteps(browser: Browser): readonly Step[] {
         journey.say(`   verified: ${short({ alg: protectedHeader.alg, sub, tenant_id, acr, amr })}`)
       },
     ],
-    ['An API of the application checks the access token by itself, and answers', askTheApi],
+    ["The application's API verifies the access token locally, and answers", askTheApi],
     [
-      'The service answers the same token, with the claims that were allowed',
+      "The service's userinfo endpoint returns the permitted claims",
       async (journey) => {
         await expect(journey, 200, userinfo(journey))
       },
     ],
     [
-      'The application refreshes; nobody is asked again',
+      'The application refreshes its tokens without a new consent',
       async (journey) => {
         const { body } = await expect(journey, 200, refresh(journey))
         keepTokens(journey, body)
       },
     ],
     [
-      'The person signs out; every token of the session ends at once',
+      'The user signs out; every token of the session ends at once',
       async (journey) => {
         const hint = new URLSearchParams({ id_token_hint: fact(journey, 'idToken') })
         await open(journey, browser, `/oauth/end-session?${hint.toString()}`)
@@ -213,7 +216,7 @@ async function askTheApi(journey: Journey): Promise<void> {
   const there: Journey = { ...journey, http: httpClient(api.baseUrl) }
   try {
     await expect(there, 401, { method: 'GET', path: '/' })
-    // A token of the same issuer that is not for this API.
+    // A token of the same issuer for another audience.
     await expect(there, 401, { method: 'GET', path: '/', token: fact(journey, 'token') })
     await expect(there, 200, { method: 'GET', path: '/', token: fact(journey, 'personToken') })
   } finally {

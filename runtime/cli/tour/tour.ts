@@ -1,6 +1,7 @@
 /**
- * `svc tour`: a new agent's first minutes with a running service, and a person's sign-in, over HTTP,
- * each step printed with its request and answer in short. Exits with 1 at the first step that does not go as documented.
+ * `svc tour`: the first minutes of a new agent with a running service, and a user's sign-in, over
+ * HTTP. Each step prints its request and response in short form. Exits with 1 at the first step
+ * with an unexpected result.
  */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
@@ -10,7 +11,7 @@ import { openBrowser } from '../../client/browser.js'
 import { httpClient, type Request } from '../../client/http.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { loadSettings } from '../../configuration/load-settings.js'
-import { withReason } from '../../process/error-text.js'
+import { errorText } from '../../process/error-text.js'
 import { controlPlaneSteps } from './control-plane.js'
 import { delegationSteps } from './delegation.js'
 import {
@@ -33,9 +34,12 @@ import { vaultSteps } from './vault.js'
 export function tourCommand(program: Command): void {
   program
     .command('tour')
-    .description('drive a running service as a new agent and a person would')
-    .option('--base-url <url>', 'where the service runs; default: as configured')
-    .option('--ca-file <pem>', 'the CA of its certificate, where the system does not know it')
+    .description('use a running service like a new agent and a user')
+    .option('--base-url <url>', 'address of the service; default: from the configuration')
+    .option(
+      '--ca-file <pem>',
+      'file with the CA of its certificate, if the system does not trust it',
+    )
     .action(async ({ baseUrl, caFile }: { baseUrl?: string; caFile?: string }) => {
       const say = (line: string) => void process.stdout.write(`${line}\n`)
       let at: string
@@ -44,7 +48,7 @@ export function tourCommand(program: Command): void {
         at = baseUrl ?? configuredBaseUrl()
         ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
       } catch (error) {
-        process.stderr.write(`svc tour: ${withReason(error)}\n`)
+        process.stderr.write(`svc tour: ${errorText(error)}\n`)
         process.exitCode = 1
         return
       }
@@ -53,8 +57,8 @@ export function tourCommand(program: Command): void {
 }
 
 /**
- * Runs every step; false when one did not go as documented.
- * @param ca PEM of the CA to trust, where the system does not know it.
+ * Runs every step. False when one had an unexpected result.
+ * @param ca PEM of the CA to trust, when the system does not know it.
  */
 export async function runTour(
   baseUrl: string,
@@ -90,7 +94,7 @@ const STEPS: readonly Step[] = [
     },
   ],
   [
-    'Which tenant and issuer does a proof of key ownership name?',
+    'Which tenant and issuer must a proof of key ownership name?',
     async (journey) => {
       const path = '/api/v1/agents/workspace/bootstrap'
       const { body } = await expect(journey, 200, { method: 'GET', path })
@@ -98,11 +102,11 @@ const STEPS: readonly Step[] = [
     },
   ],
   [
-    'Start a workspace: a fresh key, a proof that it is ours, a challenge in return',
+    'Start a workspace: send a new key with a proof of ownership, get a challenge',
     (journey) => start(journey, '/api/v1/agents/workspace/bootstrap/pow', 'controlPlane'),
   ],
   [
-    'Prove the work and receive a workspace',
+    'Solve the proof of work and get a workspace',
     async (journey) => {
       const path = '/api/v1/agents/workspace/bootstrap/pow/complete'
       const { body } = await complete(journey, path, 201, {
@@ -141,7 +145,7 @@ const STEPS: readonly Step[] = [
       })
     },
   ],
-  ['Log in: ask for a challenge, sign it, get tokens', (journey) => logIn(journey, 'agent')],
+  ['Log in: request a challenge, sign it, get tokens', (journey) => logIn(journey, 'agent')],
   [
     'The token verifies against the published keys',
     async (journey) => {
@@ -157,7 +161,7 @@ const STEPS: readonly Step[] = [
     },
   ],
   [
-    'Call the API with it',
+    'Call the API with the token',
     async (journey) => {
       await expect(journey, 200, {
         method: 'GET',
@@ -167,7 +171,7 @@ const STEPS: readonly Step[] = [
     },
   ],
   [
-    'Refresh: the old refresh token is spent, a new one takes its place',
+    'Refresh: a new refresh token replaces the old one',
     async (journey) => {
       const { body } = await expect(journey, 200, {
         method: 'POST',
@@ -182,7 +186,7 @@ const STEPS: readonly Step[] = [
     },
   ],
   [
-    'The created application gets a token of its own (client_credentials)',
+    'The new application gets its own token (client_credentials)',
     async (journey) => {
       const { body } = await expect(journey, 200, {
         method: 'POST',
@@ -194,7 +198,7 @@ const STEPS: readonly Step[] = [
     },
   ],
   [
-    'and asks what a token is worth (introspection)',
+    'and checks a token (introspection)',
     async (journey) => {
       const { body } = await expect(journey, 200, {
         method: 'POST',
@@ -223,7 +227,7 @@ const STEPS: readonly Step[] = [
     },
   ],
   [
-    'Subscribe a receiver to events; the secret is shown once, and its history begins',
+    'Subscribe a webhook receiver to events; the secret is shown once',
     async (journey) => {
       const token = fact(journey, 'workspaceToken')
       const path = '/api/v1/webhooks'
@@ -254,7 +258,7 @@ const STEPS: readonly Step[] = [
 function reasonOf(error: unknown, baseUrl: string): string {
   if (error instanceof TourStopped) return error.message
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (code === 'ECONNREFUSED') return `nothing answers at ${baseUrl}; start it with npm start`
+  if (code === 'ECONNREFUSED') return `no service answers at ${baseUrl}: start it with npm start`
   return error instanceof Error ? error.message : String(error)
 }
 
@@ -262,6 +266,6 @@ function configuredBaseUrl(): string {
   const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
   const loaded = loadSettings(input)
   if (loaded.tag === 'refused')
-    throw new TourStopped('the configuration is refused; see svc config check')
+    throw new TourStopped('the configuration is invalid: run svc config check')
   return loaded.settings.oidc.issuer_url
 }

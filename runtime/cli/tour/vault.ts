@@ -1,9 +1,9 @@
-/** The tour through the vault: an SSH authority, and a certificate of it. */
+/** Tour: the vault, with an SSH certificate authority and a certificate. */
 import { expect, fact, keep, member, short, type Step } from './journey.js'
 
 export const vaultSteps: readonly Step[] = [
   [
-    'Put an SSH authority into the vault; its key never leaves it',
+    'Create an SSH certificate authority in the vault; its key never leaves the vault',
     async (journey) => {
       const { body } = await expect(journey, 201, {
         method: 'POST',
@@ -15,7 +15,7 @@ export const vaultSteps: readonly Step[] = [
     },
   ],
   [
-    'Get a certificate for five minutes, with a key of its own',
+    'Get a certificate with its own key, valid for five minutes',
     async (journey) => {
       const { body } = await expect(journey, 200, {
         method: 'POST',

@@ -1,7 +1,7 @@
 /**
- * `svc webhooks listen`: fetches the events of a tenant and posts each, signed, to an address that the
- * service itself cannot reach. What arrives is what a subscription would send, under a secret that
- * stays the same from one time to the next.
+ * `svc webhooks listen`: fetches the events of a tenant and posts each one, signed, to an address
+ * that the service itself cannot reach. The requests are the same as those of a subscription. The
+ * secret stays the same between runs.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -36,7 +36,7 @@ export type ListenNeeds = {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly clock: Clock
-  /** Ends the listening. */
+  /** Stops the command. */
   readonly signal: AbortSignal
 }
 
@@ -55,15 +55,24 @@ export function listenOptions(command: Command): Command {
     .requiredOption('--url <url>', 'the service')
     .requiredOption('--forward-to <url>', 'the receiver, http or https')
     .option('--type <type...>', 'names of events, `prefix.*` or `*`', ['*'])
-    .option('--after <number>', 'also what came after this number; 0 is everything kept')
-    .option('--token-file <file>', 'an access token with webhooks:read; read again for every fetch')
-    .option('--client-id <id>', 'or an application that has webhooks:read and client_credentials')
+    .option('--after <number>', 'also events after this sequence number; 0 for all stored events')
+    .option(
+      '--token-file <file>',
+      'a file with an access token with webhooks:read; read again for every fetch',
+    )
+    .option('--client-id <id>', 'or an application with webhooks:read and client_credentials')
     .option('--client-secret-file <file>', 'its secret')
-    .option('--secret-file <file>', 'the signing secret, made when it is not there', SECRET_FILE)
-    .option('--json', 'one JSON object a line')
+    .option(
+      '--secret-file <file>',
+      'file with the signing secret; created when missing',
+      SECRET_FILE,
+    )
+    .option('--json', 'print one JSON object per line')
 }
 
-/** Runs until the signal. @throws when the first fetch is refused: nothing would ever come. */
+/**
+ * Runs until the signal. @throws when the first fetch is refused, because later ones would be too.
+ */
 export async function listen(options: ListenOptions, needs: ListenNeeds): Promise<void> {
   const { out, err, clock, signal } = needs
   const client = httpClient(options.url)
@@ -73,7 +82,7 @@ export async function listen(options: ListenOptions, needs: ListenNeeds): Promis
     out(options.json === true ? `${JSON.stringify(object)}\n` : `${text}\n`)
   try {
     let after = options.after === undefined ? null : Number(options.after)
-    if (after !== null && !Number.isSafeInteger(after)) throw new Error('--after is a number')
+    if (after !== null && !Number.isSafeInteger(after)) throw new Error('--after must be a number')
     let begun = false
     while (!signal.aborted) {
       try {
@@ -96,7 +105,7 @@ export async function listen(options: ListenOptions, needs: ListenNeeds): Promis
         after = next
         if (items.length > 0) continue
       } catch (error) {
-        // A service that restarts is waited for; one that refuses from the start is not.
+        // A running command waits for a service that restarts. A refused first fetch ends it.
         if (!begun) throw error
         err(`svc: ${error instanceof Error ? error.message : String(error)}\n`)
       }
@@ -139,7 +148,7 @@ function lineOf(sequence: number, type: string, { status, error }: Forwarded): s
   return `${sequence} ${type} -> ${status ?? error}`
 }
 
-/** A token from its file, or from the token endpoint for as long as it lasts. */
+/** A token from its file, or from the token endpoint, renewed before it expires. */
 function tokenSource(
   { tokenFile, clientId, clientSecretFile }: ListenOptions,
   client: HttpClient,
@@ -147,7 +156,7 @@ function tokenSource(
 ): () => Promise<string> {
   if (tokenFile !== undefined) return async () => readFileSync(tokenFile, 'utf8').trim()
   if (clientId === undefined || clientSecretFile === undefined) {
-    throw new Error('give --token-file, or --client-id and --client-secret-file')
+    throw new Error('name --token-file, or --client-id and --client-secret-file')
   }
   let known: { token: string; untilSecs: number } | undefined
   return async () => {
@@ -174,7 +183,7 @@ function tokenSource(
   }
 }
 
-/** The secret of the file; without one it is made, for its owner's eyes only. */
+/** The secret in the file. Without a file it is created, readable only by its owner. */
 function stableSecret(path: string, clock: Clock): string {
   try {
     return readFileSync(path, 'utf8').trim()

@@ -1,4 +1,4 @@
-/** A signed delivery from the command line, as the service would send it. */
+/** Posts a signed delivery from the command line, as the service would send it. */
 import { request } from 'undici'
 import { USER_AGENT } from '../../../actors/webhooks/delivery/sender.js'
 import { createSigner } from '../../../actors/webhooks/delivery/signer.js'
@@ -9,7 +9,7 @@ const TIMEOUT_MS = 15_000
 const MAX_AGE_SECS = 300
 
 /**
- * Posts an event's body under a fresh delivery id.
+ * Posts an event's body with a fresh delivery id.
  * @throws when the secret cannot sign, or the receiver does not answer.
  */
 export async function postSigned(

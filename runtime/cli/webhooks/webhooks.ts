@@ -1,6 +1,6 @@
 /**
- * `svc webhooks`: for whoever writes a receiver. `listen` forwards it the events of a tenant, `trigger`
- * sends it a signed example of one, `verify` says what is wrong with a delivery it got.
+ * `svc webhooks`: tools for developers of a receiver. `listen` forwards a tenant's events to it,
+ * `trigger` sends it a signed example, and `verify` checks a delivery that it received.
  */
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
@@ -20,7 +20,7 @@ export type WebhooksCommandNeeds = {
   readonly err: (text: string) => void
   readonly exitWith: (code: number) => void
   readonly clock: Clock
-  /** Ends what runs until it is told to. */
+  /** Stops a command that runs until it is stopped. */
   readonly signal: AbortSignal
 }
 
@@ -51,7 +51,9 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
   }
   const secret = () =>
     new Option('--secret-file <file>', 'a file with the secret, in one line').makeOptionMandatory()
-  const webhooks = program.command('webhooks').description('help for writing a webhook receiver')
+  const webhooks = program
+    .command('webhooks')
+    .description('tools for developing a webhook receiver')
 
   listenOptions(webhooks.command('listen')).action((options: ListenOptions) =>
     guarded(async () => {
@@ -72,10 +74,10 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
 
   webhooks
     .command('verify')
-    .description('judge a delivery as a receiver should')
+    .description('verify a delivery like a receiver')
     .requiredOption('--body <file>', 'the body, byte for byte')
     .option('--header <header...>', 'the headers as received, as "name: value"', [])
-    .option('--now <seconds>', 'Unix time to judge its age by; default now')
+    .option('--now <seconds>', 'Unix time for the check of its age; default: now')
     .addOption(secret())
     .action((options: VerifyOptions) =>
       guarded(() => {
@@ -101,18 +103,18 @@ function verify({ header, body, secretFile, now }: VerifyOptions, clock: Clock) 
   const headers = Object.fromEntries(
     header.map((line) => {
       const at = line.indexOf(':')
-      if (at < 1) throw new Error(`a header is "name: value", not ${JSON.stringify(line)}`)
+      if (at < 1) throw new Error(`a header must be "name: value", not ${JSON.stringify(line)}`)
       return [line.slice(0, at).trim().toLowerCase(), line.slice(at + 1).trim()]
     }),
   )
   const nowSecs = now === undefined ? clock.nowSecs() : Number(now)
-  if (!Number.isSafeInteger(nowSecs)) throw new Error('--now is a Unix time in seconds')
+  if (!Number.isSafeInteger(nowSecs)) throw new Error('--now must be a Unix time in seconds')
   return receive(headers, readFileSync(body), { secrets: [secretOf(secretFile)], nowSecs })
 }
 
-/** A file, because arguments are seen by everybody on the machine. */
+/** A file, because every user of the machine can see command-line arguments. */
 function secretOf(path: string): string {
   const secret = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
   if (Buffer.byteLength(secret) >= SECRET_BYTES_MIN) return secret
-  throw new Error(`the secret in ${path} has less than ${SECRET_BYTES_MIN} bytes`)
+  throw new Error(`the secret in ${path} has fewer than ${SECRET_BYTES_MIN} bytes`)
 }

@@ -3,7 +3,7 @@ import type { Section, SectionRule, SettingsOf, Shape } from './section.js'
 
 export type AnySection = Section<string, Shape>
 
-/** The settings tree: section name -> its settings; `when_set` sections may be undefined. */
+/** The settings tree: section name -> its settings. `when_set` sections may be undefined. */
 export type SettingsTree<Sections extends readonly AnySection[]> = {
   readonly [S in Sections[number] as S['name']]: S extends Section<string, Shape, infer Presence>
     ? Presence extends 'when_set'
@@ -12,7 +12,7 @@ export type SettingsTree<Sections extends readonly AnySection[]> = {
     : never
 }
 
-/** A key that takes the value of another key, or one computed from others, when it is not given. */
+/** A default that is copied or computed from other keys. */
 export interface Fallback<Settings> {
   /** Dotted, with the section: `server.egress_url`. */
   readonly key: string
@@ -20,7 +20,7 @@ export interface Fallback<Settings> {
   readonly reads: readonly string[]
   /** Where the value comes from, shown as its source. Default: the keys it reads. */
   readonly from?: string
-  /** Undefined when there is nothing to fall back to. Earlier fallbacks are already in place. */
+  /** Undefined when there is no value to copy. Earlier fallbacks have been applied. */
   readonly value: (settings: Settings) => unknown
 }
 
@@ -31,7 +31,7 @@ export function fallbackSource({ from, reads }: Fallback<never>): string {
 
 export interface AssemblyOptions<Settings> {
   readonly fallbacks?: readonly Fallback<Settings>[]
-  /** Rules between sections; their keys carry the section's name. */
+  /** Rules between sections. Their keys include the section's name. */
   readonly rules?: readonly SectionRule<Settings>[]
 }
 

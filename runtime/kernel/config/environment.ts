@@ -1,10 +1,12 @@
-/** The environment: the only place that reads it, and how its names and texts are understood. */
+/**
+ * Reads the environment of the process, and parses its names and values. No other module reads it.
+ */
 import { parse } from 'smol-toml'
 import type { Wanted } from './tree.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** A copy of the environment of this process. Everything else is given an `Environment`. */
+/** A copy of the environment of this process. All other code receives an `Environment`. */
 export function readEnvironment(): Environment {
   return { ...process.env }
 }
@@ -14,16 +16,16 @@ export function environmentName(prefix: string, path: readonly string[]): string
   return prefix + path.join('__').toUpperCase()
 }
 
-/** The reverse of `environmentName`; undefined when the name is not in upper case. */
+/** The reverse of `environmentName`. Undefined when the name is not in upper case. */
 export function environmentPath(prefix: string, name: string): readonly string[] | undefined {
   const rest = name.slice(prefix.length)
   return rest === rest.toUpperCase() ? rest.toLowerCase().split('__') : undefined
 }
 
 /**
- * The value a text stands for: a TOML literal when it parses as one, else the text itself.
- * decisions.md section 15. Where text is wanted, only a quoted literal is taken as one, so that a
- * password of digits stays a password. Where a list is wanted, commas separate.
+ * The value of a variable: a TOML literal where the text parses as one, else the text itself. For a
+ * text setting only a quoted literal counts as TOML, so that a password of digits stays a text. For
+ * a list, commas separate the elements. See docs/reference/runtime.md.
  */
 export function environmentValue(text: string, wants: Wanted): unknown {
   if (wants === 'strings' || wants === 'numbers') return listValue(text, wants)
@@ -41,7 +43,7 @@ function listValue(text: string, wants: 'strings' | 'numbers'): unknown {
   return text.split(',').map((part) => environmentValue(part.trim(), item))
 }
 
-/** The value of a text that is one TOML literal and nothing else, else undefined. */
+/** The value, when the text is exactly one TOML literal, else undefined. */
 function literalOf(text: string): unknown {
   try {
     const parsed = parse(`value = ${text}`, { maxDepth: 16 })
@@ -52,8 +54,8 @@ function literalOf(text: string): unknown {
 }
 
 /**
- * Sets a variable that a native library reads from the environment as it is loaded, unless the operator
- * set it. Without effect in worker threads, whose environment is a copy.
+ * Sets a variable that a native library reads while it is loaded, unless the operator set it. It
+ * has no effect in worker threads, whose environment is a copy.
  */
 export function presetForLibrary(name: string, value: string): void {
   process.env[name] ??= value

@@ -5,7 +5,7 @@ import { type Leaf, type Node, type Table, treeOf } from './tree.js'
 
 const LINE_CHARACTERS_MAX = 96
 
-/** A TOML file that changes nothing as it stands. `heading` becomes its first comment. */
+/** A TOML file in which every key is commented out. `heading` becomes its first comment. */
 export function exampleFile(assembly: Assembly, heading: readonly string[]): string {
   const blocks = [comment(heading.join(' '))]
   for (const [name, node] of treeOf(assembly).children) blocks.push(...tableBlocks([name], node))
@@ -42,7 +42,7 @@ function meaning({ about, words, defaultValue, fallback }: Leaf): string {
   return `${about} Value: ${words}.${defaultValue === undefined ? ` ${otherwise}` : ''}`
 }
 
-/** Comment lines, broken between words. */
+/** Comment lines, wrapped between words. */
 function comment(text: string): string {
   if (text === '') return ''
   const lines: string[] = []

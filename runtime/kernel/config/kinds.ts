@@ -1,12 +1,12 @@
-/** The kinds of value that settings are made of, each with its range and the words for it. */
+/** The kinds of values in settings, each with its range and its description. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 
-/** What the loader and the reference page know of a value beyond its schema. */
+/** What the loader and the reference page know about a value beyond its schema. */
 export interface Note {
   /** Shown as `[secret]` wherever it is printed. */
   readonly secret?: boolean
-  /** What a valid value is, as it follows the word "must be". */
+  /** What a valid value is, as a continuation of "must be". */
   readonly words?: string
   /** A value for the example file where there is no default. */
   readonly example?: unknown
@@ -14,17 +14,19 @@ export interface Note {
 
 export const notes = z.registry<Note>()
 
-/** PostgreSQL integers and 32-bit timers hold no more; a larger number of seconds is a mistake. */
+/**
+ * The range of a PostgreSQL integer and of a 32-bit timer. A larger number of seconds is a mistake.
+ */
 const INTEGER_MAX = 2_147_483_647
-/** Node's timers hold 2^31 - 1 milliseconds, which is this many whole seconds. */
+/** Node's timers hold 2^31 - 1 milliseconds: this many whole seconds. */
 const TIMER_SECS_MAX = 2_147_483
 
-/** A lifetime or window: whole seconds, at least one. decisions.md section 21, ranges. */
+/** A lifetime or window: whole seconds, at least one. */
 export function seconds(defaultSecs: number, max = INTEGER_MAX) {
   return z.int().min(1).max(max).default(defaultSecs)
 }
 
-/** A duration that becomes a timer: whole seconds that a timer can hold. */
+/** A duration that becomes a timer: whole seconds within a timer's range. */
 export function timerSeconds(defaultSecs: number, min = 1) {
   return z.int().min(min).max(TIMER_SECS_MAX).default(defaultSecs)
 }
@@ -37,7 +39,7 @@ export function flag(defaultValue: boolean) {
   return z.boolean().default(defaultValue)
 }
 
-/** A switch without a default of its own: the assembly gives it one that depends on other keys. */
+/** A switch without a default of its own. The assembly computes its default from other keys. */
 export function dependentFlag() {
   return z.boolean().register(notes, { example: true })
 }
@@ -52,7 +54,7 @@ export function secret(length = 1) {
     .register(notes, { secret: true, words, example: 'change-this-value' })
 }
 
-/** Text that is not empty; `example` is shown where there is no default. */
+/** A non-empty text. `example` is shown where there is no default. */
 export function text(example: string) {
   return z.string().min(1).register(notes, { example })
 }
@@ -71,7 +73,7 @@ export function path(example: string) {
     .register(notes, { words: 'a file path', example })
 }
 
-/** An absolute URL of one of the protocols (given with their colon), without a fragment. */
+/** An absolute URL with one of the protocols (written with their colon), without a fragment. */
 export function url(protocols: readonly string[], words: string, example: string) {
   return z
     .string()
@@ -84,8 +86,8 @@ export function url(protocols: readonly string[], words: string, example: string
 }
 
 /**
- * The base of addresses that are built by appending a path: http or https, no credentials, query,
- * fragment, and no slash at the end, so that `base + '/path'` is right.
+ * A base URL to which paths are appended: http or https, without credentials, query, fragment or a
+ * trailing slash, so that `base + '/path'` is correct.
  */
 export function baseUrl() {
   return z.string().refine(isBaseUrl).register(notes, {
@@ -94,7 +96,7 @@ export function baseUrl() {
   })
 }
 
-/** A web origin: scheme, host and port only. The empty string stands for none. */
+/** A web origin: only scheme, host and port. The empty string means none. */
 export function originOrNone() {
   return z
     .string()
@@ -109,12 +111,12 @@ export function origin() {
     .register(notes, { words: 'an origin such as "https://app.example.com"' })
 }
 
-/** A list of strings; in the environment a TOML array or separated by commas. */
+/** A list of strings. In the environment: a TOML array, or elements separated by commas. */
 export function list<T extends z.ZodType>(item: T) {
   return z.array(item)
 }
 
-/** Addresses of name servers; empty means those of the system. */
+/** Addresses of name servers. Empty: the system's name servers. */
 export function nameServers() {
   return list(z.string().refine(isServer))
     .register(notes, { words: 'a list of IP addresses, each with a port if it is not 53' })

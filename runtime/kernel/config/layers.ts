@@ -12,24 +12,27 @@ import { printed } from './print.js'
 import { lineOf, pathKey, tomlLines } from './toml-lines.js'
 import { leaves, type Leaf, type Node, type Table } from './tree.js'
 
-/** What a layer gave: the raw value of one leaf. Later layers replace earlier ones. */
+/** The raw value that a layer has for one leaf. Later layers replace earlier ones. */
 export interface Given {
   readonly path: readonly string[]
   readonly value: unknown
   readonly source: Source
 }
 
-/** `pathKey` of a leaf -> what was given for it. */
+/** `pathKey` of a leaf -> its raw value. */
 export type GivenValues = Map<string, Given>
 
 /** Names in the environment that are not `PREFIX_SECTION__KEY`. */
 export interface EnvironmentNames {
   readonly prefix: string
-  /** Read by somebody else; not a key. */
+  /** Read by other code: not a key. */
   readonly reserved: readonly string[]
-  /** Name -> dotted key. A shortcut wins over the prefixed name of the same key. */
+  /** Name -> dotted key. A shortcut has precedence over the prefixed name of the same key. */
   readonly shortcuts: Readonly<Record<string, string>>
-  /** Dotted key of the past -> where its content lives now. Refused in every layer. */
+  /**
+   * Former dotted key -> where its content is configured now. Former keys are refused in every
+   * layer.
+   */
   readonly moved: Readonly<Record<string, string>>
 }
 
@@ -40,13 +43,13 @@ export interface Layering {
   readonly failures: Failure[]
 }
 
-/** More nesting than any setting needs; bounds the recursion on hostile input. */
+/** Deeper than any setting: bounds the recursion on hostile input. */
 const TOML_DEPTH_MAX = 32
 
-/** Elements of a list are named by number in the environment; a hundred are more than enough. */
+/** The number of a list element in the environment, at most 99. */
 const LIST_INDEX = /^[0-9]{1,2}$/
 
-/** Takes the values of a TOML document. `path` is how the file is called in messages. */
+/** Takes the values of a TOML document. Messages use `path` as the name of the file. */
 export function takeFile(layering: Layering, path: string, text: string): void {
   let document: Record<string, unknown>
   try {
@@ -64,7 +67,7 @@ export function takeFile(layering: Layering, path: string, text: string): void {
 /** Takes the values of the environment: prefixed names, then shortcuts. */
 export function takeEnvironment(layering: Layering, environment: Environment): void {
   const { prefix, reserved, shortcuts } = layering.names
-  // Sorted, so that SVC_CHAINS comes before SVC_CHAINS__0__ID and failures have one order.
+  // Sorted, so that SVC_CHAINS precedes SVC_CHAINS__0__ID, and failures have a stable order.
   for (const name of Object.keys(environment).sort()) {
     const text = environment[name]
     if (text === undefined || !name.startsWith(prefix) || reserved.includes(name)) continue
@@ -90,7 +93,7 @@ function takeVariable(layering: Layering, name: string, text: string): void {
   takeNode(layering, found, path, value, () => source)
 }
 
-/** The node that a path of the environment names; list elements are named by their number. */
+/** The node that a path of the environment names. List elements are named by their number. */
 function descend(tree: Table, path: readonly string[]): Node | undefined {
   let node: Node = tree
   for (const segment of path) {
@@ -144,7 +147,7 @@ function takeTable(
   }
 }
 
-/** A list that is given anew replaces the earlier one whole. */
+/** A list that is given again replaces the earlier one as a whole. */
 function forgetBelow(given: GivenValues, path: readonly string[]): void {
   for (const [key, one] of given) {
     if (path.every((segment, index) => one.path[index] === segment)) given.delete(key)
@@ -204,7 +207,7 @@ function wrongShape(path: readonly string[], shape: string, source: SourceAt): F
   }
 }
 
-/** The parser's message quotes the document after its first line; that part may hold secrets. */
+/** The parser's message quotes the document after its first line. That part may contain secrets. */
 function notToml(path: string, error: unknown): Failure {
   if (!(error instanceof TomlError)) {
     const source = { kind: 'file', path, line: 1 } as const

@@ -1,4 +1,4 @@
-/** Reads all layers against an assembly: settings with their sources, or every failure at once. */
+/** Loads all layers into an assembly: settings with their sources, or all failures at once. */
 import {
   type Assembly,
   type Fallback,
@@ -23,11 +23,11 @@ import { type Leaf, type List, type Node, type Table, treeOf } from './tree.js'
 export interface LoadInput {
   readonly environment: Environment
   readonly names: EnvironmentNames
-  /** The TOML file, when there is one. `path` is how messages call it. */
+  /** The TOML file, if there is one. Messages use `path` as its name. */
   readonly file?: { readonly path: string; readonly text: string } | undefined
 }
 
-/** Never throws on any input: whatever is wrong with it is a listed failure. */
+/** Never throws: every error in the input is a listed failure. */
 export function load<A extends Assembly>(
   assembly: A,
   { environment, names, file }: LoadInput,
@@ -58,7 +58,7 @@ class Reading {
   readonly sources = new Map<string, Source>()
   /** Dotted keys without a valid value. */
   readonly failed = new Set<string>()
-  /** Required leaves without a value: `pathKey` -> what to say if no fallback fills them. */
+  /** Required leaves without a value: `pathKey` -> the failure if no fallback fills them. */
   private readonly missing = new Map<string, Failure>()
   private readonly given: GivenValues
   private readonly failures: Failure[]
@@ -80,7 +80,7 @@ class Reading {
     return node.whenSet && !this.anyBelow(path) ? undefined : this.table(node, path)
   }
 
-  /** Elements are numbered from 0; one that follows a gap is refused instead of moved. */
+  /** Elements are numbered from 0. An element after a gap is refused, not moved. */
   private list({ item }: List, path: readonly string[]): unknown {
     const given = [...this.below(path)]
     const indexes = new Set(given.map((one) => Number(one.path[path.length])))
@@ -117,7 +117,7 @@ class Reading {
     return undefined
   }
 
-  /** Fills one key that has no value. A value that does not fit leaves it as it is. */
+  /** Fills one key that has no value. An invalid value leaves the key without one. */
   fallBack(tree: Table, settings: Branch, fallback: Fallback<never>): void {
     const { key, reads } = fallback
     const path = key.split('.')
@@ -126,7 +126,8 @@ class Reading {
     if (leaf?.kind !== 'leaf' || !isBranch(holder)) return
     if (this.given.has(pathKey(path)) || holder[path.at(-1)!] !== undefined) return
     if (reads.some((one) => this.failed.has(one))) {
-      // What it reads is at fault and is already listed; say nothing of the consequence.
+      // A key that the fallback reads is invalid and already listed: the consequence is not
+      // reported.
       this.missing.delete(key)
       return
     }
@@ -170,8 +171,8 @@ function rulesOf(assembly: Assembly): readonly SectionRule<never>[] {
 }
 
 /**
- * The rules that do not hold. A rule that reads a key which already failed is left out: its verdict
- * would say nothing.
+ * The rules that do not hold. A rule that reads an invalid key is skipped, because its result would
+ * mean nothing.
  */
 export function brokenRules(
   rules: readonly SectionRule<never>[],

@@ -1,24 +1,24 @@
-/** What reading the configuration comes to: values with their sources, or every failure at once. */
+/** The result of loading the configuration: values with their sources, or all failures at once. */
 
 /** Where a value comes from. */
 export type Source =
   | { readonly kind: 'default' }
   | { readonly kind: 'file'; readonly path: string; readonly line: number }
   | { readonly kind: 'environment'; readonly name: string }
-  /** Taken or computed from other keys because it was not given. */
+  /** Copied or computed from other keys because no value was given. */
   | { readonly kind: 'fallback'; readonly from: string }
 
-/** Dotted key, e.g. `server.tls.cert_pem_path` or `chains.0.id`, to the source of its value. */
+/** Dotted key, such as `server.tls.cert_pem_path` or `chains.0.id`, to the source of its value. */
 export type Sources = ReadonlyMap<string, Source>
 
-/** One thing that stops the start. Never holds a secret. */
+/** One fault that prevents the start. Never contains a secret. */
 export interface Failure {
-  /** Dotted key, environment name or file that is at fault. */
+  /** The dotted key, environment variable or file with the fault. */
   readonly key: string
-  /** The value at fault as it may be printed; absent when there is none or it must not be shown. */
+  /** The faulty value as it may be printed. Absent when there is none or it must not be printed. */
   readonly value?: string
   readonly source: Source
-  /** What is wrong, as a sentence without a full stop. */
+  /** What is wrong: a sentence without a full stop. */
   readonly rule: string
   /** What to change. */
   readonly fix: string
@@ -29,7 +29,7 @@ export type Loaded<Settings> =
   | {
       readonly tag: 'refused'
       readonly failures: readonly Failure[]
-      /** The tree with undefined where a value failed, for checks that go on regardless. */
+      /** The tree with undefined in place of invalid values, for the remaining checks. */
       readonly partial: Partially<Settings>
     }
 

@@ -1,4 +1,4 @@
-/** Values, sources and failures as an operator may see them: nothing secret leaves here. */
+/** Values, sources and failures in printable form, with secrets hidden. */
 import { TomlDate } from 'smol-toml'
 import type { Failure, Source } from './outcome.js'
 import type { Leaf } from './tree.js'
@@ -25,10 +25,10 @@ export function shown(leaf: Leaf | undefined, value: unknown): unknown {
 }
 
 /**
- * Hides what a URL carries in confidence: `user:password@`, with or without a scheme before it, and
- * parameters that name a secret, in a query or in the `host=db password=...` of libpq.
- * Works on any text, so that a URL which does not parse is covered as well: the password runs to
- * the last `@`, because one that was not escaped may hold any character.
+ * Hides the secrets in a URL: `user:password@`, with or without a scheme before it, and parameters
+ * with the name of a secret, in a query or in libpq's `host=db password=...`. Works on any text, so
+ * that an invalid URL is covered too. The password extends to the last `@`, because an unescaped
+ * password may contain any character.
  */
 export function withoutPasswords(text: string): string {
   return text
@@ -70,7 +70,7 @@ export function printedSource(source: Source): string {
   }
 }
 
-/** All failures as one block of text, without a newline at the end. */
+/** All failures as one block of text, without a trailing newline. */
 export function printedFailures(failures: readonly Failure[]): string {
   const one = failures.length === 1
   const heading = `The configuration is refused: ${failures.length} ${one ? 'failure' : 'failures'}.`

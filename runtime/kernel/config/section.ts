@@ -1,14 +1,14 @@
-/** A section of the configuration: declared beside the subsystem that reads it. */
+/** A section of the configuration, declared next to the code that reads it. */
 import type { z } from 'zod'
 
 export type Shape = Readonly<Record<string, z.ZodType>>
 
-/** What must hold between keys of one section, checked once the keys themselves are valid. */
+/** A rule between keys of one section, checked once the keys themselves are valid. */
 export interface SectionRule<Settings> {
-  /** Keys the rule reads, dotted for nested tables; the first one is blamed. */
+  /** The keys that the rule reads, dotted for nested tables. A failure names the first one. */
   readonly keys: readonly [string, ...string[]]
   readonly holds: (settings: Settings) => boolean
-  /** What must be so, as it follows the word "must". */
+  /** What must hold, as a continuation of the word "must". */
   readonly rule: string
   /** What the operator should change. */
   readonly fix: string
@@ -18,8 +18,8 @@ export interface SectionOptions<Settings> {
   /** One or two sentences for the example file and the reference page. */
   readonly about?: string
   /**
-   * `always`: every key has its default. `when_set`: the whole section is undefined until one of
-   * its keys is given; then its required keys are required.
+   * `always`: every key has a default. `when_set`: the section is undefined until one of its keys
+   * is given, and then its required keys must be given too.
    */
   readonly presence?: 'always' | 'when_set'
   readonly rules?: readonly SectionRule<Settings>[]
@@ -72,7 +72,7 @@ export function section<
   }
 }
 
-/** Declares the array of tables `[[name]]`; every element has the shape. */
+/** Declares the array of tables `[[name]]`. Every element has this shape. */
 export function sectionList<const Name extends string, F extends Shape>(
   name: Name,
   shape: F,

@@ -1,6 +1,6 @@
 /**
- * On which line a TOML document says what. The parser gives values without positions; this walk
- * gives positions without values. Only for documents that the parser has accepted.
+ * Line numbers of a TOML document. The parser returns values without positions, and this scan
+ * returns positions without values. It only works for documents that the parser has accepted.
  */
 import { parse } from 'smol-toml'
 
@@ -51,7 +51,7 @@ class Walk {
     }
   }
 
-  /** `[a.b]` or `[[a.b]]`; answers with the path of the table that it opens. */
+  /** Reads `[a.b]` or `[[a.b]]` and returns the path of the opened table. */
   private header(brackets: number): string[] {
     const { line } = this
     this.at += brackets
@@ -84,7 +84,7 @@ class Walk {
     this.value(path)
   }
 
-  /** A dotted key; stands on the character after it. */
+  /** Reads a dotted key and stops at the character after it. */
   private key(): string[] {
     const segments: string[] = []
     for (;;) {
@@ -123,7 +123,7 @@ class Walk {
     while (!this.closes('}')) this.pair(path)
   }
 
-  /** Skips space and commas; true when the bracket follows, which is then passed. */
+  /** Skips white space and commas. True when the bracket follows, which is then skipped too. */
   private closes(bracket: string): boolean {
     this.space()
     while (this.text[this.at] === ',') {
@@ -145,7 +145,7 @@ class Walk {
       this.step()
     }
     this.at += close.length
-    // Up to two quotes may stand before the closing three and belong to the text.
+    // Up to two quotes before the closing three belong to the text.
     if (close === triple) while (this.text[this.at] === quote) this.at += 1
   }
 

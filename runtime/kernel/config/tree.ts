@@ -1,4 +1,4 @@
-/** The schema as a tree of tables, lists of tables and leaves: what all readers and printers walk. */
+/** The schema as a tree of tables, lists of tables and leaves. All readers and printers use it. */
 import { z } from 'zod'
 import { type AnySection, type Assembly, fallbackSource } from './assemble.js'
 import { type Note, notes } from './kinds.js'
@@ -11,15 +11,15 @@ export interface Leaf {
   readonly schema: z.ZodType
   readonly wants: Wanted
   readonly about: string
-  /** What a valid value is, as it follows "must be". */
+  /** What a valid value is, as a continuation of "must be". */
   readonly words: string
   readonly secret: boolean
-  /** Undefined where there is none. */
+  /** Undefined when there is no default. */
   readonly defaultValue: unknown
   readonly example: unknown
   /** True when the key must be given or taken from a fallback. */
   readonly required: boolean
-  /** Where the value comes from when it is not given; undefined where there is no fallback. */
+  /** Where the value comes from when it is not given. Undefined when there is no fallback. */
   readonly fallback: string | undefined
 }
 
@@ -98,12 +98,12 @@ function nodeOf(schema: z.ZodType, name: string, fallbacks: Fallbacks): Node {
   }
 }
 
-/** The outer note wins over the inner one. */
+/** The outer note has precedence over the inner one. */
 function noteOf(layers: readonly z.ZodType[]): Note {
   return layers.reduce<Note>((outer, layer) => ({ ...notes.get(layer), ...outer }), {})
 }
 
-/** The schema without `optional` and `default`, and all layers from the outermost in. */
+/** The schema without `optional` and `default`, and all its layers from the outermost inwards. */
 function unwrap(schema: z.ZodType): { core: z.ZodType; layers: z.ZodType[] } {
   const layers = [schema]
   let core = schema
@@ -122,7 +122,7 @@ function wanted(core: z.ZodType): Wanted {
   return 'literal'
 }
 
-/** Words for a schema that has no note: its type and range. */
+/** A description for a schema without a note: its type and range. */
 function words(core: z.ZodType): string {
   if (core instanceof z.ZodArray) return listWords(core)
   const schema = z.toJSONSchema(core)

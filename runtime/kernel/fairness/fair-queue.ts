@@ -1,15 +1,17 @@
 /**
- * A queue that takes turns between keys, so that the key with the most to do delays only itself.
- * Weighted round robin between keys, first in first out within a key (RFC 970 describes the idea for
- * packets). The key is the tenant nearly everywhere; an empty key stands for the service itself.
+ * A queue that takes turns between keys, so that the key with the most items delays only its own.
+ * Weighted round robin between keys, first in first out within a key (RFC 970 describes the idea
+ * for packets). The key is nearly always a tenant. The empty key is the service itself.
  *
- * When the whole queue is full, the key that holds the most gives up its newest item for a key that
- * holds less. One key alone can therefore use the whole capacity, and still cannot shut others out.
+ *  When the whole queue is full, the key with the most items gives up its newest one for a key with
+ * fewer. A single key can therefore use the whole capacity without shutting others out.
  */
 
-/** What can wait in a queue. The links are part of the item: to leave from the middle costs nothing. */
+/**
+ * An item of a queue. It holds the links itself, so removal from the middle takes constant time.
+ */
 export class QueueItem {
-  /** Whose turn this item takes. */
+  /** The key that this item counts against. */
   share = ''
   queue: FifoQueue | undefined = undefined
   before: QueueItem | undefined = undefined
@@ -59,11 +61,11 @@ export class FifoQueue {
   }
 }
 
-/** The items of one key, and its place in the ring of keys that have any. */
+/** The items of one key, and its place in the ring of non-empty keys. */
 class Lane extends FifoQueue {
   readonly key: string
   size = 0
-  /** Items that this key may still send in its present turn. */
+  /** Items that this key may still send in its current turn. */
   credit = 0
   next: Lane = this
   previous: Lane = this
@@ -75,7 +77,7 @@ class Lane extends FifoQueue {
 }
 
 export interface FairQueueOptions {
-  /** Items in all. */
+  /** Items of all keys together. */
   readonly capacity: number
   /** Items of one key, the empty key excepted. Default: `capacity` bounds them all. */
   readonly perKeyMax?: number | undefined
@@ -84,8 +86,9 @@ export interface FairQueueOptions {
 }
 
 /**
- * What became of a push. `full`: the whole queue is full, and no key holds more than this one.
- * `displaced`: the item is in, and the named one, the newest of the largest key, is out for it.
+ * The result of a push. `full`: the whole queue is full, and no key has more items than this one.
+ * `displaced`: the item was accepted, and the named one, the newest of the largest key, was removed
+ * for it.
  */
 export type Pushed<Item> =
   | 'queued'
@@ -116,7 +119,7 @@ export class FairQueue<Item extends QueueItem> {
     return this.#size
   }
 
-  /** Keys that have an item here. */
+  /** The number of non-empty keys. */
   get keys(): number {
     return this.#lanes.size
   }
@@ -125,7 +128,7 @@ export class FairQueue<Item extends QueueItem> {
     return this.#lanes.get(key)?.size ?? 0
   }
 
-  /** Takes the item in under `item.share`. */
+  /** Adds the item under the key `item.share`. */
   push(item: Item): Pushed<Item> {
     const held = this.sizeOf(item.share)
     if (item.share !== '' && held >= this.#perKeyMax) return 'key_full'
@@ -156,19 +159,19 @@ export class FairQueue<Item extends QueueItem> {
     return item
   }
 
-  /** What `shift` would answer. */
+  /** What `shift` would return. */
   peek(): Item | undefined {
     return this.#current?.oldest as Item | undefined
   }
 
-  /** Gives the turn to the next key; what this one has waits for its next turn. */
+  /** Ends the turn of the current key. Its items wait for its next turn. */
   skip(): void {
     if (this.#current === undefined) return
     this.#current.credit = 0
     this.#current = this.#current.next
   }
 
-  /** Takes a waiting item out; false when it does not wait here. */
+  /** Removes a waiting item. False when it does not wait here. */
   remove(item: Item): boolean {
     const lane = this.#lanes.get(item.share)
     if (lane === undefined || item.queue !== lane) return false
@@ -191,7 +194,7 @@ export class FairQueue<Item extends QueueItem> {
     }
   }
 
-  /** The newest item of the key that holds the most, if it holds more than `more`. */
+  /** The newest item of the key with the most items, if it has more than `more`. */
   #newestOfLargest(more: number): Item | undefined {
     let largest: Lane | undefined
     for (const lane of this.#lanes.values()) {
@@ -209,7 +212,7 @@ export class FairQueue<Item extends QueueItem> {
     if (current === undefined) {
       this.#current = lane
     } else {
-      // Last in the ring: every key that waits already has its turn first.
+      // Last in the ring: every waiting key has its turn first.
       lane.next = current
       lane.previous = current.previous
       current.previous.next = lane

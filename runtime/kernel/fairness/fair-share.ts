@@ -1,16 +1,16 @@
 /**
- * Something limited that tenants share (calls under way, bytes held, look-ups, connections), divided
- * so that no key can take it all. Keys are levels, the widest first: `[tenantId, agentId]`. Each level
- * has its own bound; the total bounds all of them. Where waiting is allowed, keys of the first level
- * take turns (fair-queue.ts).
+ * A limited resource that tenants share (calls in progress, bytes held, look-ups, connections),
+ * divided so that no key can use it up. Keys are levels, the widest first: `[tenantId, agentId]`.
+ * Each level has its own bound, and `total` bounds all of them. Where waiting is enabled, keys of
+ * the first level take turns (fair-queue.ts).
  */
 import { FairQueue, QueueItem } from './fair-queue.js'
 import type { PlainFamily } from '../metrics/plain-metrics.js'
 
-/** Gives the units back. Calling it again changes nothing. */
+/** Returns the units. Further calls have no effect. */
 export type Release = () => void
 
-/** Why units were refused: by the bound of a level (its name), or because `total` is used up. */
+/** Why units were refused: the name of the level whose bound is reached, or `total`. */
 export interface ShareRefused {
   readonly refused: string
 }
@@ -18,13 +18,13 @@ export interface ShareRefused {
 export interface FairShareOptions {
   /** Names the resource in `svc_share_refused_total{resource}` and in refusals. */
   readonly resource: string
-  /** Units in use at once by all keys together. */
+  /** Units in use at the same time by all keys together. */
   readonly total: number
-  /** Units in use at once by one key of each level, the widest level first. */
+  /** Units in use at the same time by one key of each level, the widest level first. */
   readonly levels: readonly { readonly name: string; readonly max: number }[]
   /** How many may wait under one key of the first level. Default 0: `acquire` refuses at once. */
   readonly waitingPerKeyMax?: number | undefined
-  /** How many may wait in all. Default: no bound but the one per key. */
+  /** How many may wait in all. Default: only the bound per key applies. */
   readonly waitingMax?: number | undefined
   readonly counts?: ShareCounts | undefined
 }
@@ -86,7 +86,7 @@ export class FairShare {
 
   /**
    * Takes units at once or refuses.
-   * @param keys one per level, the widest first. An empty key is bound by the total alone.
+   * @param keys one per level, the widest first. Only `total` bounds an empty key.
    */
   tryAcquire(keys: readonly string[], units = 1): Release | ShareRefused {
     const refused = this.#refusedBy(keys, units)
@@ -95,7 +95,7 @@ export class FairShare {
   }
 
   /**
-   * Takes units, waiting in turn where the options let it.
+   * Takes units, and waits in turn where the options allow it.
    * @throws the reason of `signal` when it is aborted first.
    */
   acquire(
@@ -171,8 +171,8 @@ export class FairShare {
   }
 
   /**
-   * Lets in those who wait, in turn. A key whose oldest waiter must wait on is passed over, so a key at
-   * its bound delays no other; within a key the order of arrival stays.
+   * Serves waiters in turn. A key whose oldest waiter cannot be served is passed over, so a key at
+   * its bound delays no other key. Within a key the order of arrival is kept.
    */
   #serve(): void {
     const waiting = this.#waiting!

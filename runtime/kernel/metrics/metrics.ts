@@ -1,6 +1,6 @@
 /**
- * Figures of every actor, and of every thread, as one Prometheus exposition. Actors count in plain
- * fields and are read when somebody scrapes: an ask must not pay for a label look-up.
+ * The metrics of every actor and thread as one Prometheus exposition. Actors count in plain fields,
+ * which are read at each scrape, so that an ask does not pay for a label look-up.
  */
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { UnavailableReason } from '../actor.js'
@@ -14,17 +14,19 @@ import {
   registerPlain,
 } from './plain-metrics.js'
 
-/** Upper bounds in seconds, from what an inline ask takes to what a person would give up on. */
+/**
+ * Upper bounds in seconds, from the duration of an inline ask to the limit of a user's patience.
+ */
 const SECONDS_BOUNDS = [
   0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30,
 ] as const
 
-/** What one actor has done so far and is doing now. */
+/** The counters and the current state of one actor. */
 export type ActorStats = {
   readonly actor: string
   /** Messages in the mailbox that have not been started. */
   readonly waiting: number
-  /** Messages that have been started and not ended. */
+  /** Messages that have been started and have not ended. */
   readonly inflight: number
   readonly accepted: number
   readonly answered: number
@@ -35,7 +37,7 @@ export type ActorStats = {
   readonly loops: readonly LoopStats[]
 }
 
-/** What is not fit: the actor, or those of its loops that make it so (`upkeep: sweeps`). */
+/** What is not ready: the actor, or its failing loops (`upkeep: sweeps`). */
 export function unreadyOf({ actor, ready, loops }: ActorStats): readonly string[] {
   if (ready) return []
   const failing = loops.filter(({ failing: fails }) => fails).map(({ loop }) => `${actor}: ${loop}`)
@@ -48,7 +50,7 @@ export class ActorMeter {
   accepted = 0
   answered = 0
   restarts = 0
-  /** Asked when somebody wants to know, since it changes with time alone. */
+  /** Evaluated on demand, because it changes with time alone. */
   readiness: () => boolean = () => true
   /** The background loops of the actor. */
   loops: () => readonly LoopStats[] = () => []
@@ -98,19 +100,19 @@ export class ActorMeter {
   }
 }
 
-/** What the kernel needs of the metrics: somewhere to hang its meters. */
+/** What the kernel needs of the metrics. */
 export interface KernelMetrics {
   watch(meter: ActorMeter): void
   /** Refusals of shares on this thread: pass it to every `FairShare`. */
   readonly shares: ShareCounts
-  /** Adds families to the exposition, read at each scrape; the answer takes them out again. */
+  /** Adds families to the exposition, read at each scrape. Returns a function that removes them. */
   include(source: () => Promise<readonly MetricFamily[]>): () => void
 }
 
 export interface Metrics extends KernelMetrics {
   /** Register your own prom-client metrics here: `new Counter({ ..., registers: [registry] })`. */
   readonly registry: Registry
-  /** This thread's families, as plain data. */
+  /** The families of this thread, as plain data. */
   snapshot(): Promise<MetricFamily[]>
   /** Everything, in the Prometheus text format. */
   exposition(): Promise<string>
@@ -118,7 +120,10 @@ export interface Metrics extends KernelMetrics {
 }
 
 export interface MetricsOptions {
-  /** Adds the figures of the process (CPU, memory, event loop). Once per process: on the main thread. */
+  /**
+   * Adds the metrics of the process (CPU, memory, event loop). Once per process, on the main
+   * thread.
+   */
   readonly processMetrics?: boolean | undefined
 }
 
@@ -218,7 +223,7 @@ const actorFamilies: readonly ActorFamily[] = [
   },
 ]
 
-/** One family per name; samples that say the same thing of different threads are added up. */
+/** One family per name. Samples with the same labels from different threads are added up. */
 export function mergeFamilies(gathered: readonly (readonly MetricFamily[])[]): MetricFamily[] {
   const merged = new Map<string, { family: MetricFamily; samples: Map<string, MetricSample> }>()
   for (const family of gathered.flat()) {

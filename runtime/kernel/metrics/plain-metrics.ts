@@ -1,10 +1,10 @@
 /**
- * Figures that are counted in plain numbers and read when somebody scrapes. prom-client hashes the
- * labels at every count, which costs more than a light answer or an ask does.
+ * Metrics that are counted in plain numbers and read at each scrape. prom-client hashes the labels
+ * at every count, which costs more than a light request or an ask.
  */
 import type { Metric, Registry } from 'prom-client'
 
-/** A family of samples, as prom-client hands them out and as they cross threads. */
+/** A family of samples, as prom-client returns them and as they cross threads. */
 export type MetricFamily = {
   name: string
   help: string
@@ -23,21 +23,22 @@ export type PlainFamily = Pick<MetricFamily, 'name' | 'help'> & {
   read(): MetricSample[]
 }
 
-/** Has the family read at each scrape. Samples of several threads add up. */
+/** Registers a family that is read at each scrape. Samples of several threads are added up. */
 export function registerPlain(registry: Registry, { name, help, type, read }: PlainFamily): void {
   const metric = {
     name,
     help,
     type,
     aggregator: 'sum',
-    // Nothing but data: it crosses threads.
+    // Plain data: it crosses threads.
     get: async () => ({ name, help, type, aggregator: 'sum', values: read() }),
   }
-  // prom-client types its metrics as its own classes, but takes whatever has a name and a `get`.
+  // prom-client types its metrics as its own classes, but accepts any object with a name and a
+  // `get`.
   registry.registerMetric(metric as unknown as Metric)
 }
 
-/** Counts durations into buckets. Bounds are few: a walk is cheaper than a search. */
+/** Counts durations in buckets. There are few bounds: a linear scan is cheaper than a search. */
 export class Durations {
   readonly #boundsSecs: readonly number[]
   readonly #counts: number[]

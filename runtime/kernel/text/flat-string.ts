@@ -1,11 +1,11 @@
 /**
- * A copy of a text that holds no other. V8 makes a part of a text by pointing into the whole of it, so
- * that whoever remembers an id out of a request keeps the request, with the secrets beside the id, in
- * memory for as long. What is taken out of a text with secrets is detached from it.
+ * A copy of a string, without memory in common with another one. V8 represents a substring as a pointer
+ * into the whole string. Code that keeps an id out of a request would keep the whole request in
+ * memory, with the secrets in it. Use this for every part of a text with secrets that is kept.
  */
-export function detached(text: string): string {
-  // Shorter parts are copied by V8 anyhow. Longer ones are written out anew behind a space, and what
-  // is answered points into that. By way of a buffer it would cost three times as much.
+export function flatString(text: string): string {
+  // V8 copies shorter substrings itself. Longer ones are written after a space, and the result
+  // points into that copy. A detour by a buffer costs three times as much.
   return text.length < SLICED_CHARS_MIN ? text : ` ${text}`.slice(1)
 }
 

@@ -1,14 +1,17 @@
-/** Times as they are written down: RFC 3339 in UTC with milliseconds, as `Date.toISOString` has them. */
+/** Timestamps: RFC 3339 in UTC with milliseconds, as from `Date.toISOString`. */
 
 const MS_DIGITS_AND_Z = 4
 
 type Second = { readonly secs: number; readonly text: string }
-/** What was written last, up to its point: under load a second is written thousands of times. */
+/**
+ * The text of the last second, up to its point: under load a second is formatted thousands of
+ * times.
+ */
 let last: Second = { secs: Number.NaN, text: '' }
-/** The one before: a beginning and an end often come in pairs. */
+/** The second before it: start and end times often come in pairs. */
 let before: Second = last
 
-/** @throws {RangeError} where the date is none. */
+/** @throws {RangeError} for an invalid date. */
 export function isoTime(date: Date): string {
   const ms = date.getTime()
   const secs = Math.floor(ms / 1000)

@@ -1,9 +1,9 @@
-/** JSON put together by hand, where the same few members are written thousands of times a second. */
+/** JSON written by hand, for members that are written thousands of times a second. */
 
-/** What JSON writes as it is. */
+/** Characters that JSON does not escape. */
 const PLAIN = /^[ !#-[\]-~]*$/
 
-/** A text in its quotes, or `null`: what `JSON.stringify` writes of it. */
+/** The string in quotes, or `null`: the same text as from `JSON.stringify`. */
 export function quoted(text: string | null): string {
   if (text === null) return 'null'
   return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)

@@ -1,6 +1,7 @@
 /**
  * Two threads and the port between them: asks, answers, cancellations and streams in both
- * directions, all that one turn of the event loop produces in one frame. Both ends are alike.
+ * directions. Everything that one turn of the event loop produces travels in one frame. Both ends
+ * are alike.
  */
 import type { MessagePort } from 'node:worker_threads'
 import {
@@ -18,7 +19,7 @@ import { Slots } from './slots.js'
 import { type Carrier, StreamCrossing } from './stream-crossing.js'
 import { FrameReader, FrameWriter, type PostedFrame } from './wire.js'
 
-/** Asks of one actor of the other side that may be on their way at once. */
+/** Asks to one actor of the other side that may be in transit at the same time. */
 const OUTSTANDING_MAX = 4096
 
 const LinkRecord = { ask: 0, reply: 1, ended: 2, cancel: 3 } as const
@@ -35,7 +36,7 @@ export interface LinkOptions {
 /** An actor as a link sees it: by name, without its protocol. */
 export interface AskedByName {
   ask(kind: string, message: unknown, options: AskOptions): Promise<unknown>
-  /** The short way, where the actor sits here itself. */
+  /** The short way, for an actor of this thread. */
   receive?(kind: string, message: unknown, inbound: Inbound): void
 }
 
@@ -49,11 +50,11 @@ export class Link implements Carrier {
   readonly #writer = new FrameWriter(this.#streams)
   readonly #reader = new FrameReader(this.#streams)
   /**
-   * Asks of ours that the other side works on, by their ids. An id that is free again names the next
-   * ask: what is still on its way about the one before arrives before that.
+   * Asks of this side that the other side works on, by id. An id is reused for the next ask:
+   * records about the previous one arrive before those about the next.
    */
   readonly #pending = new Slots<Job>()
-  /** Asks of the other side that we work on, by its ids. */
+  /** Asks of the other side that this side works on, by the ids of the other side. */
   readonly #inbound: (Inbound | undefined)[] = []
   #scheduled = false
   #closed = false
@@ -81,15 +82,15 @@ export class Link implements Carrier {
   /** A reference to an actor of the other side. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
     const bounds = { capacity: 0, inflightMax: OUTSTANDING_MAX }
-    const cell = new ActorEndpoint(address.name, () => undefined, bounds, {
+    const endpoint = new ActorEndpoint(address.name, () => undefined, bounds, {
       clock: this.#clock,
       log: this.#log,
     })
-    cell.begin(new LinkExecutor(this, address.name))
-    return refTo<P>(cell)
+    endpoint.begin(new LinkExecutor(this, address.name))
+    return refTo<P>(endpoint)
   }
 
-  /** Sends a message whose turn has come. Its verdict follows when the other side has answered. */
+  /** Sends a message to the other side. Its verdict follows when the other side has answered. */
   execute(actor: string, job: Job): void {
     if (this.#closed) return job.owner.ended(job, 'stopped')
     const id = this.#pending.add(job)
@@ -126,7 +127,9 @@ export class Link implements Carrier {
     return this.#writer.attach(chunks, bytes)
   }
 
-  /** The other side is gone or not wanted any more. Answers with the asks that are left unanswered. */
+  /**
+   * Closes the link, when the other side is gone or no longer needed. Returns the unanswered asks.
+   */
   close(reason: string): Job[] {
     if (this.#closed) return []
     this.#closed = true
@@ -142,7 +145,7 @@ export class Link implements Carrier {
     if (this.#closed) return
     this.#streams.gather()
     this.#scheduled = false
-    // What was gathered may belong to a stream that has been given up since.
+    // The frame may be empty: its stream may have been given up in the meantime.
     if (this.#writer.length === 0) return
     const { posted, transfer } = this.#writer.take()
     this.#port.postMessage(posted, transfer)
@@ -191,7 +194,8 @@ export class Link implements Carrier {
     if (target.receive !== undefined) {
       target.receive(kind, message, inbound)
     } else {
-      // Behind a reference of another make: a signal instead of the short way.
+      // A reference of another kind, such as one into a second thread: a signal instead of the
+      // short way.
       const { deadlineMs, requestId } = inbound
       const cancel = new AbortController()
       inbound.giveUp = () => cancel.abort()
@@ -214,7 +218,7 @@ export class Link implements Carrier {
     if (error instanceof ActorUnavailable) {
       this.send([LinkRecord.ended, id, error.reason, error.actor, error.kind])
     } else {
-      this.#log.error({ err: error, actor, kind }, 'answer cannot be sent')
+      this.#log.error({ err: error, actor, kind }, 'reply cannot be sent')
       this.send([LinkRecord.ended, id, 'failed', actor, kind])
     }
   }
@@ -226,7 +230,7 @@ function endJob(job: Job, record: readonly unknown[]): void {
   else job.owner.passedOn(job, new ActorUnavailable(actor, kind, reason))
 }
 
-/** Runs messages on the other side of a link that stays as long as its actor. */
+/** Runs messages on the other side of a link. The link lives as long as its actor. */
 class LinkExecutor implements Executor {
   readonly #link: Link
   readonly #actor: string

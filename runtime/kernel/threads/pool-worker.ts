@@ -1,8 +1,8 @@
-/** Entry of a pool's worker thread: runs batches of calls of one compute module. Nothing else. */
+/** Entry of a pool's worker thread: runs batches of calls of one compute module. */
 import { workerData } from 'piscina'
 
 export type Call = readonly [name: string, input: unknown]
-/** An error keeps its text only: a class would not survive the crossing anyhow. */
+/** An error keeps only its message: its class would not survive the crossing. */
 export type Result = readonly [ok: true, value: unknown] | readonly [ok: false, message: string]
 
 type Compute = Record<string, (input: unknown) => unknown>
@@ -21,7 +21,7 @@ export async function runBatch(calls: readonly Call[]): Promise<Result[]> {
       results.push([false, error instanceof Error ? (error.stack ?? error.message) : String(error)])
     }
   }
-  // The engine keeps the text that a pattern matched last, whole.
+  // Makes the engine drop the last matched text, which it keeps whole.
   FORGETTING.exec('')
   return results
 }

@@ -30,15 +30,15 @@ type Functions<M> = {
     : never
 }
 
-/** A thread may die of something else than the call it had in hand, but hardly twice. */
+/** A thread may die of a cause other than its current call, but hardly twice. */
 const ATTEMPTS_ALONE_MAX = 2
 
-/** The functions of a compute module, wherever they run. */
+/** The functions of a compute module, on any thread. */
 export interface Compute<M> {
   /**
    * @throws {ActorUnavailable} `mailbox_full` when too many calls wait, `cancelled` when the caller
    * gave up, `stopped` when the pool is closed.
-   * @throws {ComputeFailed} when the function threw, or its thread died or hung with it.
+   * @throws {ComputeFailed} when the function threw, or when its thread died or hung.
    */
   run<K extends keyof Functions<M> & string>(
     name: K,
@@ -60,17 +60,18 @@ export interface PoolOptions {
   readonly threadsMin?: number | undefined
   /** Calls that may wait for a thread. Default 1024. Shares take turns (fair-queue.ts). */
   readonly queueMax?: number | undefined
-  /** Of these, calls of one share. Default: `queueMax` bounds them all. */
+  /** Waiting calls of one share. Default: only `queueMax` applies. */
   readonly queuePerShareMax?: number | undefined
-  /** Calls that travel together at most. Default 64; 1 for calls that take milliseconds. */
+  /** Most calls that are sent in one batch. Default 64. Use 1 for calls that take milliseconds. */
   readonly batchMax?: number | undefined
-  /** A batch that takes longer is hung: its thread is killed. Default 30,000. */
+  /** A batch that takes longer counts as hung: its thread is killed. Default 30,000. */
   readonly batchMsMax?: number | undefined
   /** Lowers the priority of the threads, 0 to 19. Default 0. */
   readonly nice?: number | undefined
   /**
-   * For work on secrets: a thread that waits holds nothing of its last batch. By default it is halted
-   * in the middle of the loop that had the batch in hand, which saves a turn of its event loop.
+   * For work on secrets: an idle thread keeps nothing of its last batch. By default Piscina halts
+   * the thread in the loop with the batch, which saves a turn of its event
+   * loop.
    */
   readonly forgets?: boolean | undefined
   readonly log?: Logger | undefined
@@ -90,11 +91,11 @@ export type PoolStats = {
 
 export interface Pool<M> extends Compute<M> {
   stats(): PoolStats
-  /** Refuses new calls, finishes those taken within `withinMs`, ends the threads. */
+  /** Refuses new calls, finishes the accepted ones within `withinMs`, and ends the threads. */
   close(withinMs?: number): Promise<void>
 }
 
-/** The same functions on this thread: for tests, and for work that has become cheap. */
+/** The same functions on this thread, for tests and for cheap work. */
 export function inlineCompute<M>(module: M): Compute<M> {
   return {
     run: async (name, input) =>
@@ -112,7 +113,7 @@ class Work extends QueueItem {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
   settled = false
-  /** How often it has been sent by itself. */
+  /** How often it has been sent in a batch of its own. */
   alone = 0
 
   constructor(
@@ -160,8 +161,8 @@ class PiscinaPool {
     this.#shares = options.metrics?.shares
     this.#batchMax = options.batchMax ?? 64
     this.#batchMsMax = options.batchMsMax ?? 30_000
-    // Small calls: have the next batch ready when a thread comes free. Long ones: keep them here,
-    // where they can still be cancelled.
+    // Small calls: keep the next batch ready for when a thread becomes free. Long calls: keep them
+    // here, where they can still be cancelled.
     this.#batchesMax = this.#batchMax > 1 ? threadsMax * 2 : threadsMax
     this.#piscina = new Piscina({
       filename: new URL('./pool-worker.js', import.meta.url).href,
@@ -174,7 +175,7 @@ class PiscinaPool {
       recordTiming: false,
       workerData: { module: module.href },
     })
-    // Tasks report their own failure; what arrives here is a worker that died without one.
+    // Tasks report their own failures. This is a worker that died without reporting one.
     this.#piscina.on('error', (error: Error) => this.#log.error({ err: error }, 'pool thread died'))
     this.#excluded = options.metrics?.include(async () => poolFamilies(this.stats()))
   }
@@ -220,7 +221,7 @@ class PiscinaPool {
     })
   }
 
-  /** There is no place for it to wait, or its place goes to a share that waits with less. */
+  /** The queue is full, or another share with fewer waiting calls takes the place. */
   #rejectWork(work: Work): void {
     this.#rejected += 1
     this.#shares?.count(this.#name)
@@ -228,7 +229,7 @@ class PiscinaPool {
     work.reject(this.#unavailable(work.name, 'mailbox_full'))
   }
 
-  /** After this tick, so that its calls travel together. */
+  /** After this tick, so that its calls are sent together. */
   #schedule(): void {
     if (this.#scheduled || this.#batches >= this.#batchesMax) return
     this.#scheduled = true
@@ -276,7 +277,9 @@ class PiscinaPool {
     }
   }
 
-  /** The thread is gone, or an input could not be cloned: find out whose fault it was. */
+  /**
+   * The thread died, or an input could not be cloned: run the calls one by one to find the culprit.
+   */
   async #recover(batch: readonly Work[], error: Error, hung: boolean): Promise<void> {
     const [only] = batch
     const again = batch.length > 1 || (!hung && only!.alone < ATTEMPTS_ALONE_MAX)
@@ -285,7 +288,7 @@ class PiscinaPool {
       return
     }
     this.#crashes += 1
-    this.#log.error({ err: error, kind: only!.name }, 'compute ended without a result')
+    this.#log.error({ err: error, kind: only!.name }, 'compute function ended without a result')
     this.#settle(only!, [false, error.message])
   }
 

@@ -1,11 +1,11 @@
 /**
- * Things that come and go all the time, each under a small number. A `Map` or `Set` does not do for
- * them: the tables that one has outgrown refer to those that follow, so that from the first that
- * grows old all of them stay, with what was in them, until the whole heap is collected.
+ * A collection of short-lived items, each under a small number. `Map` and `Set` do not work for
+ * this: an outgrown hash table refers to its successors, so once one of them is in the old
+ * generation, all later tables and their items stay until the next full collection.
  */
 export class Slots<T extends object> {
   readonly #items: (T | undefined)[] = []
-  /** Numbers that are to be given out again, the last one first. */
+  /** Free numbers, reused in last-in first-out order. */
   readonly #free: number[] = []
   #size = 0
 
@@ -13,7 +13,7 @@ export class Slots<T extends object> {
     return this.#size
   }
 
-  /** Takes it in; the number names it until it is taken out, and then something else. */
+  /** Adds the item. The number identifies it until it is removed, and is then reused. */
   add(item: T): number {
     const slot = this.#free.pop() ?? this.#items.length
     this.#items[slot] = item
@@ -25,7 +25,7 @@ export class Slots<T extends object> {
     return this.#items[slot]
   }
 
-  /** Takes out what is under the number, if anything is. */
+  /** Removes the item with this number, if there is one. */
   take(slot: number): T | undefined {
     const item = this.#items[slot]
     if (item === undefined) return undefined

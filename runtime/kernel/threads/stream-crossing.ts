@@ -1,7 +1,7 @@
 /**
- * Streams between two threads, inside the frames of a link. The writing side may send `WINDOW_BYTES`
- * and then needs credit; the reading side gives credit as chunks are taken out. So a stream holds
- * at most a window and one piece in memory, however slow its reader is.
+ * Streams between two threads, inside the frames of a link. The writing side may send
+ * `WINDOW_BYTES` and then needs credit. The reading side grants credit as chunks are consumed. A
+ * stream therefore holds at most one window and one piece in memory, however slow its reader is.
  */
 import {
   bytePipe,
@@ -14,13 +14,13 @@ import {
 import type { StreamTable } from './wire.js'
 
 /**
- * Larger chunks are sent in pieces: the most by which a window can be exceeded. Smaller ones that
- * come in one turn are joined up to this.
+ * Larger chunks are sent in pieces, which bounds how far a window can be exceeded. Smaller chunks
+ * of one turn are joined up to this size.
  */
 const PIECE_BYTES = 64 * 1024
-/** From here on a piece travels as a transferred buffer of its own. */
+/** Pieces of this size or more are sent as a transferred buffer of their own. */
 const ATTACH_BYTES = 8 * 1024
-/** Credit is given back in portions, not for every chunk. */
+/** Credit is returned in portions, not for every chunk. */
 const CREDIT_BYTES = WINDOW_BYTES / 4
 
 export const StreamRecord = {
@@ -35,9 +35,9 @@ export const StreamRecord = {
 /** What the crossing needs of its link. */
 export interface Carrier {
   send(record: readonly unknown[]): void
-  /** Adds bytes beside the frame, out of their chunks. */
+  /** Adds bytes to the message next to the frame, taken from their chunks. */
   attach(chunks: readonly Uint8Array[], bytes: number): number
-  /** Has `gather` called before the next frame goes. */
+  /** Has `gather` called before the next frame is sent. */
   expect(): void
 }
 
@@ -47,7 +47,7 @@ export class StreamCrossing implements StreamTable {
   readonly #carrier: Carrier
   readonly #outgoing = new Map<number, Outgoing>()
   readonly #incoming = new Map<number, Incoming>()
-  /** Those with pieces that wait for the end of the turn. */
+  /** Streams with pieces that wait for the end of the turn. */
   readonly #gathering = new Map<number, Outgoing>()
   #sequence = 0
   #bytes = 0
@@ -56,7 +56,7 @@ export class StreamCrossing implements StreamTable {
     this.#carrier = carrier
   }
 
-  /** Streams that have not come to their end, in both directions. */
+  /** Unfinished streams in both directions. */
   get open(): number {
     return this.#outgoing.size + this.#incoming.size
   }
@@ -83,7 +83,7 @@ export class StreamCrossing implements StreamTable {
   receive(id: number): ByteStream {
     const incoming: Incoming = { writer: undefined as never, owedBytes: 0 }
     const { stream, writer } = bytePipe({
-      // The window is kept by the other side, by the credit it has.
+      // The other side keeps the window, by its credit.
       windowBytes: Number.POSITIVE_INFINITY,
       onTaken: (bytes) => this.#taken(id, incoming, bytes),
     })
@@ -95,7 +95,7 @@ export class StreamCrossing implements StreamTable {
     return stream
   }
 
-  /** Acts on a record of the other side; false when it is not about streams. */
+  /** Handles a record of the other side. False when it is not about streams. */
   handle(record: readonly unknown[], attachments: readonly ArrayBuffer[]): boolean {
     const [kind, id, detail] = record as [number, number, unknown]
     switch (kind) {
@@ -125,7 +125,7 @@ export class StreamCrossing implements StreamTable {
     }
   }
 
-  /** The other side is gone: every reader and writer is told. */
+  /** The other side is gone: aborts every reader and writer. */
   close(reason: string): void {
     for (const outgoing of this.#outgoing.values()) outgoing.close(reason)
     for (const { writer } of this.#incoming.values()) writer.abort(reason)
@@ -133,7 +133,7 @@ export class StreamCrossing implements StreamTable {
     this.#incoming.clear()
   }
 
-  /** Puts what streams have brought in this turn into the frame. */
+  /** Adds what the streams produced in this turn to the frame. */
   gather(): void {
     for (const [id, outgoing] of this.#gathering) this.#sendGathered(id, outgoing)
     this.#gathering.clear()
@@ -207,7 +207,7 @@ export class StreamCrossing implements StreamTable {
 class Outgoing {
   readonly source: ByteSource
   closed = false
-  /** What goes with the next frame. */
+  /** The content of the next frame. */
   gathered: Uint8Array[] = []
   gatheredBytes = 0
   #creditBytes = WINDOW_BYTES
@@ -226,7 +226,7 @@ class Outgoing {
     if (this.#creditBytes > 0) this.#wake()
   }
 
-  /** Nobody reads any more. */
+  /** The reader stopped reading. */
   close(reason: string): void {
     if (this.closed) return
     this.closed = true
@@ -236,7 +236,7 @@ class Outgoing {
     this.#wake()
   }
 
-  /** When something may be sent, or nothing needs to be any more. */
+  /** Resolves when bytes may be sent, or when there is nothing left to send. */
   creditable(): Promise<void> | undefined {
     if (this.#creditBytes > 0 || this.closed) return undefined
     return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** The control channel of a worker thread: what a host may ask of it, over Comlink. Never data. */
+/** The control channel of a worker thread: the commands of its host, over Comlink. Never data. */
 import type { MessagePort } from 'node:worker_threads'
 import type { Endpoint } from 'comlink'
 import type { LogLevel } from '../log.js'
@@ -7,29 +7,32 @@ import type { ActorStats } from '../metrics/metrics.js'
 import type { MetricFamily } from '../metrics/plain-metrics.js'
 
 export interface ThreadControl {
-  /** Seats the actors; answers with their names. Rejects with what went wrong. */
+  /** Starts the actors and returns their names. Rejects with the error of the failed actor. */
   start(): Promise<readonly string[]>
-  /** Answers as long as the event loop turns: the heartbeat. */
+  /** The heartbeat: answers as long as the event loop turns. */
   health(): ThreadHealth
   /** New start data, for settings that can change without a restart. */
   reconfigure(data: unknown): Promise<void>
   stats(): readonly ActorStats[]
   metrics(): Promise<readonly MetricFamily[]>
-  /** Finishes what was taken, closes what the actors needed; false when `withinMs` were too short. */
+  /**
+   * Finishes accepted messages and closes what the actors used. False when `withinMs` was too
+   * short.
+   */
   drain(withinMs: number): Promise<boolean>
 }
 
 export type ThreadHealth = {
-  /** Share of the time since the last question in which the event loop was busy, 0 to 1. */
+  /** Part of the time since the last heartbeat in which the event loop was busy, 0 to 1. */
   readonly utilization: number
   readonly heapUsedBytes: number
-  /** Actors that failed too often lately. */
+  /** Actors that failed too often within the window. */
   readonly unready: readonly string[]
   /** The background loops of its actors. */
   readonly loops: readonly { readonly actor: string; readonly loops: readonly LoopStats[] }[]
 }
 
-/** What a host gives its worker along. */
+/** The start parameters of a worker. */
 export type ThreadPorts = {
   readonly name: string
   readonly data: unknown

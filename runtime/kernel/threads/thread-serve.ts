@@ -1,11 +1,13 @@
-/** The inside of a worker thread: seats actors and serves them over the link to the main thread. */
+/**
+ * The inside of a worker thread: starts actors and serves them over the link to the main thread.
+ */
 import { performance } from 'node:perf_hooks'
 import { workerData } from 'node:worker_threads'
 import { expose } from 'comlink'
-import type { ActorDefinition, ActorRef } from '../actor.js'
+import type { ActorRef } from '../actor.js'
 import { invariant } from '../assert.js'
 import { type Clock, systemClock } from '../clock.js'
-import { wireActor, type ActorWiring, type ActorContext } from '../wiring.js'
+import type { ActorContext, ActorWiring } from '../wiring.js'
 import type { Spawned } from '../inline.js'
 import { type AskedByName, Link } from './link.js'
 import { createLogger, type Logger } from '../log.js'
@@ -14,12 +16,12 @@ import { thread } from '../placement.js'
 import type { Address, Protocol } from '../protocol.js'
 import { endpointOf, type ThreadControl, type ThreadPorts } from './thread-control.js'
 
-/** What a thread has to build its actors from. */
+/** What a thread builds its actors from. */
 export interface ThreadStart {
   readonly name: string
-  /** The `startData` of `spawnThread`: plain data, settings for the most part. */
+  /** The `startData` of `spawnThread`: plain data, mostly settings. */
   readonly data: unknown
-  /** An actor of the main thread, or of another thread, that was offered to this one. */
+  /** An actor of the main thread, or of another thread, that is offered to this one. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
   readonly clock: Clock
   /** Writes where the main thread's logger writes. */
@@ -36,17 +38,9 @@ export interface ThreadPlacements {
   readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
 }
 
-/** A definition whose needs are at hand already. */
-export function seatActor<P extends Protocol, Needs>(
-  definition: ActorDefinition<P, Needs>,
-  needs: Needs,
-): ActorWiring {
-  return wireActor(definition, () => needs)
-}
-
 /**
- * Makes this worker thread serve actors to the thread that spawned it. Call it once, from the entry
- * given to `spawnThread`. `seats` is called when the host says start.
+ * Serves actors to the thread that spawned this one. Call it once, from the entry given to
+ * `spawnThread`. `placements` is called when the host sends the start command.
  */
 export function serveThread(options: {
   placements: (start: ThreadStart) => ThreadPlacements | Promise<ThreadPlacements>
@@ -54,7 +48,7 @@ export function serveThread(options: {
   const ports = (workerData as { svcThread?: ThreadPorts } | null)?.svcThread
   invariant(ports !== undefined, 'this is a worker thread of spawnThread')
   const { name, data, logLevel } = ports
-  // One post a line, not batched: a thread that dies must not take its last words along.
+  // One post per line, not batched, so that the last lines of a dying thread arrive.
   const destination = { write: (line: string) => ports.link.postMessage(line) }
   const log = createLogger({ level: logLevel, destination }).child({ thread: name })
   const actors = new Map<string, Spawned<Protocol>>()
@@ -64,7 +58,7 @@ export function serveThread(options: {
     lookup: (actor) => actors.get(actor)?.ref as AskedByName | undefined,
   })
   const closers: (() => Promise<void>)[] = []
-  const site: ActorContext = {
+  const context: ActorContext = {
     ref: (address) => nearestRef(address, link.ref(address), actors),
     place: thread(name),
     onStop: (close) => void closers.push(close),
@@ -72,7 +66,7 @@ export function serveThread(options: {
   const start: ThreadStart = {
     name,
     data,
-    ref: site.ref,
+    ref: context.ref,
     clock: systemClock,
     log,
     metrics: createMetrics(),
@@ -83,10 +77,10 @@ export function serveThread(options: {
   const control: ThreadControl = {
     async start() {
       placed = await options.placements(start)
-      for (const furnishing of placed.actors) {
-        // Counted by the cell on the asking side, which sees the whole way: not once more here.
-        const spawned = await furnishing.spawn(site, { clock: systemClock, log })
-        actors.set(furnishing.actor, spawned)
+      for (const wiring of placed.actors) {
+        // No meter here: the endpoint on the asking side counts, because it sees the whole way.
+        const spawned = await wiring.spawn(context, { clock: systemClock, log })
+        actors.set(wiring.actor, spawned)
       }
       return [...actors.keys()]
     },
@@ -120,7 +114,7 @@ export function serveThread(options: {
   expose(control, endpointOf(ports.control))
 }
 
-/** Asks an actor of this thread directly, and any other over the link. */
+/** Asks an actor of this thread directly, and any other one over the link. */
 function nearestRef<P extends Protocol>(
   { name }: Address<P>,
   remote: ActorRef<P>,

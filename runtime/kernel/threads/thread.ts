@@ -1,11 +1,11 @@
 /**
- * Actors on a thread of their own, from the outside. The mailbox of each stays here, on the asking
- * side: refusal is immediate, what has not been started survives a crash of the thread, and at most
- * `inflightMax` messages of an actor are lost with it.
+ * Actors on a thread of their own, seen from outside. Each mailbox stays here, on the asking side:
+ * refusals are immediate, messages that have not been started survive a crash of the thread, and at
+ * most `inflightMax` messages of an actor are lost with it.
  *
- * A thread that exits, or does not answer its heartbeat, is replaced after a wait. Asks that were in
- * flight fail with `restarted`, unless their address lists them as idempotent: those are sent once
- * more. Threads that fail too often turn the readiness of their actors off; attempts go on.
+ *  A thread that exits, or misses its heartbeat, is replaced after a wait. Asks in flight fail with
+ * `restarted`, unless their address lists them as idempotent: those are sent once more. When a
+ * thread fails too often, its actors are not ready. Restarts continue.
  */
 import { MessageChannel, type MessagePort, type ResourceLimits, Worker } from 'node:worker_threads'
 import { type Remote, releaseProxy, wrap } from 'comlink'
@@ -34,11 +34,14 @@ export interface ThreadOptions {
   readonly name: string
   /** A compiled module that calls `serveThread`. */
   readonly entry: URL
-  /** The actors that the entry seats under this name. */
+  /** The actors that the entry starts under this name. */
   readonly definitions: readonly AnyDefinition[]
-  /** Plain data for the entry: settings for the most part. */
+  /** Plain data for the entry, mostly settings. */
   readonly startData?: unknown
-  /** Actors that the thread may ask, looked up at each ask. Those it lists in `asks` by rights. */
+  /**
+   * Actors that the thread may ask, looked up at each ask: those that its definitions list in
+   * `asks`.
+   */
   readonly offers?: ((actor: string) => AnyRef | undefined) | undefined
   readonly clock?: Clock | undefined
   readonly log?: Logger | undefined
@@ -46,9 +49,9 @@ export interface ThreadOptions {
   readonly supervision?: Partial<SupervisionPolicy> | undefined
   /** Between heartbeats. Default 2,000. */
   readonly heartbeatMs?: number | undefined
-  /** A thread that has not answered for this long is hung. Default 15,000. */
+  /** A thread that has not answered for this long counts as hung. Default 15,000. */
   readonly hungMs?: number | undefined
-  /** From spawn until the actors are seated. Default 30,000. */
+  /** From spawn until the actors are placed. Default 30,000. */
   readonly startMs?: number | undefined
   readonly resourceLimits?: ResourceLimits | undefined
   /** Environment of the thread. Default: a copy of the process's. */
@@ -57,26 +60,28 @@ export interface ThreadOptions {
 
 export interface SpawnedThread {
   readonly name: string
-  /** A reference that stays good over restarts. Throws for an actor that does not sit here. */
+  /** A reference that stays valid across restarts. Throws for an actor that does not run here. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
-  /** Up, and not failing too often; with the actors that are not. */
+  /** Whether it is up and not failing too often, with the actors that are not ready. */
   readiness(): { ready: boolean; unready: readonly string[] }
   stats(): readonly ActorStats[]
   /** Hands new start data to the thread, now and after each restart. */
   reconfigure(data: unknown): Promise<void>
-  /** Takes no more messages, finishes those taken and the streams they opened, then stops. */
+  /**
+   * Accepts no more messages, finishes the accepted ones and the streams they opened, and stops.
+   */
   drain(withinMs: number): Promise<boolean>
   stop(): Promise<void>
 }
 
-/** Starts a thread and waits until its actors are seated. @throws when it cannot start. */
+/** Starts a thread and waits until its actors are placed. @throws when it cannot start. */
 export async function spawnThread(options: ThreadOptions): Promise<SpawnedThread> {
   const host = new ThreadHost(options)
   await host.launch()
   return host
 }
 
-/** One life of the worker: replaced as a whole after a crash. */
+/** One worker thread: replaced as a whole after a crash. */
 type Incarnation = {
   worker: Worker
   link: Link
@@ -90,7 +95,7 @@ class ThreadHost implements SpawnedThread {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #supervisor: Supervisor
-  readonly #placements = new Map<string, { cell: ActorEndpoint; executor: ThreadExecutor }>()
+  readonly #placements = new Map<string, { endpoint: ActorEndpoint; executor: ThreadExecutor }>()
   readonly #excluded: (() => void) | undefined
   #startData: unknown
   #now: Incarnation | undefined = undefined
@@ -111,14 +116,14 @@ class ThreadHost implements SpawnedThread {
       log: this.#log,
     })
     for (const { address, mailbox, lane } of options.definitions) {
-      const cell = new ActorEndpoint(address.name, lanesOf(lane), mailbox, options)
-      const executor = new ThreadExecutor(cell, address)
-      cell.pause()
-      cell.meter.readiness = () =>
+      const endpoint = new ActorEndpoint(address.name, lanesOf(lane), mailbox, options)
+      const executor = new ThreadExecutor(endpoint, address)
+      endpoint.pause()
+      endpoint.meter.readiness = () =>
         !this.readiness().unready.some((one) => one.split(':')[0] === address.name)
-      cell.meter.loops = () =>
+      endpoint.meter.loops = () =>
         this.#health?.loops.find(({ actor }) => actor === address.name)?.loops ?? []
-      this.#placements.set(address.name, { cell, executor })
+      this.#placements.set(address.name, { endpoint, executor })
     }
     this.#excluded = options.metrics?.include(() => this.#families())
   }
@@ -126,7 +131,7 @@ class ThreadHost implements SpawnedThread {
   ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
     const placement = this.#placements.get(address.name)
     invariant(placement !== undefined, `${address.name} sits on thread ${this.name}`)
-    return refTo<P>(placement.cell)
+    return refTo<P>(placement.endpoint)
   }
 
   readiness(): { ready: boolean; unready: readonly string[] } {
@@ -136,7 +141,7 @@ class ThreadHost implements SpawnedThread {
   }
 
   stats(): readonly ActorStats[] {
-    return [...this.#placements.values()].map(({ cell }) => cell.stats())
+    return [...this.#placements.values()].map(({ endpoint }) => endpoint.stats())
   }
 
   async reconfigure(data: unknown): Promise<void> {
@@ -161,9 +166,9 @@ class ThreadHost implements SpawnedThread {
     })
     const startMs = this.#options.startMs ?? 30_000
     try {
-      const seated = await within(startMs, Promise.race([control.start(), died]), 'not started')
+      const placed = await within(startMs, Promise.race([control.start(), died]), 'not started')
       for (const actor of this.#placements.keys()) {
-        invariant(seated.includes(actor), `thread ${this.name} runs ${actor}`)
+        invariant(placed.includes(actor), `thread ${this.name} runs ${actor}`)
       }
     } catch (error) {
       link.close('stopped')
@@ -177,9 +182,9 @@ class ThreadHost implements SpawnedThread {
     }
     this.#now = incarnation
     this.#health = undefined
-    for (const { cell, executor } of this.#placements.values()) {
+    for (const { endpoint, executor } of this.#placements.values()) {
       executor.attach(link)
-      cell.resume()
+      endpoint.resume()
     }
     this.#scheduleHeartbeat()
   }
@@ -212,19 +217,19 @@ class ThreadHost implements SpawnedThread {
     return { worker, link, control, controlPort: commands.port1 }
   }
 
-  /** The thread is gone, whoever ended it. */
+  /** The thread has exited, for whatever reason. */
   #exited(incarnation: Incarnation): void {
     const unanswered = incarnation.link.close('restarted')
     incarnation.control[releaseProxy]()
-    // A worker that died before it took its end would leave this one open for ever.
+    // A worker that died before it received its end of the port would keep this one open.
     incarnation.controlPort.close()
     if (this.#now !== incarnation) return
     this.#now = undefined
     clearTimeout(this.#timer)
-    for (const { cell } of this.#placements.values()) cell.pause()
+    for (const { endpoint } of this.#placements.values()) endpoint.pause()
     for (const job of unanswered) this.#placements.get(job.owner.name)!.executor.lost(job)
     if (this.#ending) return
-    this.#log.error({ lost: unanswered.length }, 'thread is gone')
+    this.#log.error({ lost: unanswered.length }, 'thread exited, starting a new one')
     this.#relaunch()
   }
 
@@ -236,7 +241,7 @@ class ThreadHost implements SpawnedThread {
       this.launch().then(
         () => {
           this.#restarts += 1
-          for (const { cell } of this.#placements.values()) cell.meter.restarts += 1
+          for (const { endpoint } of this.#placements.values()) endpoint.meter.restarts += 1
           this.#log.warn('thread restarted')
         },
         (error: unknown) => {
@@ -261,8 +266,8 @@ class ThreadHost implements SpawnedThread {
       if (this.#now === incarnation && !this.#ending) this.#scheduleHeartbeat()
     } catch (error) {
       if (this.#now !== incarnation || this.#ending) return
-      this.#log.error({ err: error }, 'thread is hung')
-      // Its exit does the rest.
+      this.#log.error({ err: error }, 'thread is hung, killing it')
+      // The handler of its exit does the rest.
       await incarnation.worker.terminate()
     }
   }
@@ -270,8 +275,8 @@ class ThreadHost implements SpawnedThread {
   async drain(withinMs: number): Promise<boolean> {
     const endMs = this.#clock.monotonicMs() + withinMs
     const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
-    const cells = [...this.#placements.values()].map(({ cell }) => cell)
-    const drained = await Promise.all(cells.map((cell) => cell.drain(withinMs)))
+    const endpoints = [...this.#placements.values()].map(({ endpoint }) => endpoint)
+    const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(withinMs)))
     const incarnation = this.#now
     if (incarnation !== undefined) {
       while (incarnation.link.openStreams > 0 && leftMs() > 0 && this.#now === incarnation) {
@@ -292,7 +297,7 @@ class ThreadHost implements SpawnedThread {
     this.#ending = true
     clearTimeout(this.#timer)
     this.#excluded?.()
-    for (const { cell } of this.#placements.values()) cell.stop()
+    for (const { endpoint } of this.#placements.values()) endpoint.stop()
     await this.#now?.worker.terminate()
   }
 
@@ -328,44 +333,44 @@ class ThreadHost implements SpawnedThread {
       ),
     ]
     if (incarnation === undefined) return own
-    // A thread that hangs must not make the exposition hang.
+    // A hung thread must not block the exposition.
     const theirs = await within(METRICS_MS, incarnation.control.metrics(), 'late').catch(() => [])
     return [...own, ...theirs]
   }
 }
 
-/** Sends messages whose turn has come, and keeps those that may be sent again after a crash. */
+/** Sends messages to the thread, and keeps those that may be sent again after a crash. */
 class ThreadExecutor implements Executor {
-  readonly #cell: ActorEndpoint
+  readonly #endpoint: ActorEndpoint
   readonly #idempotent: ReadonlySet<string>
   #link: Link | undefined = undefined
   #again: Job[] = []
 
   constructor(
-    cell: ActorEndpoint,
+    endpoint: ActorEndpoint,
     address: { readonly name: string; readonly idempotent: readonly string[] },
   ) {
-    this.#cell = cell
+    this.#endpoint = endpoint
     this.#idempotent = new Set(address.idempotent)
   }
 
-  /** The thread is up: what is to be repeated goes first. */
+  /** The thread is up: sends the messages to repeat first. */
   attach(link: Link): void {
     const again = this.#again
     this.#again = []
     if (this.#link === undefined) {
       this.#link = link
-      this.#cell.begin(this)
+      this.#endpoint.begin(this)
     }
     this.#link = link
     for (const job of again) {
-      if (job.settled) this.#cell.ended(job, 'restarted')
+      if (job.settled) this.#endpoint.ended(job, 'restarted')
       else this.execute(job)
     }
   }
 
   execute(job: Job): void {
-    this.#link!.execute(this.#cell.name, job)
+    this.#link!.execute(this.#endpoint.name, job)
   }
 
   abandon(job: Job): void {
@@ -375,15 +380,15 @@ class ThreadExecutor implements Executor {
   /** The thread died with this message. */
   lost(job: Job): void {
     if (this.#idempotent.has(job.kind) && job.sendings === 1 && !job.settled) this.#again.push(job)
-    else this.#cell.ended(job, 'restarted')
+    else this.#endpoint.ended(job, 'restarted')
   }
 
   stop(): void {
-    for (const job of this.#again.splice(0)) this.#cell.ended(job, 'stopped')
+    for (const job of this.#again.splice(0)) this.#endpoint.ended(job, 'stopped')
   }
 }
 
-/** The promise, or an error when it takes too long. */
+/** The promise, or an error when it takes longer than `ms`. */
 function within<T>(ms: number, promise: Promise<T>, otherwise: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`${otherwise} within ${ms} ms`)), ms)

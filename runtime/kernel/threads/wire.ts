@@ -1,11 +1,11 @@
 /**
  * Frames: how messages leave a thread. Everything that is sent within one turn of the event loop
- * travels in one frame, because a hop costs far more than a message. A frame is msgpack in one
- * right-sized buffer that is transferred, not copied; never msgpackr's own buffer, whose backing
- * store holds other messages.
+ * travels in one frame, because a hop costs far more than a message. A frame is msgpack in a buffer
+ * of exactly its size, which is transferred and not copied. msgpackr's own buffer is never
+ * transferred: its backing store holds other messages.
  *
- * Objects of the same shape share one record definition per direction. Definitions that are new
- * travel with the frame that first needs them, so both ends always know the same.
+ *  Objects of the same shape share a record definition per direction. A new definition travels with
+ * the first frame that needs it, so both ends always know the same definitions.
  */
 import { addExtension, Packr, RESET_BUFFER_MODE, Unpackr } from 'msgpackr'
 import { invariant } from '../assert.js'
@@ -13,7 +13,9 @@ import { NotPlainData } from '../envelope.js'
 import { Secret } from '../secret.js'
 import { ByteStream, memoryOf } from '../stream.js'
 
-/** What `postMessage` carries: the frame, new definitions, and buffers too large to be packed. */
+/**
+ * The content of a `postMessage`: the frame, new definitions, and buffers too large to be packed.
+ */
 export type PostedFrame =
   | ArrayBuffer
   | readonly [
@@ -25,25 +27,28 @@ type Definitions = readonly (readonly string[])[]
 
 /** Turns stream handles inside messages into numbers and back. */
 export interface StreamTable {
-  /** Takes the handle over and names it for the other side. */
+  /** Takes ownership of the handle and names it for the other side. */
   send(stream: ByteStream): number
-  /** A handle for what the other side named. */
+  /** A handle for a stream that the other side named. */
   receive(id: number): ByteStream
-  /** The message that was to carry it will not be sent. */
+  /** The message that should carry the stream is not sent. */
   retract(id: number): void
 }
 
-/** Shapes that share a definition; more than these are written out each time. */
+/** Shapes that share a definition. Objects of further shapes are written out each time. */
 const DEFINITIONS_MAX = 128
 const STAGING_BYTES = 16 * 1024
-/** A staging buffer grown beyond this by a large message is not kept. */
+/** A staging buffer that a large message grew beyond this is not kept. */
 const STAGING_BYTES_MAX = 1024 * 1024
 const STREAM_EXTENSION = 0x53
 const SECRET_EXTENSION = 0x54
 
-/** The table of the link that packs or unpacks right now. Both are synchronous: one at a time. */
+/**
+ * The table of the active link. Both are synchronous, so there is one at a
+ * time.
+ */
 let table: StreamTable | undefined
-/** Streams handed over by the record being packed. */
+/** Streams handed over by the record that is being packed. */
 let handedOver: number[] = []
 
 addExtension({
@@ -93,14 +98,14 @@ export class FrameWriter {
     } as ConstructorParameters<typeof Packr>[0])
   }
 
-  /** Bytes waiting to be taken. */
+  /** Bytes that wait to be taken. */
   get length(): number {
     return this.#length
   }
 
   /**
-   * Copies a record into the frame: what happens to the values afterwards does not matter.
-   * @throws when a value in it cannot cross; the frame is as before.
+   * Copies a record into the frame: later changes to the values have no effect.
+   * @throws when a value cannot cross. The frame is then unchanged.
    */
   add(record: readonly unknown[]): void {
     table = this.#streams
@@ -119,15 +124,15 @@ export class FrameWriter {
   }
 
   /**
-   * Adds bytes beside the frame, for what is too large to be packed; the number names them in it. They
-   * are copied, unless they were handed over.
+   * Adds bytes to the message next to the frame, for content that is too large to be packed.
+   * Returns their number in the message. The bytes are copied, unless they were handed over.
    */
   attach(chunks: readonly Uint8Array[], bytes: number): number {
     const own = chunks.length === 1 ? memoryOf(chunks[0]!) : undefined
     return this.#attachments.push(own ?? rightSized(chunks, bytes)) - 1
   }
 
-  /** What has been added, ready for `postMessage`. */
+  /** What has been added so far, ready for `postMessage`. */
   take(): { posted: PostedFrame; transfer: ArrayBuffer[] } {
     const frame = rightSized([this.#staging.subarray(0, this.#length)], this.#length)
     const definitions = this.#definitions
@@ -169,7 +174,7 @@ export class FrameReader {
   #unpack(frame: ArrayBuffer): unknown[][] {
     table = this.#streams
     try {
-      // All of them before any is acted upon: acting may pack or unpack something else.
+      // All records before any is handled: a handler may pack or unpack something else.
       return this.#unpackr.unpackMultiple(new Uint8Array(frame))
     } finally {
       table = undefined
@@ -179,7 +184,8 @@ export class FrameReader {
 
 function readerOf(definitions: Definitions): Unpackr {
   const structures = definitions.map((names) => [...names])
-  // Byte arrays are copied out of the frame, or one small one would keep all of it alive.
+  // Byte arrays are copied out of the frame. A small one would otherwise keep the whole frame
+  // alive.
   return new Unpackr({
     useRecords: true,
     getStructures: () => structures,
@@ -189,7 +195,7 @@ function readerOf(definitions: Definitions): Unpackr {
   })
 }
 
-/** A buffer of their own for chunks, written once: zeroes under them would be written for nothing. */
+/** A buffer of exactly the size of the chunks. Not zero-filled: every byte is overwritten. */
 function rightSized(chunks: readonly Uint8Array[], bytes: number): ArrayBuffer {
   const copy = Buffer.allocUnsafeSlow(bytes)
   let at = 0

@@ -180,7 +180,7 @@ test('a denial ends the wait with access_denied', async (t) => {
   const result = await asking
   t.is(result.code, 1)
   t.regex(result.err, /access_denied/)
-  t.regex(result.err, /The person said no/)
+  t.regex(result.err, /The user denied the request/)
 })
 
 test('an agent with an es256 key registers in a tenant; a second time is refused', async (t) => {
@@ -219,24 +219,27 @@ test('errors have a hint', async (t) => {
   await cli('register')
   t.regex((await cli('token', '--scope', 'users:manage')).err, /invalid_scope/)
   const nowhere = await cliOf(t)('register', '--base-url', 'http://127.0.0.1:1')
-  t.regex(nowhere.err, /nothing answers/)
+  t.regex(nowhere.err, /does not answer/)
 })
 
 test('a file that others may read, or that is a link, is not used', async (t) => {
   const cli = cliOf(t)
   await cli('register')
   chmodSync(cli.file, 0o640)
-  t.regex((await cli('whoami')).err, /others may read it: chmod 600/)
+  t.regex((await cli('whoami')).err, /other users can read it: run chmod 600/)
   chmodSync(cli.file, 0o600)
   chmodSync(join(cli.file, '..'), 0o777)
-  t.regex((await cli('whoami')).err, /others may write to .*: chmod 700/)
+  t.regex((await cli('whoami')).err, /other users can write to .*: run chmod 700/)
   chmodSync(join(cli.file, '..'), 0o700)
   const link = join(cli.file, '..', 'link.json')
   symlinkSync(cli.file, link)
-  t.regex((await cli('whoami', '--file', link)).err, /is a link/)
+  t.regex((await cli('whoami', '--file', link)).err, /is a symbolic link/)
   writeFileSync(join(cli.file, '..', 'other.json'), '{}', { mode: 0o600 })
-  t.regex((await cli('whoami', '--file', join(cli.file, '..', 'other.json'))).err, /not a file of/)
-  // The lock of a dead process.
+  t.regex(
+    (await cli('whoami', '--file', join(cli.file, '..', 'other.json'))).err,
+    /not an identity file of/,
+  )
+  // The lock of a process that died.
   writeFileSync(`${cli.file}.lock`, '999999999')
   t.is((await cli('whoami')).code, 0)
 })

@@ -1,7 +1,7 @@
 /** GET /metrics with a real token: the application comes from `svc operator app create`. decisions.md 24. */
 import test from 'ava'
 import { Command } from 'commander'
-import { openDatabaseHouse } from '../../../runtime/cli/key-tools.js'
+import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
 import { type Api, apiOf, type Json } from '../../support/api.js'
 import { sql } from '../../support/identity/identity.js'
@@ -23,7 +23,7 @@ async function createApp(...words: string[]) {
   const outcome = { out: '', err: '', code: 0 }
   const program = new Command().exitOverride()
   operatorCommand(program, {
-    open: () => openDatabaseHouse({ environment: { DATABASE_URL: running.db.url }, cwd: '/' }),
+    open: () => openDatabaseTools({ environment: { DATABASE_URL: running.db.url }, cwd: '/' }),
     out: (text) => (outcome.out += text),
     err: (text) => (outcome.err += text),
     exitWith: (code) => (outcome.code = code),

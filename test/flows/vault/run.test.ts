@@ -88,7 +88,7 @@ test.serial('an invalid URL is reported with an example', async (t) => {
     ]) {
       t.true(
         (await call(words)).includes(
-          `--url is an address like https://auth.example.com, not ${url}`,
+          `--url must be an address like https://auth.example.com, not ${url}`,
         ),
       )
     }

@@ -57,7 +57,7 @@ test('config show prints every value with its source', (t) => {
   t.regex(out, /^kms.socket_path = unset +# default$/m)
 })
 
-test('config show --json is for machines', (t) => {
+test('config show --json prints JSON', (t) => {
   const { out } = run(['show', '--json'], { SVC_SERVER__PORT: '9000' })
   const shown = JSON.parse(out) as { plane: string; settings: { key: string }[] }
   t.is(shown.plane, 'all')
@@ -67,7 +67,7 @@ test('config show --json is for machines', (t) => {
   )
 })
 
-test('config check says that a valid configuration is valid', (t) => {
+test('config check accepts a valid configuration', (t) => {
   t.deepEqual(run(['check']), { out: 'The configuration is valid.\n', err: '', code: 0 })
   t.deepEqual(JSON.parse(run(['check', '--json']).out), { valid: true })
 })
@@ -102,7 +102,7 @@ test('in a process of its own it reads that environment and exits with 78', (t) 
   t.true(stderr.includes('server.port = "x"  (SVC_SERVER__PORT)'), stderr)
 })
 
-// The compiled tests run from the root of the project, where ava is started.
+// The compiled tests run in the project's root, where ava is started.
 const root = process.cwd()
 
 test('svc.example.toml is what the schema generates', (t) => {
@@ -119,7 +119,7 @@ test('the reference in docs/reference/configuration.md is what the schema genera
   t.is(run(['reference']).out, `${configurationReference()}\n`)
 })
 
-test('the example as it stands changes nothing', (t) => {
+test('the unchanged example sets nothing', (t) => {
   const readFile = () => configurationExample()
   const withExample = loadSettings({ environment: {}, cwd: '/', readFile })
   const without = loadSettings({ environment: {}, cwd: '/nowhere' })

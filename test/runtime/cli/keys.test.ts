@@ -6,7 +6,7 @@ import { Command } from 'commander'
 import { carryOut } from '../../../actors/oauth/signing-keys/rotation.js'
 import { planMaintenance } from '../../../actors/oauth/signing-keys/rules.js'
 import { runMigrations } from '../../../migrations/main.js'
-import { openKeyHouse } from '../../../runtime/cli/key-tools.js'
+import { openKeyTools } from '../../../runtime/cli/key-tools.js'
 import { keysCommand } from '../../../runtime/cli/keys.js'
 import { startLocalKms } from '../../../runtime/process/embedded-kms.js'
 import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
@@ -25,12 +25,12 @@ async function folder(t: ExecutionContext): Promise<string> {
   return path
 }
 
-/** Runs `svc keys ...` as an operator would, in this process. */
+/** Runs `svc keys ...` like an operator, in this process. */
 async function svcKeys(environment: Environment, ...words: string[]) {
   const said = { out: '', err: '', code: 0 }
   const program = new Command('svc')
   keysCommand(program, {
-    open: () => openKeyHouse({ environment, cwd: tmpdir(), uid: process.getuid?.() }),
+    open: () => openKeyTools({ environment, cwd: tmpdir(), uid: process.getuid?.() }),
     out: (text) => {
       said.out += text
     },
@@ -45,9 +45,9 @@ async function svcKeys(environment: Environment, ...words: string[]) {
   return said
 }
 
-/** What the service does at its first start, as of some days ago. */
+/** The first start of a service some days ago. */
 async function firstStart(environment: Environment, daysAgo: number): Promise<void> {
-  const resources = await openKeyHouse({ environment, cwd: tmpdir() })
+  const resources = await openKeyTools({ environment, cwd: tmpdir() })
   const then = new Date(Date.now() - daysAgo * 86_400_000)
   await carryOut(resources, then, (rows) => planMaintenance(rows, then, 30))
   await resources.close()
@@ -83,7 +83,7 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   t.is(before.data_keys.length, 1)
   const table = await svcKeys(environment, 'list')
   t.true(table.out.includes(currentOf(before, 'ES256')!))
-  t.regex(table.out, /The kms answers; 1-[0-9a-f]{16} wraps/)
+  t.regex(table.out, /The kms is available\. It wraps with 1-[0-9a-f]{16}\./)
 
   t.is((await svcKeys(environment, 'rotate', '--algorithm', 'es256')).err, '')
   const after = await listed(environment)
@@ -99,18 +99,18 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   const last = await listed(environment)
   t.false(last.signing_keys.some(({ kid }) => kid === withdrawn))
 
-  t.regex((await svcKeys(environment, 'rotate-data')).err, /say --tenant <id> or --all/)
-  const nobody = ['--tenant', '0198a000-0000-7000-8000-000000000000']
-  t.is((await svcKeys(environment, 'rotate-data', ...nobody)).code, 1)
+  t.regex((await svcKeys(environment, 'rotate-data')).err, /name --tenant <id> or --all/)
+  const unknown = ['--tenant', '0198a000-0000-7000-8000-000000000000']
+  t.is((await svcKeys(environment, 'rotate-data', ...unknown)).code, 1)
   t.is(
     (await svcKeys(environment, 'reseal')).out,
-    '0 values were sealed anew; 0 rotations are not finished yet.',
+    '0 values were sealed again; 0 rotations are not finished yet.',
   )
-  t.regex((await svcKeys(environment, 'rotate-data', '--all')).out, /^1 data keys were made/)
+  t.regex((await svcKeys(environment, 'rotate-data', '--all')).out, /^1 data keys were created/)
   t.is((await listed(environment)).data_keys[0]!.data_keys, 2)
-  // The private keys of the service itself, which still sign.
+  // The private signing keys of the service itself.
   const resealed = await svcKeys(environment, 'reseal')
-  t.regex(resealed.out, /^[1-9]\d* values were sealed anew; 1 rotations are not finished yet\.$/)
+  t.regex(resealed.out, /^[1-9]\d* values were sealed again; 1 rotations are not finished yet\.$/)
   const early = (await svcKeys(environment, 'rewrap')).out
   await rotateMasterKey(join(dataDir, 'kms', 'keys'), systemRandom(systemClock))
   const deadlineMs = performance.now() + 15_000
@@ -118,14 +118,14 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   while (!said.startsWith('2 ') && performance.now() < deadlineMs) {
     said = (await svcKeys(environment, 'rewrap')).out
   }
-  t.regex(said, /^2 data keys were wrapped anew\. All are under 2-[0-9a-f]{16} now\.$/)
-  // So whoever asks before the kms has the new one reads that it is still the old one.
-  t.regex(early, /^0 data keys were wrapped anew\. All are under 1-[0-9a-f]{16} now\.$/)
+  t.regex(said, /^2 data keys were wrapped again\. All are wrapped by 2-[0-9a-f]{16} now\.$/)
+  // Before the kms has the new key, the output still names the old one.
+  t.regex(early, /^0 data keys were wrapped again\. All are wrapped by 1-[0-9a-f]{16} now\.$/)
   t.regex((await listed(environment)).data_keys[0]!.master_key_id, /^2-/)
   t.is((await svcKeys(environment, 'rotate', '--algorithm', 'RS256')).code, 1)
 })
 
-test('svc keys works beside a running service on the embedded database, and without it', async (t) => {
+test('svc keys works on the embedded database, with and without a running service', async (t) => {
   const dataDir = await folder(t)
   const environment = { SVC_DATA_DIR: dataDir }
   const server = await startEmbeddedPostgres({ dataDir, log, durable: false })
@@ -145,7 +145,7 @@ test('svc keys works beside a running service on the embedded database, and with
   t.is((await listed(environment)).signing_keys.length, 6)
 })
 
-test('svc keys works on a database of one’s own with the local keys, beside no running service', async (t) => {
+test('svc keys works on an external database with local keys, without a running service', async (t) => {
   const dataDir = await folder(t)
   const { url } = await freshDatabase(t)
   const environment = { SVC_DATA_DIR: dataDir, DATABASE_URL: url }
@@ -153,7 +153,7 @@ test('svc keys works on a database of one’s own with the local keys, beside no
   t.is((await listed(environment)).signing_keys.length, 4)
 })
 
-test('svc keys says what is wrong instead of making keys up', async (t) => {
+test('svc keys reports missing keys and creates none', async (t) => {
   const dataDir = await folder(t)
   const kmsAway = {
     SVC_KMS__SOCKET_PATH: join(dataDir, 'kms.sock'),

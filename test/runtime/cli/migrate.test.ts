@@ -18,7 +18,7 @@ test('a split deployment is migrated without naming a plane', async (t) => {
   const { rows } = await client.query('select count(*)::int as tables from pg_tables')
   t.true(rows[0].tables > 50)
 
-  // What serves requests still has to say which ones.
+  // A process that serves requests must still name its plane.
   const serving = svc(t, { args: ['serve'], environment })
   t.is(await serving.ended(), 78)
   t.regex(serving.output(), /SVC_RUNTIME_PLANE/)

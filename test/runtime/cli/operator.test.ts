@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
 import { Command } from 'commander'
-import { openDatabaseHouse } from '../../../runtime/cli/key-tools.js'
+import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
 import { apiOf } from '../../support/api.js'
 import { emptyDatabase } from '../../support/storage/database.js'
@@ -25,7 +25,7 @@ async function runWith(database: Record<string, string>, ...words: string[]) {
   const program = new Command().exitOverride()
   operatorCommand(program, {
     open: () =>
-      openDatabaseHouse({
+      openDatabaseTools({
         environment: { ...database, SVC_OIDC__ISSUER_URL: running.baseUrl },
         cwd: '/',
       }),
@@ -37,10 +37,10 @@ async function runWith(database: Record<string, string>, ...words: string[]) {
   return outcome
 }
 
-/** The hidden token of a form against forgery. */
+/** The hidden CSRF token of a form. */
 const csrfOf = (html: string) => /name="csrf_token" value="([^"]+)"/.exec(html)?.[1] ?? ''
 
-test('the link that is printed makes whoever opens it the owner, once', async (t) => {
+test('the printed link makes one person the owner, once', async (t) => {
   const { out, code } = await run('create', '--organization', 'Acme Operators', '--json')
   t.is(code, 0)
   const made = JSON.parse(out) as Record<string, string>
@@ -84,19 +84,19 @@ test('the link that is printed makes whoever opens it the owner, once', async (t
   t.deepEqual(audit, [{ type: 'org.created' }])
 })
 
-test('in words, the link stands on a line of its own', async (t) => {
+test('text output has the link on its own line', async (t) => {
   const { out } = await run('create')
   t.regex(out, new RegExp(`^ {2}${running.baseUrl}/auth/invites/[\\w-]{43}$`, 'm'))
   t.regex(out, /Organization operators/)
 })
 
-test('a name that cannot be shown is refused', async (t) => {
+test('a name with control characters is refused', async (t) => {
   const { code, err } = await run('create', '--organization', '')
   t.is(code, 1)
   t.regex(err, /1 to 120 characters/)
 })
 
-test('it needs no start of the service before it: the embedded database is made ready', async (t) => {
+test('it needs no earlier start of the service: it migrates the embedded database', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-operator-'))
   chmodSync(folder, 0o711)
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -106,7 +106,7 @@ test('it needs no start of the service before it: the embedded database is made 
   t.is((JSON.parse(out) as Record<string, string>)['organization_slug'], 'operators')
 })
 
-test('a database that was not migrated is told as that', async (t) => {
+test('a database without migrations is reported as such', async (t) => {
   const { url } = await emptyDatabase(t)
   const { err, code } = await runWith({ DATABASE_URL: url }, 'create')
   t.is(code, 1)
@@ -116,7 +116,7 @@ test('a database that was not migrated is told as that', async (t) => {
   )
 })
 
-test('a database that cannot be reached is told with what the driver says', async (t) => {
+test("an unreachable database is reported with the driver's reason", async (t) => {
   const { err, code } = await runWith({ DATABASE_URL: 'postgres://svc@127.0.0.1:1/svc' }, 'create')
   t.is(code, 1)
   t.regex(

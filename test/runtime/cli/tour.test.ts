@@ -3,22 +3,22 @@ import { runTour } from '../../../runtime/cli/tour/tour.js'
 import { testService, TRANSPORTS } from '../../support/service.js'
 
 for (const transport of TRANSPORTS) {
-  test(`the tour goes as documented, step by step (${transport})`, async (t) => {
+  test(`every step of the tour succeeds (${transport})`, async (t) => {
     const running = await testService({ transport })
     t.teardown(() => running.end())
     const lines: string[] = []
     const went = await runTour(running.baseUrl, (line) => lines.push(line), running.ca)
     t.true(went, lines.slice(-12).join('\n'))
     t.regex(lines.at(-1) ?? '', /all as documented/)
-    // What is shown may be seen over a shoulder: no whole token, secret or password.
+    // The output has no whole token, secret or password.
     t.notRegex(lines.join('\n'), /eyJ[\w-]{20,}|svcs_[\w-]{10,}|password: [\w-]{9,}/)
-    // A person has signed in, and the API of their application knew them.
+    // The user has signed in, and the application's API recognised the user.
     t.regex(lines.join('\n'), /200 \{ hello: /)
   })
 }
 
-test('a tour of nothing says so', async (t) => {
+test('a tour without a service reports that', async (t) => {
   const lines: string[] = []
   t.false(await runTour('http://127.0.0.1:1', (line) => lines.push(line)))
-  t.regex(lines.at(-1) ?? '', /nothing answers/)
+  t.regex(lines.at(-1) ?? '', /no service answers/)
 })

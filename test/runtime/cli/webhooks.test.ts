@@ -38,7 +38,7 @@ async function world(t: ExecutionContext) {
   return { folder, body, secretFile, run }
 }
 
-test('the published delivery verifies, and one of another time does not', async (t) => {
+test('the published delivery verifies, and one with another time does not', async (t) => {
   const { body, run } = await world(t)
   const headers = Object.entries(good()).flatMap(([name, value]) => [
     '--header',
@@ -56,7 +56,7 @@ test('the published delivery verifies, and one of another time does not', async 
   t.regex(bad.err, /name: value/)
 })
 
-test('a secret that is none is told of, and nothing is judged or sent with it', async (t) => {
+test('a secret that is too short is refused, and nothing is verified or sent with it', async (t) => {
   const { body, secretFile, run } = await world(t)
   for (const secret of ['', '\n', 'only-15-bytes--\n']) {
     await writeFile(secretFile, secret)
@@ -66,12 +66,12 @@ test('a secret that is none is told of, and nothing is judged or sent with it', 
     ]) {
       const { code, out, err } = await run(...words)
       t.deepEqual([code, out], [1, ''])
-      t.regex(err, /less than 16 bytes/)
+      t.regex(err, /fewer than 16 bytes/)
     }
   }
 })
 
-test('what trigger sends is what verify takes', async (t) => {
+test('verify accepts what trigger sends', async (t) => {
   const { folder, run } = await world(t)
   const got: { headers: IncomingHttpHeaders; body: string }[] = []
   let status = 204

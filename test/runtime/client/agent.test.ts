@@ -20,7 +20,7 @@ test('the published key makes the published registration', (t) => {
 })
 
 for (const algorithm of ['ed25519', 'es256'] as const) {
-  test(`a fresh ${algorithm} key registers and signs challenges, also after being kept`, (t) => {
+  test(`a fresh ${algorithm} key registers and signs challenges, also after export and import`, (t) => {
     const fresh = createAgentKey(algorithm)
     for (const agent of [fresh, openAgentKey(fresh.exportPem())]) {
       t.is(agent.did, fresh.did)

@@ -1,4 +1,6 @@
-/** The lock of an identity's file: one process at a time, also where all find its last holder dead. */
+/**
+ * The lock of an identity file: one process at a time, also when all of them find its holder dead.
+ */
 import { fork, type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +13,7 @@ import { holdingIdentity } from '../../../runtime/client/identity-file.js'
 const HOLDER = fileURLToPath(new URL('./lock-holder.js', import.meta.url))
 const PROCESSES = 6
 const ROUNDS = 40
-/** The id of a process that has ended. */
+/** The id of an ended process. */
 const { pid: dead } = spawnSync(process.execPath, ['--version'])
 const token = (digit: string) => digit.repeat(24)
 
@@ -21,14 +23,14 @@ function folder(t: ExecutionContext): string {
   return at
 }
 
-/** How many of the processes had it for themselves, when all want it at once. */
+/** How many of the processes had the lock alone, when all want it at once. */
 async function allWant(processes: readonly ChildProcess[]): Promise<number> {
   const answers = processes.map((one) => once(one, 'message'))
   for (const one of processes) one.send('go')
   return (await Promise.all(answers)).filter(([alone]) => alone === true).length
 }
 
-test('many processes that find a dead holder succeed it one after another', async (t) => {
+test('of many processes that find a dead holder, one at a time succeeds it', async (t) => {
   t.timeout(120_000)
   const path = join(folder(t), 'agent.json')
   const processes = Array.from({ length: PROCESSES }, () => fork(HOLDER, [path], { execArgv: [] }))
@@ -37,7 +39,8 @@ test('many processes that find a dead holder succeed it one after another', asyn
   })
   for (let round = 0; round < ROUNDS; round += 1) {
     const digit = String(round % 10)
-    // As it was written before, as it is now, and by one that died while it succeeded another one.
+    // In its earlier format, in its present one, and with a process that died while it succeeded
+    // another one.
     if (round % 3 === 0) writeFileSync(`${path}.lock`, String(dead))
     else writeFileSync(`${path}.lock`, `${dead} ${token(digit)}`)
     if (round % 3 === 2)
@@ -47,7 +50,7 @@ test('many processes that find a dead holder succeed it one after another', asyn
   }
 })
 
-test('a lock names its holder, and goes with it', async (t) => {
+test('a lock names its holder, and is removed with it', async (t) => {
   const path = join(folder(t), 'agent.json')
   const named = await holdingIdentity(path, async () => readFileSync(`${path}.lock`, 'utf8'))
   t.is(named.split(' ')[0], String(process.pid))
@@ -58,7 +61,7 @@ test('a lock names its holder, and goes with it', async (t) => {
   t.deepEqual(readdirSync(join(path, '..')), [])
 })
 
-test('what was put in the place of a lock by hand is left there', async (t) => {
+test('a file that replaced the lock is left in place', async (t) => {
   const path = join(folder(t), 'agent.json')
   const other = `${process.ppid} ${token('b')}`
   await holdingIdentity(path, async () => writeFileSync(`${path}.lock`, other))

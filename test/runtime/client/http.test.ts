@@ -1,4 +1,4 @@
-/** The client over HTTP/2, with a server that wants to close its connections: as one does that stops. */
+/** The client over HTTP/2, with a server that closes its connections, as one that stops does. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from 'node:http2'
@@ -33,7 +33,7 @@ async function setUp(
   return { http, server }
 }
 
-test('an answer that comes while the server closes the connection is whole', async (t) => {
+test('a response that arrives while the server closes the connection is complete', async (t) => {
   const { http } = await setUp(t, (stream, path) => {
     stream.respond({ ':status': 200, 'content-type': 'application/json' })
     if (path === '/closing') {
@@ -52,7 +52,7 @@ test('an answer that comes while the server closes the connection is whole', asy
   }
 })
 
-test('answers side by side are whole while the server closes the connection', async (t) => {
+test('concurrent responses are complete while the server closes the connection', async (t) => {
   const { http } = await setUp(t, (stream, path) => {
     stream.respond({ ':status': 200, 'content-type': 'application/json' })
     stream.write('{"whole":')

@@ -1,4 +1,7 @@
-/** A process that wants the lock whenever it is told so, and says whether it was alone with it. */
+/**
+ * A process that takes the lock on each message of its parent, and reports whether it had the lock
+ * alone.
+ */
 import { open, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { holdingIdentity } from '../../../runtime/client/identity-file.js'

@@ -45,19 +45,19 @@ for (const [title, start] of [
   ['exit at once', dying],
   ['fail at once', throwing],
 ] as const) {
-  test(`where threads ${title} the search goes on alone`, async (t) => {
+  test(`when threads ${title}, the search continues alone`, async (t) => {
     const options = { challengeToken, difficultyBits: 16, threads: 2 }
     t.is(await solveWith(start, options), '13370')
   })
 }
 
-test('a range without a hit says so', (t) => {
+test('a range without a hit returns -1', (t) => {
   t.is(new Search(challengeToken, 32).first(0, 1000), -1)
   t.is(new Search(challengeToken, 8).first(0, 269), -1)
   t.is(new Search(challengeToken, 8).first(0, 270), 269)
 })
 
-test('an answer of the solver passes the judge of the service', async (t) => {
+test('the service accepts an answer of the solver', async (t) => {
   const token = createHash('sha256').update('a fresh token').digest('base64url')
   const nonce = await solve({ challengeToken: token, difficultyBits: 14 })
   t.is(judgeWork(token, nonce, 14), 'valid')

@@ -19,7 +19,7 @@ const NOBODY = 65_534
 async function temporaryFolder(t: ExecutionContext, below = tmpdir()): Promise<string> {
   const folder = await realpath(await mkdtemp(join(below, 'svc-embedded-')))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  // Root's server runs as another user, who has to get here.
+  // Root's server runs as another user, who must be able to enter the folder.
   await chmod(folder, 0o711)
   return folder
 }
@@ -36,7 +36,7 @@ interface Service {
   readonly report: Report
 }
 
-/** Starts a service of its own process. Its server does not outlive the test. */
+/** Starts a service in a process of its own. Its server does not outlive the test. */
 async function startService(t: ExecutionContext, dataDir: string, uid?: number): Promise<Service> {
   const child = spawn(process.execPath, [SERVICE.pathname, dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -77,7 +77,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   throw new Error('it never came to hold')
 }
 
-test('a first start makes a database, a second one keeps what is in it', async (t) => {
+test('a first start creates a database, a second one keeps its data', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const first = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
   const [about] = await ask(
@@ -100,7 +100,7 @@ test('a first start makes a database, a second one keeps what is in it', async (
   t.log(`second start: ${Math.round(tookMs)} ms`)
 })
 
-test('writes are durable unless a test says otherwise', async (t) => {
+test('writes are durable unless a test turns that off', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const show = `select current_setting('fsync') as fsync, current_setting('full_page_writes') as pages,
                        current_setting('synchronous_commit') as commits`
@@ -112,7 +112,7 @@ test('writes are durable unless a test says otherwise', async (t) => {
   await quick.stop()
 })
 
-test('secrets and data are closed to others', async (t) => {
+test('other users cannot read secrets and data', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const server = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
   const mode = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
@@ -137,7 +137,7 @@ test('a second service on the same directory is refused while the first one live
   t.false(isAlive(first.report.pid))
 })
 
-test('a guest uses the server of a service, and leaves it alone when it ends', async (t) => {
+test('a guest uses the server of a service and leaves it running', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const service = await startService(t, dataDir)
   const options = { dataDir, log: silentLogger, durable: false, claim: false }
@@ -150,9 +150,9 @@ test('a guest uses the server of a service, and leaves it alone when it ends', a
   const another = await startEmbeddedPostgres(options)
   await end(service, 'SIGTERM')
   t.false(isAlive(service.report.pid))
-  // For longer than it takes to find one's own server dead.
+  // Longer than a service needs to notice that its server is dead.
   await sleep(2_500)
-  t.false(existsSync(join(another.folder, 'postmaster.pid')), 'nobody starts it again')
+  t.false(existsSync(join(another.folder, 'postmaster.pid')), 'it is not started again')
   await another.stop()
 
   const own = await startEmbeddedPostgres(options)
@@ -173,7 +173,7 @@ test('two data directories run side by side', async (t) => {
   await Promise.all([a!.stop(), b!.stop()])
 })
 
-test('after kill -9 of the service its server is taken over with its data, and stopped at the end', async (t) => {
+test('after kill -9 of the service its server is adopted with its data, and stopped at the end', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const killed = await startService(t, dataDir)
   await ask(killed.report.url, 'create table kept as select 1 as one')
@@ -208,7 +208,7 @@ test('a pid file that names a process which is not the server is seen through', 
   const cluster = new URL(first.url).searchParams.get('host')!
   const pidFile = await readFile(join(cluster, 'postmaster.pid'), 'utf8')
   await first.stop()
-  // A process that lives, under the number that the dead server had.
+  // A living process with the pid of the dead server.
   await writeFile(join(cluster, 'postmaster.pid'), pidFile.replace(/^\d+/, `${process.pid}`))
   const second = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
   t.not(second.pid, process.pid)
@@ -284,7 +284,7 @@ rootTest(
     const place = (await readFile(join(dataDir, 'postgres-location'), 'utf8')).trim()
     t.teardown(() => rm(place, { recursive: true, force: true }))
     t.regex(place, /^\/var\/lib\/svc-postgres\/[0-9a-f]{16}$/)
-    // Opened since: the data must not seem to be gone.
+    // The folder is open again: the start must not treat the data as missing.
     await chmod(closed, 0o711)
     const second = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
     t.deepEqual(await ask(second.url, 'select one from kept'), [{ one: 1 }])

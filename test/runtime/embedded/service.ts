@@ -1,4 +1,4 @@
-/** A process that owns an embedded server, for tests that kill it. Speaks lines of JSON. */
+/** A process with an embedded server, for tests that kill it. Its output is lines of JSON. */
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
 

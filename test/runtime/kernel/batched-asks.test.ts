@@ -2,7 +2,7 @@ import { setImmediate as context } from 'node:timers/promises'
 import test from 'ava'
 import { together } from '../../../runtime/kernel/batched-asks.js'
 
-/** Loads that end when they are told to. */
+/** Queries that end when the test ends them. */
 function held() {
   const batches: { asked: readonly number[]; end: (error?: Error) => void }[] = []
   const read = together<number, string>(
@@ -28,7 +28,7 @@ test('what is asked for in one turn is one statement, and each gets its own answ
   t.deepEqual(await answers, ['read 1', 'read 2', 'read 3'])
 })
 
-test('nobody joins a statement that has begun: it may not see what was committed since', async (t) => {
+test('a look-up does not join a running statement, which may miss later commits', async (t) => {
   const { read, batches } = held()
   const [first, second] = [read(1), context().then(() => read(2))]
   await context()
@@ -49,7 +49,7 @@ test('nobody joins a statement that has begun: it may not see what was committed
   t.deepEqual([await second, ...(await rest)], ['read 2', 'read 3', 'read 4'])
 })
 
-test('a statement that fails fails those who were in it, and nobody else', async (t) => {
+test('a failed statement fails its own look-ups only', async (t) => {
   const { read, batches } = held()
   const lost = Promise.allSettled([read(1), read(2)])
   await context()

@@ -20,16 +20,16 @@ for (const [what, value, complaint] of [
     'message has a member named __proto__',
   ],
 ] as const) {
-  test(`${what} is no plain data`, (t) => {
+  test(`${what} is not plain data`, (t) => {
     t.throws(() => copyMessage(value), { instanceOf: NotPlainData, message: complaint })
   })
 }
 
-test('a circle is found, not followed', (t) => {
+test('a cycle is detected', (t) => {
   t.throws(() => copyMessage(circle), { message: /nested too deeply or in a cycle$/ })
 })
 
-test('nothing of the copy is shared, except for streams', (t) => {
+test('a copy shares nothing with the original, except for streams', (t) => {
   const { stream } = bytePipe()
   const message = { bytes: Uint8Array.of(1), when: new Date(5), list: [{ a: 1 }], stream }
   const copy = copyMessage(message)
@@ -40,7 +40,7 @@ test('nothing of the copy is shared, except for streams', (t) => {
   t.not(copy.list[0], message.list[0])
 })
 
-test('the streams of a message that nobody reads are cancelled', (t) => {
+test('the streams of a discarded message are cancelled', (t) => {
   const { stream, writer } = bytePipe()
   discardMessage({ tag: 'ok', deep: [{ stream }], bytes: new Uint8Array(10) })
   t.false(writer.open)

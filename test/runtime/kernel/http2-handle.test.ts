@@ -1,4 +1,4 @@
-/** What a peer can do to node:http2 ends no process. */
+/** A peer cannot crash the process through node:http2. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -6,7 +6,7 @@ import test from 'ava'
 
 const CALLS = 400
 
-test('answers with more header fields than are read, and garbage collected meanwhile', async (t) => {
+test('responses with too many header fields do not crash the process during garbage collection', async (t) => {
   const script = fileURLToPath(new URL('./refused-heads.js', import.meta.url))
   const argv = ['--expose-gc', script, String(CALLS)]
   const { stdout } = await promisify(execFile)(process.execPath, argv)

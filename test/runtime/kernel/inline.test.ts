@@ -5,7 +5,7 @@ import {
   defineActor,
   type MessageContext,
 } from '../../../runtime/kernel/actor.js'
-import { heldClock } from '../../../runtime/kernel/clock.js'
+import { heldClock } from '../../support/held-clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 
@@ -35,7 +35,7 @@ const gateActor = defineActor<GateProtocol, Needs>({
   }),
 })
 
-/** Handlers that wait until the test lets them go, and what has been started so far. */
+/** Handlers that wait for the test, and the list of started messages. */
 function turnstile() {
   const started: string[] = []
   const waiting = new Map<string, () => void>()
@@ -65,7 +65,7 @@ const reasonOf = async (answer: Promise<unknown>) => {
   return error instanceof ActorUnavailable ? error.reason : error
 }
 
-test('messages of one lane run in turn, of different lanes side by side', async (t) => {
+test('messages of one lane run one after another, of different lanes concurrently', async (t) => {
   const { started, handle, open } = turnstile()
   const { ref, stop } = spawnInline(gateActor, { handle })
   const answers = [
@@ -126,7 +126,7 @@ test('a running message whose deadline passes is answered, and its signal aborte
   await stop()
 })
 
-test('cancelling an ask cancels the asks made in its name, also through a copied turn', async (t) => {
+test('cancelling an ask cancels the asks made for it, also through a copied context', async (t) => {
   const inner = turnstile()
   const innerActor = spawnInline(gateActor, { handle: inner.handle })
   const outer: ActorRef<GateProtocol>[] = []
@@ -150,7 +150,7 @@ test('cancelling an ask cancels the asks made in its name, also through a copied
   await innerActor.stop()
 })
 
-test('an asker that leaves ends its asks as a signal would, and nothing is told after an answer', async (t) => {
+test('a caller that leaves cancels its asks like a signal, and has no effect after an answer', async (t) => {
   const { handle, open, turns } = turnstile()
   const actor = spawnInline(gateActor, { handle })
   const listeners = new Set<() => void>()
@@ -176,16 +176,16 @@ test('an asker that leaves ends its asks as a signal would, and nothing is told 
   t.is(listeners.size, 0)
   await open('left')
   t.is(await reasonOf(actor.ref.ask('pass', { label: 'late' }, { leaver })), 'cancelled')
-  t.false(turns.has('late'), 'nobody waits for it: it is not begun')
+  t.false(turns.has('late'), 'it has no waiting caller: it is not started')
   await actor.stop()
 })
 
-test('a thrown error reaches the asker only as failed, and the next message is served', async (t) => {
+test('a thrown error reaches the caller only as failed, and the next message is served', async (t) => {
   let calls = 0
   const actor = spawnInline(gateActor, {
     handle: async () => {
       calls += 1
-      if (calls === 1) throw new TypeError('a detail nobody outside may see')
+      if (calls === 1) throw new TypeError('a detail that must stay inside')
     },
   })
   const error = await t.throwsAsync(actor.ref.ask('pass', { label: 'poison' }))
@@ -196,7 +196,7 @@ test('a thrown error reaches the asker only as failed, and the next message is s
   await actor.stop()
 })
 
-test('draining finishes what was taken and refuses what comes after', async (t) => {
+test('draining finishes accepted messages and refuses later ones', async (t) => {
   const { handle, open } = turnstile()
   const actor = spawnInline(gateActor, { handle })
   const answer = actor.ref.ask('pass', { label: 'last' })
@@ -207,7 +207,7 @@ test('draining finishes what was taken and refuses what comes after', async (t) 
   t.true(await drained)
 })
 
-test('a drain that takes too long ends what still runs', async (t) => {
+test('a drain that takes too long aborts running messages', async (t) => {
   const { handle } = turnstile()
   const actor = spawnInline(gateActor, { handle })
   const answer = reasonOf(actor.ref.ask('pass', { label: 'endless' }))

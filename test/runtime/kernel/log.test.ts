@@ -7,7 +7,7 @@ function logged(write: (log: ReturnType<typeof createLogger>) => void): Record<s
   return JSON.parse(line)
 }
 
-test('an error says its type, message, code and causes, and nothing that hangs on it', (t) => {
+test('an error is logged with type, message, code and causes, and no other members', (t) => {
   const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
   const error = Object.assign(new TypeError('lost', { cause }), {
     client: { password: 'canary' },
@@ -24,13 +24,13 @@ test('an error says its type, message, code and causes, and nothing that hangs o
   t.notRegex(JSON.stringify(line), /canary/)
 })
 
-test('a chain of causes that bites its tail ends', (t) => {
+test('a cyclic chain of causes ends', (t) => {
   const error = new Error('round')
   error.cause = error
   t.regex(JSON.stringify(logged((log) => log.error({ err: error }))), /round/)
 })
 
-test('members that hold secrets are cut out down to the third level', (t) => {
+test('members with secrets are removed down to the third level', (t) => {
   const secret = { access_token: 'canary', deeper: { client_secret: 'canary' } }
   const line = logged((log) => log.info({ password: 'canary', body: secret }))
   t.notRegex(JSON.stringify(line), /canary/)

@@ -1,7 +1,10 @@
-/** Background loops: when failing rounds make an actor unready. The clock is held, so nothing waits. */
+/**
+ * Background loops: when failing rounds make an actor not ready. The clock stands still, so the
+ * tests do not wait.
+ */
 import test from 'ava'
 import { type Lifecycle, defineActor } from '../../../runtime/kernel/actor.js'
-import { type HeldClock, heldClock } from '../../../runtime/kernel/clock.js'
+import { type HeldClock, heldClock } from '../../support/held-clock.js'
 import { wireActor } from '../../../runtime/kernel/wiring.js'
 import { FAILING_MS_MAX, type Loop, Loops } from '../../../runtime/kernel/loops.js'
 import { createMetrics, unreadyOf } from '../../../runtime/kernel/metrics/metrics.js'
@@ -29,12 +32,12 @@ test('a loop fails once its rounds have failed for a minute, and not before', (t
   t.deepEqual(loops.failing(), ['sweeps'])
   sweeps.succeeded()
   t.deepEqual(loops.failing(), [])
-  // The minute begins anew with the next failure.
+  // The next failure starts a new minute.
   failFor(sweeps, clock, FAILING_MS_MAX - 1)
   t.deepEqual(loops.failing(), [])
 })
 
-test('one failure is no series, however long the loop rests', (t) => {
+test('one failure is not a series, however long the loop pauses', (t) => {
   const clock = heldClock(START)
   const loops = new Loops(clock)
   const loop = loops.open('slow')
@@ -45,7 +48,7 @@ test('one failure is no series, however long the loop rests', (t) => {
   t.deepEqual(loops.failing(), ['slow'])
 })
 
-test('a loop that is opened again goes on where it was: a restart excuses nothing', (t) => {
+test('a reopened loop keeps its state: a restart does not excuse failures', (t) => {
   const clock = heldClock(START)
   const loops = new Loops(clock)
   failFor(loops.open('rounds'), clock, FAILING_MS_MAX)
@@ -56,7 +59,7 @@ test('a loop that is opened again goes on where it was: a restart excuses nothin
 type TickerProtocol = { tick: Ask<null, { tag: 'ticked' }> }
 const ticker = address<TickerProtocol>('ticker', [])
 
-test('a failing loop makes its actor unready by its name, and is in the metrics', async (t) => {
+test('a failing loop makes its actor not ready, with its name, and is in the metrics', async (t) => {
   const clock = heldClock(START)
   const metrics = createMetrics()
   let lifecycle: Lifecycle | undefined
@@ -85,7 +88,7 @@ test('a failing loop makes its actor unready by its name, and is in the metrics'
   t.regex(shown, /svc_loop_failing\{actor="ticker",loop="rounds"\} 1\n/)
   t.regex(shown, /svc_loop_failed_rounds_total\{actor="ticker",loop="rounds"\} 2\n/)
   t.regex(shown, /svc_actor_ready\{actor="ticker"\} 0\n/)
-  // What it is asked it answers all the same.
+  // The actor still answers.
   t.deepEqual(await system.ref(ticker).ask('tick', null), { tag: 'ticked' })
   loop.succeeded()
   t.deepEqual(system.readiness(), { ready: true, unready: [] })

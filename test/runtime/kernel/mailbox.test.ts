@@ -20,7 +20,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('pause' as const, 'resume' as const) }) },
 )
 
-test('whatever happens, lanes keep their order and the bounds hold', (t) => {
+test('any sequence of operations keeps the order of lanes and the bounds', (t) => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 6 }),
@@ -33,7 +33,7 @@ test('whatever happens, lanes keep their order and the bounds hold', (t) => {
         let paused = false
         let number = 0
         const start = (letter: Letter) => {
-          // In turn: nobody of its lane runs, and nobody of its lane came before it and still waits.
+          // In order: no message of its lane runs, and no earlier one of its lane waits.
           const rivals = [...running, ...waiting].filter(
             (other) => other.lane !== undefined && other.lane === letter.lane,
           )
@@ -91,7 +91,7 @@ test('whatever happens, lanes keep their order and the bounds hold', (t) => {
   t.pass()
 })
 
-test('a lane that always has more to do does not starve the others', (t) => {
+test('a busy lane does not starve the others', (t) => {
   const mailbox = new Mailbox<Letter>({ capacity: 100, inflightMax: 1 })
   const offer = (number: number, lane: string) => mailbox.offer(new Letter(number, lane))
   const first = new Letter(0, 'busy')
@@ -133,7 +133,7 @@ test('shares that wait take turns for free places', (t) => {
   t.deepEqual(served, ['busy', 'quiet', 'busy', 'busy'])
 })
 
-test('a full mailbox takes a message of a share that waits with less', (t) => {
+test('a full mailbox accepts a message of a share with fewer waiting messages', (t) => {
   const mailbox = new Mailbox<SharedLetter>({ capacity: 3, inflightMax: 1 })
   const running = new SharedLetter('busy', 'one lane')
   t.is(mailbox.offer(running), 'start')
@@ -144,7 +144,7 @@ test('a full mailbox takes a message of a share that waits with less', (t) => {
   t.deepEqual(mailbox.offer(quiet), { tag: 'displaced', item: behind[2]! })
   t.is(mailbox.waiting, 3)
   mailbox.finish(running)
-  // Both shares had a message ready; the lane's next one came to the ready queue after the other.
+  // Both shares had a ready message. The lane's next message became ready after the other one.
   t.is(mailbox.next(), quiet)
   mailbox.finish(quiet)
   t.is(mailbox.next(), behind[0])
@@ -155,7 +155,7 @@ test('a full mailbox takes a message of a share that waits with less', (t) => {
   t.is(mailbox.lanes, 0)
 })
 
-test('a share whose messages run long leaves places to the others', (t) => {
+test('a share with long messages leaves places to the others', (t) => {
   const mailbox = new Mailbox<SharedLetter>({ capacity: 10, inflightMax: 4 })
   const running = Array.from({ length: 3 }, () => new SharedLetter('busy'))
   for (const letter of running) t.is(mailbox.offer(letter), 'start')

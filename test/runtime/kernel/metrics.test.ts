@@ -6,7 +6,7 @@ import {
   mergeFamilies,
 } from '../../../runtime/kernel/metrics/metrics.js'
 
-test('actors, counters of ones own and other threads make one exposition', async (t) => {
+test('actors, own counters and other threads share one exposition', async (t) => {
   const metrics = createMetrics()
   const meter = new ActorMeter('tokens', () => ({ waiting: 3, inflight: 2 }))
   metrics.watch(meter)
@@ -50,7 +50,7 @@ test('actors, counters of ones own and other threads make one exposition', async
   t.false((await metrics.exposition()).includes('another'))
 })
 
-test('merging keeps families and adds what says the same', (t) => {
+test('merging keeps families and adds up samples with the same labels', (t) => {
   const family = (value: number, labels: Record<string, string>) => ({
     name: 'x',
     help: 'h',

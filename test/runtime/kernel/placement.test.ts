@@ -20,15 +20,15 @@ const actor = (name: string, ...asks: string[]): AnyDefinition => ({
 const names = (placements: readonly { definition: AnyDefinition }[]) =>
   placements.map(({ definition }) => definition.address.name)
 
-test('an ask of an actor that sits in another plane only is stranded', (t) => {
+test('an ask is stranded when its target runs only in another plane', (t) => {
   const placements = [
     placement(actor('tokens'), inline, 'auth'),
     placement(actor('delegation', 'tokens'), inline, 'auth', 'control'),
-    placement(actor('upkeep', 'nobody'), thread('night'), 'async'),
+    placement(actor('upkeep', 'absent'), thread('night'), 'async'),
   ]
   t.deepEqual(strandedAsks(placements), [
     'control: delegation asks tokens',
-    'async: upkeep asks nobody',
+    'async: upkeep asks absent',
   ])
 })
 
@@ -40,7 +40,7 @@ test('asks that meet in every plane are not stranded', (t) => {
   t.deepEqual(strandedAsks(placements), [])
 })
 
-test('a circle of asks is found and named, a diamond is none', (t) => {
+test('a cycle of asks is found and named, a diamond is not a cycle', (t) => {
   const diamond = [
     placement(actor('top', 'left', 'right'), inline, 'p'),
     placement(actor('left', 'bottom'), inline, 'p'),
@@ -53,7 +53,7 @@ test('a circle of asks is found and named, a diamond is none', (t) => {
   t.deepEqual(askCycles([placement(actor('self', 'self'), inline, 'p')]), [['self', 'self']])
 })
 
-test('whoever is asked comes first', (t) => {
+test('an asked actor precedes its asker', (t) => {
   const placements = [
     placement(actor('a', 'b', 'c'), inline, 'p'),
     placement(actor('b', 'c'), inline, 'p'),
@@ -63,7 +63,7 @@ test('whoever is asked comes first', (t) => {
   t.deepEqual(names(inOrderOfAsks(placements)), ['c', 'b', 'a', 'd'])
 })
 
-test('a process fills the placements of its planes', (t) => {
+test('a process has the placements of its planes', (t) => {
   const placements = [
     placement(actor('x'), inline, 'auth', 'control'),
     placement(actor('y'), inline, 'async'),

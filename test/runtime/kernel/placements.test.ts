@@ -1,4 +1,4 @@
-/** One suite, every place: an actor must not behave otherwise because it sits elsewhere. */
+/** One suite for every place: an actor behaves the same in all of them. */
 import { createHash } from 'node:crypto'
 import test from 'ava'
 import { ActorUnavailable } from '../../../runtime/kernel/actor.js'
@@ -14,7 +14,10 @@ const reasonOf = async (answer: Promise<unknown>) => {
   return error instanceof ActorUnavailable ? `${error.actor}: ${error.reason}` : error
 }
 
-/** Until `holds`, or for ever: the runner's limit is the only one that a slow machine needs. */
+/**
+ * Waits until `holds`, without a limit: the test runner's limit is the only one that a slow machine
+ * needs.
+ */
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 5))
 }
@@ -54,14 +57,14 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: an error reaches the asker as failed and nothing more`, async (t) => {
+  test(`${place}: an error reaches the caller only as failed`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     t.is(await reasonOf(ref.ask('fail', { text: 'inner detail' })), 'probe: failed')
     t.is((await ref.ask('echo', { value: 1 })).tag, 'echo')
     await stop()
   })
 
-  test(`${place}: a dependency that is away is told apart, and is no failure of the actor`, async (t) => {
+  test(`${place}: an unavailable dependency has its own reason, and is not a failure of the actor`, async (t) => {
     const lines: Record<string, unknown>[] = []
     const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>)
     const log = createLogger({ level: 'warn', destination: { write } })
@@ -71,7 +74,7 @@ for (const place of PLACES) {
       thread: { heartbeatMs },
     })
     ref.send('remember', { value: 'before' })
-    // More often than the supervisor takes for normal.
+    // More often than the supervisor accepts as normal.
     for (let context = 0; context < 20; context += 1) {
       const lacking = ref.ask('lack', { text: 'gone' }, { requestId: `req-${context}` })
       t.is(await reasonOf(lacking), 'probe: dependency')
@@ -93,10 +96,10 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: messages of a lane run in turn, others beside them`, async (t) => {
+  test(`${place}: messages of a lane run one after another, others concurrently`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const endless = { ms: 3_600_000, lane: 'x', label: 'x1' }
-    // Long enough for a busy machine to get through the lines below.
+    // Long enough for a busy machine to run the lines below.
     const first = reasonOf(ref.ask('wait', endless, { timeoutMs: 3_000 }))
     const second = ref.ask('wait', { ms: 0, lane: 'x', label: 'x2' })
     const other = ref.ask('wait', { ms: 0, lane: 'y', label: 'y1' })
@@ -111,7 +114,7 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: a full mailbox refuses at once and loses nothing that it took`, async (t) => {
+  test(`${place}: a full mailbox refuses at once and loses no accepted message`, async (t) => {
     const { ref, stats, stop } = await placeProbe(t, place)
     const cancel = new AbortController()
     const running = Array.from({ length: 8 }, () =>
@@ -127,7 +130,7 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: cancelling reaches the handler, and the actor that it asks`, async (t) => {
+  test(`${place}: cancelling reaches the handler and the actor that it asks`, async (t) => {
     const { ref, stalls, stop } = await placeProbe(t, place)
     const cancel = new AbortController()
     const { signal } = cancel
@@ -141,14 +144,14 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: tells arrive in order`, async (t) => {
+  test(`${place}: sent messages arrive in order`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     for (const value of ['a', 'b', 'c', 'd']) ref.send('remember', { value })
     t.deepEqual((await ref.ask('recall', null)).values, ['a', 'b', 'c', 'd'])
     await stop()
   })
 
-  test(`${place}: the request id goes along to the actor that is asked in turn`, async (t) => {
+  test(`${place}: the request id is passed to the asked actor`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const answer = await ref.ask('askBack', { value: 'hello' }, { requestId: 'req-1' })
     t.deepEqual(answer, { tag: 'asked', answer: 'hello!', requestId: 'req-1' })
@@ -184,7 +187,7 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: a stream can come back in the answer, also the one that was sent`, async (t) => {
+  test(`${place}: a reply can contain a stream, also the one that was sent`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const { body } = await ref.ask('relay', {
       body: ByteStream.from(Buffer.from('there and back')),
@@ -195,7 +198,7 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: the reader of a stream learns that its writer broke off`, async (t) => {
+  test(`${place}: the reader of a stream learns that its writer aborted`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const { body } = await ref.ask('breakOff', { after: 10 })
     const error = await t.throwsAsync(async () => {
@@ -239,7 +242,7 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: draining finishes what was taken and refuses the rest`, async (t) => {
+  test(`${place}: draining finishes accepted messages and refuses the rest`, async (t) => {
     const { ref, drain } = await placeProbe(t, place)
     const answers = Array.from({ length: 12 }, (_, value) => ref.ask('square', { value }))
     const drained = drain(60_000)

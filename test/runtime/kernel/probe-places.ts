@@ -1,4 +1,4 @@
-/** The probe in each of its places, for suites that every place must pass. */
+/** The probe actor in each place, for suites that run in every place. */
 import type { ExecutionContext } from 'ava'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
@@ -18,7 +18,7 @@ export interface Placed {
   readonly readiness: () => boolean
   readonly drain: (withinMs: number) => Promise<boolean>
   readonly stop: () => Promise<void>
-  /** Signals of the asks that the probe made back. */
+  /** Signals of the probe's asks to the `back` actor. */
   readonly stalls: AbortSignal[]
 }
 
@@ -32,7 +32,7 @@ const never = () => {
   throw new Error('only on a thread')
 }
 
-/** Seats a probe, and stops it when the test is over however it ends. */
+/** Starts a probe, and stops it at the end of the test. */
 export async function placeProbe(
   t: Pick<ExecutionContext, 'teardown'>,
   place: Place,

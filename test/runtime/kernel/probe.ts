@@ -1,4 +1,4 @@
-/** An actor that does what the kernel's tests need of one, in whatever place it sits. */
+/** An actor with the behaviour that the kernel's tests need, in any place. */
 import { createHash } from 'node:crypto'
 import { threadId } from 'node:worker_threads'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
@@ -16,9 +16,9 @@ export type ProbeProtocol = {
   /** How many waits are running, were started, were cancelled. */
   count: Ask<null, { tag: 'counts'; running: number; started: string[]; cancelled: number }>
   fail: Ask<{ text: string }, { tag: 'never' }>
-  /** Fails because somebody outside gives no answer. */
+  /** Fails with an unavailable dependency. */
   lack: Ask<{ text: string }, { tag: 'never' }>
-  /** Takes the thread down, the first `times` times that it is asked. */
+  /** Ends the thread, the first `times` times. */
   exit: Ask<{ code: number }, { tag: 'survived' }>
   exitOnce: Ask<{ lives: SharedCounter }, { tag: 'survived'; lives: number }>
   throwOutside: Ask<null, { tag: 'thrown' }>
@@ -35,7 +35,7 @@ export type ProbeProtocol = {
   complain: Ask<{ text: string }, { tag: 'logged' }>
 }
 
-/** Bytes of a file that counts how often something happened, across the death of threads. */
+/** A file whose length counts events across the death of threads. */
 export type SharedCounter = { path: string }
 
 export const probe = address<ProbeProtocol>('probe', ['exitOnce', 'echo'])

@@ -1,6 +1,6 @@
 /**
- * A process of its own that calls a server whose answers have more header fields than are read, on one
- * connection after another, and collects garbage between. Prints how many calls were refused.
+ * A process that calls a server whose responses have too many header fields, on one connection
+ * after another, with garbage collections in between. Prints how many calls were refused.
  */
 import { once } from 'node:events'
 import { connect, createServer } from 'node:http2'

@@ -59,7 +59,7 @@ test('a secret posted to a thread arrives empty', async (t) => {
   await worker.terminate()
 })
 
-test('opening gives the bytes once and wipes them, also when the use fails', async (t) => {
+test('open passes the bytes once and wipes them, also when the use throws', async (t) => {
   let kept: Uint8Array | undefined
   const secret = Secret.ofText(TEXT)
   const text = secret.open((bytes) => {
@@ -90,7 +90,7 @@ test('opening gives the bytes once and wipes them, also when the use fails', asy
   t.true(slow.wiped)
 })
 
-test('borrowing keeps the secret for another time', (t) => {
+test('borrow keeps the secret', (t) => {
   const secret = Secret.take(Uint8Array.of(1, 2))
   t.is(
     secret.borrow((bytes) => bytes[1]),
@@ -104,7 +104,7 @@ test('borrowing keeps the secret for another time', (t) => {
   t.throws(() => secret.borrow(() => {}), { instanceOf: SecretWiped })
 })
 
-test('taking bytes over leaves no second copy with the caller', (t) => {
+test("take wipes the caller's copy", (t) => {
   const bytes = Uint8Array.of(7, 7, 7)
   const secret = Secret.take(bytes)
   t.deepEqual(bytes, Uint8Array.of(0, 0, 0))

@@ -28,7 +28,7 @@ test('a writer runs ahead by its window and then waits for the reader', async (t
   t.true(written)
 })
 
-test('reading gives the chunks in order, then the end, again and again', async (t) => {
+test('reading returns the chunks in order, and then the end, repeatedly', async (t) => {
   const { stream, writer } = bytePipe()
   const first = stream.read()
   writer.push(Uint8Array.of(1))
@@ -49,7 +49,7 @@ test('an aborted stream fails its reader at once', async (t) => {
   t.false(writer.open)
 })
 
-test('leaving the loop early tells the writer', async (t) => {
+test('leaving the loop early cancels the writer', async (t) => {
   const { stream, writer } = bytePipe()
   const reasons: string[] = []
   writer.onCancel = (reason) => reasons.push(reason)
@@ -85,10 +85,10 @@ test('a handle can be sent to one place only', (t) => {
   t.throws(() => stream.detach(), { instanceOf: StreamAborted })
 })
 
-test('a stream that is over is let go, though its writer knows it', async (t) => {
+test('a finished stream can be collected while its writer refers to it', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
-  /** Reads one to its end, and gives only a weak hold of it. */
+  /** Reads a stream to its end, and keeps only a weak reference to it. */
   async function read(finish: (writer: ByteWriter, stream: ByteStream) => void) {
     const { stream, writer } = bytePipe({ windowBytes: 1024 })
     writer.onCancel = () => void stream

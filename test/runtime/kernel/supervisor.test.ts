@@ -1,5 +1,5 @@
 import test from 'ava'
-import { heldClock } from '../../../runtime/kernel/clock.js'
+import { heldClock } from '../../support/held-clock.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { Supervisor, SUPERVISION_DEFAULT } from '../../../runtime/kernel/supervisor.js'
 
@@ -24,7 +24,7 @@ test('the first restart is immediate, the next ones wait longer and longer, up t
   )
 })
 
-test('readiness goes with one failure too many, and comes back after a window of peace', (t) => {
+test('one failure too many ends readiness, and a window without failures restores it', (t) => {
   const { supervisor, clock, changes } = supervise()
   for (let failure = 0; failure < 3; failure += 1) supervisor.failed()
   t.true(supervisor.ready)
@@ -47,7 +47,7 @@ test('failures that are far enough apart are normal', (t) => {
   }
 })
 
-test('an actor may keep its instance over failures; they count all the same', (t) => {
+test('an actor may keep its instance after failures, which still count', (t) => {
   const { supervisor } = supervise({ onFailure: 'resume' })
   for (let failure = 0; failure < 4; failure += 1) t.is(supervisor.failed().tag, 'resume')
   t.false(supervisor.ready)

@@ -42,7 +42,7 @@ test('actors start in the order of their asks and stop in reverse', async (t) =>
   t.false(system.readiness().ready)
 })
 
-test('actors on a thread ask actors of the main thread, and are watched like any other', async (t) => {
+test('actors on a thread ask actors of the main thread, and are in the metrics', async (t) => {
   const metrics = createMetrics()
   const system = await startSystem({
     placements: [
@@ -68,7 +68,7 @@ test('actors on a thread ask actors of the main thread, and are watched like any
   t.true(await system.drain(60_000))
 })
 
-test('an actor that fails too often is unready, and the rest keeps answering', async (t) => {
+test('an actor that fails too often is not ready, and the others keep answering', async (t) => {
   const system = await startSystem({
     placements: [placement(backActor, inline, 'auth'), placement(probeActor, inline, 'auth')],
     planes: ['auth'],
@@ -85,7 +85,7 @@ test('an actor that fails too often is unready, and the rest keeps answering', a
   t.is((await system.ref(probe).ask('echo', { value: 1 })).value, 1, 'also the failing one')
 })
 
-test('a table with a stranded ask or a circle does not start', async (t) => {
+test('a table with a stranded ask or a cycle does not start', async (t) => {
   await t.throwsAsync(
     startSystem({
       placements: [
@@ -114,7 +114,7 @@ test('a table with a stranded ask or a circle does not start', async (t) => {
   )
 })
 
-test('when an actor cannot start, those before it are stopped', async (t) => {
+test('when an actor cannot start, earlier ones are stopped', async (t) => {
   const events: string[] = []
   const broken = wireActor(probeActor, () => {
     throw new Error('no needs today')

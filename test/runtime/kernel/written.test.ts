@@ -1,4 +1,4 @@
-/** Times and texts that are written by hand are what the language writes of them. */
+/** Hand-written timestamps and strings are equal to those of the built-in functions. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { isoTime } from '../../../runtime/kernel/text/iso-time.js'
@@ -6,7 +6,7 @@ import { quoted } from '../../../runtime/kernel/text/json-text.js'
 
 const NUM_RUNS = 2_000
 
-test('a time is written as toISOString writes it, whatever was written before', (t) => {
+test('isoTime returns the same text as toISOString, in any order of times', (t) => {
   const anywhere = fc.date({ noInvalidDate: true })
   const close = fc.integer({ min: -3_000, max: 3_000 }).map((ms) => new Date(ms))
   fc.assert(
@@ -17,14 +17,14 @@ test('a time is written as toISOString writes it, whatever was written before', 
   )
 })
 
-test('what is no time is not written, and leaves the next one alone', (t) => {
+test('an invalid date throws, and does not affect the next one', (t) => {
   const date = new Date('2026-02-28T23:59:59.007Z')
   t.is(isoTime(date), '2026-02-28T23:59:59.007Z')
   t.throws(() => isoTime(new Date(Number.NaN)), { instanceOf: RangeError })
   t.is(isoTime(date), '2026-02-28T23:59:59.007Z')
 })
 
-test('a text is quoted as JSON quotes it', (t) => {
+test('quoted returns the same text as JSON.stringify', (t) => {
   const texts = fc.oneof(fc.string({ unit: 'binary' }), fc.string(), fc.constant('"\\\n\u2028\x7f'))
   fc.assert(
     fc.property(fc.option(texts), (text) => {

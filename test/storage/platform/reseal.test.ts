@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
-import { openKeyHouse } from '../../../runtime/cli/key-tools.js'
+import { openKeyTools } from '../../../runtime/cli/key-tools.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { countRotations } from '../../../storage/platform/sealing/data-key-rotations.js'
 import { resealAll } from '../../../storage/platform/sealing/reseal.js'
@@ -46,7 +46,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
   const api = apiOf(running)
   const { db, kms, issuer } = running
   const environment = { DATABASE_URL: db.url, ...kms.environment }
-  const resources = await openKeyHouse({ environment, cwd: '/' })
+  const resources = await openKeyTools({ environment, cwd: '/' })
   t.teardown(async () => {
     await resources.close()
     await api.close()
@@ -181,7 +181,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
 
 test('values that cannot be opened are kept and logged, and the others are sealed again', async (t) => {
   const running = await testService()
-  const resources = await openKeyHouse({
+  const resources = await openKeyTools({
     environment: { DATABASE_URL: running.db.url, ...running.kms.environment },
     cwd: '/',
   })

@@ -1,5 +1,6 @@
 import test from 'ava'
-import { heldClock, systemClock } from '../../../runtime/kernel/clock.js'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { heldClock } from '../../support/held-clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { memoryKms } from '../../../storage/platform/kms/memory.js'
 import { type Kms, KmsUnavailable } from '../../../storage/platform/kms/kms.js'

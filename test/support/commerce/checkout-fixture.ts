@@ -7,7 +7,7 @@ import { type Rail, railsOf } from '../../../actors/commerce/payments/payment-pr
 import { sandboxRail } from '../../../actors/commerce/payments/sandbox-rail.js'
 import type { Caller } from '../../../actors/domain/audit.js'
 import { settlementActor } from '../../../actors/commerce/payouts/actor.js'
-import { type HeldClock, heldClock } from '../../../runtime/kernel/clock.js'
+import { type HeldClock, heldClock } from '../held-clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { type Logger, silentLogger } from '../../../runtime/kernel/log.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'

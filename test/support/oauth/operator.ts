@@ -1,6 +1,6 @@
 /** `svc operator ...` beside running services, and agents that it appointed. */
 import { Command } from 'commander'
-import { openDatabaseHouse } from '../../../runtime/cli/key-tools.js'
+import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
 import type { Api, Workspace } from '../api.js'
 
@@ -11,7 +11,7 @@ export async function operator({ at }: Pick<Api, 'at'>, ...words: string[]): Pro
   const said = { out: '', err: '', code: 0 }
   const program = new Command().exitOverride()
   operatorCommand(program, {
-    open: () => openDatabaseHouse({ environment: { DATABASE_URL: at.db.url }, cwd: '/' }),
+    open: () => openDatabaseTools({ environment: { DATABASE_URL: at.db.url }, cwd: '/' }),
     out: (text) => (said.out += text),
     err: (text) => (said.err += text),
     exitWith: (code) => (said.code = code),

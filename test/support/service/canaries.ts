@@ -1,17 +1,17 @@
 /**
- * Secrets that must not be seen. A test plants them; whatever comes out of a service is searched for
- * them in every spelling that programs use.
+ * Secrets that must not leak. A test plants them, and searches the output of a service for every
+ * common encoding of them.
  */
 
-/** Shorter ones would be found by chance. */
+/** Shorter texts would be found by chance. */
 const CHARS_MIN = 12
 
 export type Found = { readonly canary: string; readonly spelling: string; readonly where: string }
 
 export interface Canaries {
-  /** `name` says what it is; the value is never shown. */
+  /** `name` describes the secret. The value is never shown. */
   plant(name: string, value: string): string
-  /** What of them is in a text, but for those that belong there. */
+  /** The planted secrets in a text, except for the allowed ones. */
   search(where: string, text: string, allowed?: readonly string[]): Found[]
   readonly names: readonly string[]
 }
@@ -42,10 +42,12 @@ export function canaries(): Canaries {
   }
 }
 
-/** Secrets that no test service may log, whatever the test is about. */
+/** Secrets that no test service may log. */
 export const everywhere: Canaries = canaries()
 
-/** As it is, in hex, as a JSON string, in percent-encoding, and in base64 at each of its three places. */
+/**
+ * Unchanged, in hex, as a JSON string, percent-encoded, and in base64 at each of its three offsets.
+ */
 function spellings(value: string): ReadonlyMap<string, string> {
   const bytes = Buffer.from(value)
   const found = new Map([
@@ -57,7 +59,7 @@ function spellings(value: string): ReadonlyMap<string, string> {
   const percent = encodeURIComponent(value)
   if (percent !== value) found.set('percent', percent)
   for (const before of [0, 1, 2]) {
-    // The characters at either end depend on what stands beside it.
+    // The characters at both ends depend on the neighbouring bytes.
     const base64 = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64url')
     const core = base64.slice(before === 0 ? 0 : before + 1, -4)
     found.set(`base64url ${before}`, core)

@@ -8,7 +8,7 @@ import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 export type Certificate = {
   readonly certPath: string
   readonly keyPath: string
-  /** The certificate itself, to trust in a client. */
+  /** The certificate as PEM, for the trust store of a client. */
   readonly pem: string
   remove(): void
 }

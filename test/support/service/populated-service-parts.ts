@@ -1,4 +1,4 @@
-/** A service with everything on that an estate is made of, and what it speaks to. */
+/** A service with all features that a populated tenant needs, and the servers that it calls. */
 import { randomBytes } from 'node:crypto'
 import { type Api, apiOf } from '../api.js'
 import { startFacilitator } from '../commerce/facilitator.js'
@@ -7,20 +7,20 @@ import { REGISTRATION } from '../identity/registering.js'
 import { type TestService, testService } from '../service.js'
 import { COMMERCE } from '../commerce/shop.js'
 
-export interface EstateHouse {
+export interface PopulatedService {
   readonly running: TestService
   readonly api: Api
   readonly receiver: Receiver
   close(): Promise<void>
 }
 
-/** Started with the settings given beside those that an estate needs. */
-export async function estateHouse(
+/** Starts it with these settings in addition to those of a populated tenant. */
+export async function startPopulatedService(
   environment: Readonly<Record<string, string>> = {},
-): Promise<EstateHouse> {
+): Promise<PopulatedService> {
   const receiver = await startReceiver()
   const facilitator = await startFacilitator(null)
-  // Says yes to everything: nothing is on a chain here.
+  // Accepts everything: there is no chain in this test.
   facilitator.mischief = ({ operation, paymentPayload, paymentRequirements }) => {
     const { authorization } = paymentPayload.payload as { authorization: { from: string } }
     const { network, amount } = paymentRequirements

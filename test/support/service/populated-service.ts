@@ -1,4 +1,4 @@
-/** A tenant that owns one real object of every kind which an operation can name. */
+/** A tenant with one real object of every kind that an operation can name. */
 import type { Answer, Api, Json, Workspace } from '../api.js'
 import {
   fixtureOf,
@@ -18,26 +18,33 @@ import { sql } from '../identity/identity.js'
 import { NETWORK, newAccount } from '../commerce/chain.js'
 import { authorize, encode } from '../commerce/x402-shop.js'
 
-/** Ids by the path of an operation up to and with the parameter that they stand for. */
+/** Ids, by the path of an operation up to and including their parameter. */
 export type Objects = Readonly<Record<string, string>>
 
-export interface Estate {
+export interface PopulatedTenant {
   readonly workspace: Workspace
   readonly objects: Objects
-  /** A credential of another kind than the one among the objects, which is an SSH authority. */
+  /**
+   * A credential of another kind than the one among the objects, which is an SSH certificate
+   * authority.
+   */
   readonly apiKeyId: string
   readonly person: Person
-  /** Of the person: only people hold delegations. */
+  /** A token of the user: only users hold delegations. */
   readonly personToken: string
-  /** Opens the charges of the tenant to the fulfillment lookup. */
+  /** Gives the fulfillment look-up access to the tenant's charges. */
   readonly fulfillmentSecret: string
-  /** Of the application that registered itself. */
+  /** The registration access token of a dynamically registered application. */
   readonly registrationToken: string
 }
 
 const WITHIN_TURNS = 1_000
 
-export async function estate(api: Api, name: string, receiver: Receiver): Promise<Estate> {
+export async function populateTenant(
+  api: Api,
+  name: string,
+  receiver: Receiver,
+): Promise<PopulatedTenant> {
   const workspace = await api.workspace(name)
   const { token, tenantId, organizationId, body } = workspace
   const make = (path: string, json: Json = {}) => made(api, token, path, json)
@@ -91,7 +98,7 @@ export async function estate(api: Api, name: string, receiver: Receiver): Promis
   }
 }
 
-/** One of the members that come with a workspace. */
+/** One of the members of a new workspace. */
 async function memberOf(api: Api, { organizationId, operator }: Workspace): Promise<string> {
   const { rows } = await api.list(`/api/v1/organizations/${organizationId}/members`, operator)
   return String(rows[0]!['id'])
@@ -102,7 +109,7 @@ async function made(api: Api, token: string, path: string, json: Json): Promise<
   return String(expectStatus(201, answer)['id'])
 }
 
-/** What an application asks the person by CIBA. */
+/** A CIBA request of an application to the user. */
 async function askedByCiba(
   { at }: Api,
   { tenantId }: Workspace,
@@ -130,7 +137,7 @@ function expectStatus(status: number, answer: Answer): Json {
   throw new Error(`${answer.status}: ${JSON.stringify(answer.body)}`)
 }
 
-/** What a person finds on their own page: the forms lead to the objects. */
+/** The forms on the user's account page lead to the objects. */
 function account({ forms }: Pick<Page, 'forms'>, delegated: Lent, sessionId: string): Objects {
   const at = (kind: string) => {
     const found = forms.find(({ action }) => action.startsWith(`/auth/account/${kind}/`))
@@ -178,7 +185,7 @@ async function webhook(api: Api, token: string, { origin, until }: Receiver) {
   return { id, secret: String(hook['secret']), deliveryId: String(delivery!['id']) }
 }
 
-/** A provider, a domain, and somebody of the tenant who is known to the provider. */
+/** An identity provider, a domain, and a user of the tenant with an identity at the provider. */
 async function signInElsewhere({ at }: Api, { tenantId }: Workspace, make: Make): Promise<Objects> {
   const provider = await make('/api/v1/sso/providers', {
     name: 'Elsewhere',
@@ -190,7 +197,7 @@ async function signInElsewhere({ at }: Api, { tenantId }: Workspace, make: Make)
     at.db.database,
     `insert into upstream_identities (account_id, id, provider, tenant_id, issuer, subject,
        created_at, last_used_at)
-     select account_id, gen_random_uuid(), $2, $1, 'https://id.example.org', 'somebody', now(),
+     select account_id, gen_random_uuid(), $2, $1, 'https://id.example.org', 'subject-1', now(),
        now()
      from tenant_users where tenant_id = $1 limit 1 returning id`,
     [tenantId, provider],
@@ -220,7 +227,7 @@ async function vault(make: Make, agentId: string) {
   return { objects, apiKeyId: delegated }
 }
 
-/** A shop that has sold, sold again and again, and been quarrelled with. */
+/** A shop with payments, renewals and disputes. */
 async function trade(api: Api, token: string): Promise<Objects> {
   const at = '/api/v1/commerce'
   const make = (path: string, json: Json) => made(api, token, `${at}/${path}`, json)
@@ -275,7 +282,7 @@ async function paidOut(api: Api, token: string, price: string): Promise<string> 
   return payout
 }
 
-/** A payment by x402 in USDC of Base Sepolia, of which the facilitator said that it settled. */
+/** An x402 payment in USDC on Base Sepolia that the facilitator has settled. */
 async function paidByX402(api: Api, token: string, price: string): Promise<string> {
   const payTo = newAccount().address
   const link = expectStatus(
@@ -300,7 +307,7 @@ async function paidByX402(api: Api, token: string, price: string): Promise<strin
   return String(rows[0]!['id'])
 }
 
-/** A list, once it fits. */
+/** A list, once it fits the condition. */
 async function rowsWhen(
   api: Api,
   token: string,

@@ -2,10 +2,10 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Debian keeps servers where the PATH of an ordinary user does not look. */
+/** Debian installs servers outside of an ordinary user's PATH. */
 const SERVER_FOLDERS = ['/usr/sbin', '/usr/local/sbin', '/sbin']
 
-/** The path of a program, undefined when it is not installed. */
+/** The path of a program. Undefined when it is not installed. */
 export function program(name: string): string | undefined {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...SERVER_FOLDERS]
   return folders

@@ -1,11 +1,11 @@
-/** Programs from outside of npm that a test needs, and an honest skip where they are absent. */
+/** External programs that a test needs. Where one is absent, the test is skipped. */
 import test, { type ExecutionContext } from 'ava'
 import { program } from './program.js'
 
 export { program } from './program.js'
 
 /**
- * A test that needs a program. Without it the test is skipped under a title that says so, which
+ * A test that needs a program. Without the program it is skipped under a title that says so, which
  * the summary of the run shows.
  */
 export function testWithProgram(

@@ -1,19 +1,21 @@
-/** The two forms of a failure, judged whole: problem documents and OAuth errors. */
+/** Checks of complete refusals: problem documents and OAuth errors. */
 import type { ExecutionContext } from 'ava'
 import type { Answer } from '../agents/journey.js'
 
-/** A header by its name; null: it must not be there. */
+/** A header by its name. Null: it must be absent. */
 export type ExpectedHeaders = Readonly<Record<string, RegExp | null>>
 
 export type Refusal = {
   readonly status: number
   readonly code: string
   readonly headers?: ExpectedHeaders | undefined
-  /** Members of the body beside those that every refusal of its form has. */
+  /** Members of the body in addition to those that every refusal of its form has. */
   readonly members?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** RFC 6749 section 5.2: `error`, `error_description`, beside them `request_id` alone, and never cached. */
+/**
+ * RFC 6749 section 5.2: `error` and `error_description`, plus only `request_id`, and never cached.
+ */
 export function isOAuthError(t: ExecutionContext, answer: Answer, expected: Refusal): void {
   const { status, code, headers = {}, members = {} } = expected
   t.is(answer.status, status, answer.text)
@@ -22,7 +24,7 @@ export function isOAuthError(t: ExecutionContext, answer: Answer, expected: Refu
   t.is(answer.body['error'], code, answer.text)
   const description = answer.body['error_description']
   t.true(typeof description === 'string' && description !== '', 'there are words for people')
-  // The characters that RFC 6749 section 5.2 allows, and the apostrophe of good typography.
+  // The characters that RFC 6749 section 5.2 allows, and the typographic apostrophe.
   t.regex(String(description), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
   t.deepEqual(
     Object.keys(answer.body).sort(),
@@ -33,7 +35,7 @@ export function isOAuthError(t: ExecutionContext, answer: Answer, expected: Refu
   hasHeaders(t, answer, headers)
 }
 
-/** RFC 9457, with the members of decisions.md 14; `name` is the last part of `type`. */
+/** RFC 9457, with the members of docs/reference/errors.md. `name` is the last part of `type`. */
 export function isProblem(
   t: ExecutionContext,
   answer: Answer,

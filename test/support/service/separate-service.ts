@@ -1,6 +1,6 @@
 /**
- * A service in a process of its own, on a database of its own: for tests that look at its whole output
- * and its memory, which a test that runs in the same process would be part of.
+ * A service in a process of its own, with its own database: for tests of its whole output and
+ * memory, which must not contain the test.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -19,11 +19,11 @@ const WITHIN_MS = 120_000
 export interface SeparateService {
   readonly baseUrl: string
   readonly db: FreshDatabase
-  /** All that it has printed. */
+  /** Everything that it has printed. */
   output(): string
-  /** What the objects of its main thread are: the text of a V8 heap snapshot, after a collection. */
+  /** The objects of its main thread: the text of a V8 heap snapshot, after a garbage collection. */
   heap(): Promise<string>
-  /** The same of each of its other threads, by name. */
+  /** The same for each of its other threads, by name. */
   threadHeaps(): Promise<readonly { readonly thread: string; readonly heap: string }[]>
   end(): Promise<void>
 }
@@ -106,7 +106,7 @@ export async function separateService(
         const [name] = fresh()
         if (name === undefined) return false
         whole = readFileSync(join(folder, name), 'utf8')
-        // The texts come last.
+        // The snapshot ends with its strings.
         return whole.includes('"strings":[') && /\]\s*\}\s*$/.test(whole.slice(-100))
       })
       return whole

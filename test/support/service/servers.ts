@@ -1,4 +1,4 @@
-/** Throwaway Redis and memcached servers on ports of the moment. */
+/** Temporary Redis and memcached servers on free ports. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -11,13 +11,13 @@ const UP_WITHIN_MS = 15_000
 
 export interface Server {
   readonly port: number
-  /** Kills it as a crash would. */
+  /** Kills it like a crash. */
   kill(): Promise<void>
-  /** Stops it (SIGSTOP): it accepts connections and bytes, and answers nothing. */
+  /** Stops it (SIGSTOP): it accepts connections and bytes, and does not answer. */
   freeze(): void
   /** Ends `freeze` (SIGCONT). */
   thaw(): void
-  /** Starts it again on the same port, empty. */
+  /** Restarts it on the same port, with empty storage. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
@@ -45,14 +45,14 @@ export function startRedis(path: string): Promise<Server> {
 
 export function startMemcached(path: string): Promise<Server> {
   return startServer((port) =>
-    // -M: an error when memory is full, instead of forgetting.
+    // -M: an error when memory is full, instead of evictions.
     spawn(path, ['-l', '127.0.0.1', '-p', `${port}`, '-U', '0', '-M', ...asUser()], {
       stdio: 'ignore',
     }),
   )
 }
 
-/** memcached does not run as root unless told as whom. */
+/** memcached refuses to run as root without a user name. */
 function asUser(): string[] {
   return process.getuid?.() === 0 ? ['-u', 'nobody'] : []
 }

@@ -1,13 +1,13 @@
 /**
- * Loaded into a service before anything else (`--import`): on a word of its parent it writes the V8
- * heap snapshots of its threads, which no signal reaches, into the folder it runs in.
+ * Loaded into a service before anything else (`--import`). On a message of its parent it writes the
+ * V8 heap snapshots of its threads, which signals do not reach, into its working directory.
  */
 import { createWriteStream } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { pipeline } from 'node:stream/promises'
 import workers, { isMainThread, Worker, type WorkerOptions } from 'node:worker_threads'
 
-/** What the parent sends, and what it is sent: the files by the names of their threads. */
+/** The parent's message. The answer has the files by the names of their threads. */
 export const ASK = 'heaps of threads'
 export type ThreadHeaps = readonly { readonly thread: string; readonly file: string }[]
 

@@ -1,4 +1,7 @@
-/** Two processes' worth of service: one database, one issuer, keys of one kms, nothing else shared. */
+/**
+ * Two service processes with one database, one issuer and the keys of one kms. They share nothing
+ * else.
+ */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,8 +1,11 @@
-/** Eyes on a running service: probes at a steady pace, waits with a limit, figures by name. */
+/** Observes a running service: probes at a steady pace, waits with a limit, metrics by name. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Caller } from '../agents/journey.js'
 
-/** Waits until it holds; the milliseconds that took. @throws after `withinMs`, saying what was awaited. */
+/**
+ * Waits for a condition and returns the milliseconds. @throws after `withinMs`, with the name of
+ * the condition.
+ */
 export async function until(
   what: string,
   withinMs: number,
@@ -19,11 +22,11 @@ export async function until(
 export const isReady = async ({ call }: Caller) => (await call('/health/ready')).status === 200
 
 export interface Pulse {
-  /** Ends the watch: how many probes there were, those that were not 200, and the slowest. */
+  /** Ends the probes: their number, those without status 200, and the slowest. */
   stop(): Promise<{ probes: number; bad: number; slowestMs: number }>
 }
 
-/** Asks /health/live all the time. */
+/** Requests /health/live continuously. */
 export function watchLive({ call }: Caller, paceMs = 25): Pulse {
   const over = new AbortController()
   const seen = { probes: 0, bad: 0, slowestMs: 0 }
@@ -52,7 +55,7 @@ export function watchLive({ call }: Caller, paceMs = 25): Pulse {
 
 export const METRICS_TOKEN = 'metrics-of-a-test-service'
 
-/** The sum of a metric over the samples that have all of these labels. */
+/** The sum of a metric over the samples with all of these labels. */
 export async function metric(
   { call }: Caller,
   name: string,

@@ -1,6 +1,6 @@
 /** Which client speaks, and how it shows that it does. RFC 6749 section 2.3, RFC 7523 section 2.2. */
 import { asId } from '../../../domain/ids.js'
-import { detached } from '../../../../runtime/kernel/text/flat-string.js'
+import { flatString } from '../../../../runtime/kernel/text/flat-string.js'
 import type { OAuthForm } from '../form.js'
 
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
@@ -73,7 +73,7 @@ function readBasic(authorization: string): { clientId: string; secret: string } 
 function decodeFormValue(text: string): string | null {
   try {
     // Never a part of the pair: a remembered client_id would keep the secret beside it.
-    return detached(decodeURIComponent(text.replaceAll('+', ' ')))
+    return flatString(decodeURIComponent(text.replaceAll('+', ' ')))
   } catch {
     return null
   }

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import test from 'ava'
 import { lockout } from '../../../../actors/identity/sign-in/lockout.js'
-import { heldClock } from '../../../../runtime/kernel/clock.js'
+import { heldClock } from '../../../support/held-clock.js'
 import { postgresCoordination } from '../../../../storage/platform/coordination/postgres.js'
 import { freshDatabase } from '../../../support/storage/database.js'
 

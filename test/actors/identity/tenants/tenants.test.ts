@@ -1,5 +1,6 @@
 import test from 'ava'
-import { heldClock, systemClock } from '../../../../runtime/kernel/clock.js'
+import { systemClock } from '../../../../runtime/kernel/clock.js'
+import { heldClock } from '../../../support/held-clock.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { tenantsActor } from '../../../../actors/identity/tenants/actor.js'

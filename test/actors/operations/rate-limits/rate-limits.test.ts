@@ -5,7 +5,7 @@ import {
 } from '../../../../actors/operations/rate-limits/actor.js'
 import { LocalCounts } from '../../../../actors/operations/rate-limits/local-counts.js'
 import { POLICIES } from '../../../../actors/operations/rate-limits/protocol.js'
-import { heldClock } from '../../../../runtime/kernel/clock.js'
+import { heldClock } from '../../../support/held-clock.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { silentLogger } from '../../../../runtime/kernel/log.js'
 

@@ -2,7 +2,7 @@
 import test from 'ava'
 import { Command } from 'commander'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
-import { openDatabaseHouse } from '../../../../runtime/cli/key-tools.js'
+import { openDatabaseTools } from '../../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../../runtime/cli/operator.js'
 import { type Api, type Json, type Workspace } from '../../../support/api.js'
 import { fixtureOf } from '../../../support/agents/delegation.js'
@@ -23,7 +23,7 @@ async function operator(...words: string[]) {
   const outcome = { out: '', err: '', code: 0 }
   const program = new Command().exitOverride()
   operatorCommand(program, {
-    open: () => openDatabaseHouse({ environment: { DATABASE_URL: url }, cwd: '/' }),
+    open: () => openDatabaseTools({ environment: { DATABASE_URL: url }, cwd: '/' }),
     out: (text) => (outcome.out += text),
     err: (text) => (outcome.err += text),
     exitWith: (code) => (outcome.code = code),
@@ -124,7 +124,7 @@ test.serial('whoever holds the deployment appoints an agent, and dismisses it', 
   for (const stranger of [agentId, 'nobody', crypto.randomUUID()]) {
     const refused = await operator('appoint', stranger)
     t.is(refused.code, 1)
-    t.regex(refused.err, /is no agent of the control plane/)
+    t.regex(refused.err, /is not an agent of the control plane/)
   }
   const told = await sql<{ data: Json }>(
     database,

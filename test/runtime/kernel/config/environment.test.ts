@@ -57,11 +57,11 @@ test('names and paths are the reverse of one another', (t) => {
   t.deepEqual(environmentPath('SVC_', 'SVC_SERVER__TLS__CERT_PEM_PATH'), path)
 })
 
-test('a name in lower case names nothing', (t) => {
+test('a lower-case name is not a setting', (t) => {
   t.is(environmentPath('SVC_', 'SVC_server__port'), undefined)
 })
 
-test('the environment is a copy: what is written to it does not reach the process', (t) => {
+test('the environment is a copy: writes to it do not reach the process', (t) => {
   const environment = readEnvironment() as Record<string, string>
   t.is(environment['PATH'], process.env['PATH'])
   environment['SVC_TEST_COPY'] = 'x'

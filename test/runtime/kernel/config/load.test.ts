@@ -89,32 +89,32 @@ test('without any layer every key has its default and every source says so', (t)
   t.deepEqual(sources.get('web.port'), { kind: 'default' })
 })
 
-test('the file wins over the default, and its line is remembered', (t) => {
+test('the file overrides the default, and its line is recorded', (t) => {
   const { settings, sources } = settingsOf('[web]\n\nport = 81\n')
   t.is(settings.web.port, 81)
   t.deepEqual(sources.get('web.port'), { kind: 'file', path: 'svc.toml', line: 3 })
 })
 
-test('the environment wins over the file, and its name is remembered', (t) => {
+test('the environment overrides the file, and its name is recorded', (t) => {
   const { settings, sources } = settingsOf('web.port = 81', { SVC_WEB__PORT: '82' })
   t.is(settings.web.port, 82)
   t.deepEqual(sources.get('web.port'), { kind: 'environment', name: 'SVC_WEB__PORT' })
 })
 
-test('a shortcut wins over the prefixed name', (t) => {
+test('a shortcut has precedence over the prefixed name', (t) => {
   const { settings, sources } = settingsOf('', { WEB_HOST: 'short', SVC_WEB__HOST: 'long' })
   t.is(settings.web.host, 'short')
   t.deepEqual(sources.get('web.host'), { kind: 'environment', name: 'WEB_HOST' })
 })
 
-test('a fallback fills what is not given, from earlier fallbacks too', (t) => {
+test('a fallback fills missing keys, also from earlier fallbacks', (t) => {
   const { settings, sources } = settingsOf('web.port = 8080')
   t.is(settings.web.home, 'http://localhost:8080')
   t.is(settings.web.away, 'http://localhost:8080')
   t.deepEqual(sources.get('web.home'), { kind: 'fallback', from: 'web.host, web.port' })
 })
 
-test('a fallback does not replace what is given', (t) => {
+test('a fallback does not replace a given value', (t) => {
   t.is(settingsOf('web.home = "https://a"').settings.web.home, 'https://a')
 })
 
@@ -123,13 +123,13 @@ test('a fallback that fails because its input failed adds no failure of its own'
   t.deepEqual(keys, ['web.port'])
 })
 
-test('a fallback that does not give a valid value leaves the key missing', (t) => {
+test('a fallback with an invalid value leaves the key missing', (t) => {
   const [failure] = failuresOf('web.host = "not a host"')
   t.is(failure?.key, 'web.home')
   t.is(failure?.rule, 'must be set')
 })
 
-test('tables inside a section are reached by file and environment alike', (t) => {
+test('file and environment can both set tables inside of a section', (t) => {
   const { settings } = settingsOf('[web.tls]\ncert = "a"', { SVC_WEB__TLS__KEY: 'b' })
   t.like(settings.web.tls, { cert: 'a', key: 'b' })
 })
@@ -145,11 +145,11 @@ test('an optional table asks for its required keys once one key is given', (t) =
   )
 })
 
-test('an empty table leaves a section of its kind unset', (t) => {
+test('an empty table leaves a when_set section unset', (t) => {
   t.is(settingsOf('[vaulted]').settings.vaulted, undefined)
 })
 
-test('a table may be given whole in the environment, and single keys win over it', (t) => {
+test('a whole table may be in the environment, and single keys override it', (t) => {
   const { settings } = settingsOf('', {
     SVC_WEB: '{ port = 1, host = "table" }',
     SVC_WEB__PORT: '2',
@@ -232,7 +232,7 @@ for (const [toml, environment, hint] of [
   })
 }
 
-test('all failures of all layers are listed in one round', (t) => {
+test('all failures of all layers are listed at once', (t) => {
   const failures = failuresOf('web.prot = 1\nweb.port = -1\n[web.pool]\nleast = 9', {
     SVC_WEB__MODE: 'x',
     SVC_NOTHING: '1',
@@ -244,7 +244,7 @@ test('all failures of all layers are listed in one round', (t) => {
   )
 })
 
-test('a rule is not judged while a key it reads is invalid', (t) => {
+test('a rule is skipped while a key that it reads is invalid', (t) => {
   const keys = failuresOf('web.pool.least = 9\nweb.pool.most = 0').map(({ key }) => key)
   t.deepEqual(keys, ['web.pool.most'])
 })
@@ -260,7 +260,7 @@ test('a failing secret is not printed, nor is an unknown key, nor the line of a 
   t.true(told.includes('[secret]'))
 })
 
-test('keys that objects have by birth are unknown keys', (t) => {
+test('inherited members of objects are unknown keys', (t) => {
   for (const key of ['__proto__', 'constructor', 'toString']) {
     t.is(failuresOf(`[${key}]\nx = 1`)[0]?.rule, 'is not a setting')
     t.is(failuresOf(`web.${key} = 1`)[0]?.rule, 'is not a setting')
@@ -281,7 +281,7 @@ const garbage = fc.oneof(
   fc.constantFrom('1', '[[1]]', '{ a = 1 }', '[{ id = 1 }]', '{}', '[]', 'nan', '-inf', '"'),
 )
 
-test('any environment is loaded or refused with listed failures, never anything else', (t) => {
+test('any environment is loaded, or refused with listed failures', (t) => {
   const name = fc
     .array(word, { maxLength: 4 })
     .map((parts) => `SVC_${parts.join('__').toUpperCase()}`)
@@ -293,7 +293,7 @@ test('any environment is loaded or refused with listed failures, never anything 
   )
 })
 
-test('any TOML text is loaded or refused with listed failures, never anything else', (t) => {
+test('any TOML text is loaded, or refused with listed failures', (t) => {
   const key = fc.array(
     word.map((one) => one || '""'),
     { minLength: 1, maxLength: 4 },
@@ -318,7 +318,7 @@ test('a value nested a thousand deep is a listed failure', (t) => {
   t.is(failuresOf('', { SVC_WEB__NAMES: '['.repeat(100_000) }).length, 0)
 })
 
-test('two sections of one name cannot be assembled', (t) => {
+test('two sections with one name cannot be assembled', (t) => {
   t.throws(() => assemble([section('a', {}), section('a', {})]), {
     message: /\[a\] is declared twice/,
   })

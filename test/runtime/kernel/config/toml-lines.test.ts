@@ -52,7 +52,7 @@ for (const [path, line] of [
   })
 }
 
-test('a path that is not in the document is placed at the table around it', (t) => {
+test('a path that is not in the document gets the line of its table', (t) => {
   t.is(lineOf(tomlLines(document), ['server', 'tls', 'key']), 12)
   t.is(lineOf(tomlLines(document), ['elsewhere']), 1)
 })

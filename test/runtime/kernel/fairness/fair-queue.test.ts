@@ -62,7 +62,7 @@ test('a full queue takes from the largest key for a smaller one, never the other
   t.deepEqual(drain(queue), ['a0', 'b0', 'a1', 'b1'])
 })
 
-test('a removed item does not come, and its key keeps its place', (t) => {
+test('a removed item is not returned, and its key keeps its place', (t) => {
   const queue = new FairQueue<Item>({ capacity: 10 })
   const [a0, a1] = items('a', 2)
   const [b0] = items('b', 1)
@@ -74,7 +74,7 @@ test('a removed item does not come, and its key keeps its place', (t) => {
   t.deepEqual(drain(queue), ['a1', 'b0'])
 })
 
-test('whatever is pushed, shifted and removed: order within a key, turns between keys', (t) => {
+test('any sequence of operations keeps the order within a key and turns between keys', (t) => {
   const step = fc.oneof(
     fc.record({ act: fc.constant('push' as const), key: fc.constantFrom('a', 'b', 'c', 'd') }),
     fc.record({ act: fc.constant('shift' as const), key: fc.constant('') }),
@@ -114,7 +114,7 @@ test('whatever is pushed, shifted and removed: order within a key, turns between
           }
           t.is(queue.size, held())
         }
-        // With every key full of work, nobody gets two turns before everybody had one.
+        // While every key has items, no key gets two turns before every key had one.
         const keys = [...model].filter(([, list]) => list.length > 0).map(([key]) => key)
         const round = keys.map(() => queue.shift()!.share)
         t.deepEqual(round.toSorted(), keys.toSorted())

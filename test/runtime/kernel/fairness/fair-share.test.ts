@@ -16,7 +16,7 @@ function held(answer: unknown): Release {
   return answer as Release
 }
 
-test('an agent, its tenant and all together are each bound', (t) => {
+test('the bounds of an agent, its tenant and the total all hold', (t) => {
   const counts = new ShareCounts()
   const share = new FairShare({ resource: 'calls', total: 6, levels, counts })
   const releases = [0, 1].map(() => held(share.tryAcquire(['t1', 'a1'])))
@@ -35,7 +35,7 @@ test('an agent, its tenant and all together are each bound', (t) => {
   held(share.tryAcquire(['t3', 'c1']))
 })
 
-test('units are taken whole, and more than a bound never', async (t) => {
+test('units are taken all or none, and never beyond a bound', async (t) => {
   const share = new FairShare({
     resource: 'bytes',
     total: 10,

@@ -10,7 +10,7 @@ import { StreamRecord } from '../../../../runtime/kernel/threads/stream-crossing
 import { bytePipe } from '../../../../runtime/kernel/stream.js'
 import { FrameWriter, type PostedFrame } from '../../../../runtime/kernel/threads/wire.js'
 
-test('nothing is posted for a stream that was given up before its turn ended', async (t) => {
+test('no frame is posted for a stream that was cancelled within its turn', async (t) => {
   const posted: PostedFrame[] = []
   const port = Object.assign(new EventEmitter(), {
     postMessage: (frame: PostedFrame) => void posted.push(frame),
@@ -37,7 +37,7 @@ test('nothing is posted for a stream that was given up before its turn ended', a
   link.close('stopped')
 })
 
-test('an ask that is given up after its answer was sent ends no other', async (t) => {
+test('an ask that is cancelled after its reply was sent affects no other ask', async (t) => {
   const { port1, port2 } = new MessageChannel()
   const given: string[] = []
   const near = new Link(port1, { clock: systemClock, log: silentLogger, lookup: () => undefined })

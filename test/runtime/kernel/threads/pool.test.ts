@@ -67,7 +67,7 @@ test('a call that kills its thread takes no other call of its batch with it', as
   await pool.close()
 })
 
-test('a call that never ends is killed, and the pool goes on', async (t) => {
+test('a call that never ends is killed, and the pool continues', async (t) => {
   const pool = open({ threadsMax: 1, batchMax: 1, batchMsMax: 3_000 })
   t.true((await errorOf(pool.run('spin', { forMs: 600_000 }))) instanceof ComputeFailed)
   t.is((await pool.run('square', { value: 5 })).squared, 25)
@@ -94,7 +94,7 @@ test('a waiting call that is cancelled never runs', async (t) => {
   await pool.close()
 })
 
-test('closing finishes what was taken, and the figures appear in the exposition', async (t) => {
+test('closing finishes accepted calls, and the metrics are in the exposition', async (t) => {
   const metrics = createMetrics()
   const pool = open({ metrics })
   const answer = pool.run('spin', { forMs: 50 })
@@ -106,7 +106,7 @@ test('closing finishes what was taken, and the figures appear in the exposition'
   t.is(await reasonOf(pool.run('square', { value: 1 })), 'stopped')
 })
 
-test('a share that waits with much delays only itself', async (t) => {
+test('a share with many waiting calls delays only itself', async (t) => {
   const metrics = createMetrics()
   const pool = open({ threadsMax: 1, batchMax: 1, queueMax: 8, queuePerShareMax: 6, metrics })
   const order: string[] = []

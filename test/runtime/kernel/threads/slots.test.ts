@@ -2,7 +2,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { Slots } from '../../../../runtime/kernel/threads/slots.js'
 
-test('what is in is found under its number, and nothing else is, whatever came and went', (t) => {
+test('any sequence of operations finds each item under its number, and no other', (t) => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 20 }), { maxLength: 200 }), (moves) => {
       const slots = new Slots<{ readonly at: number }>()
@@ -30,7 +30,7 @@ test('what is in is found under its number, and nothing else is, whatever came a
   t.pass()
 })
 
-test('numbers are used again, so that there are no more than were needed at once', (t) => {
+test('numbers are reused, so there are no more than were needed at once', (t) => {
   const slots = new Slots<object>()
   for (let round = 0; round < 1_000; round += 1) {
     const pair = [slots.add({}), slots.add({})]

@@ -30,7 +30,7 @@ function logbook() {
   return { lines, log: createLogger({ level: 'info', destination }) }
 }
 
-test('when the thread exits, what ran fails as restarted, what waited is served by the next', async (t) => {
+test('when the thread exits, running messages fail as restarted, and the next thread serves waiting ones', async (t) => {
   const { lines, log } = logbook()
   const { ref, stats, stop } = await placeProbe(t, 'thread', { log })
   const lost = Array.from({ length: 7 }, () =>
@@ -45,11 +45,11 @@ test('when the thread exits, what ran fails as restarted, what waited is served 
     [0, 1, 4, 9, 16],
   )
   t.is(stats().restarts, 1)
-  t.true(lines.some(({ msg }) => msg === 'thread is gone'))
+  t.true(lines.some(({ msg }) => msg === 'thread exited, starting a new one'))
   await stop()
 })
 
-test('an idempotent message that was lost with the thread is sent once more', async (t) => {
+test('an idempotent message that the thread lost is sent once more', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'svc-kernel-'))
   const { ref, stop } = await placeProbe(t, 'thread')
   const answer = await ref.ask('exitOnce', { lives: { path: join(folder, 'lives') } })
@@ -75,11 +75,11 @@ test('a thread that hangs misses its heartbeat and is replaced', async (t) => {
   const { ref, stop } = await placeProbe(t, 'thread', { log, thread })
   t.is(await reasonOf(ref.ask('spin', null, { timeoutMs: 3_600_000 })), 'restarted')
   t.is((await ref.ask('echo', { value: 'alive' })).value, 'alive')
-  t.true(lines.some(({ msg }) => msg === 'thread is hung'))
+  t.true(lines.some(({ msg }) => msg === 'thread is hung, killing it'))
   await stop()
 })
 
-test('a thread that dies too often makes its actors unready, and serves again all the same', async (t) => {
+test('a thread that dies too often makes its actors not ready, and is still restarted', async (t) => {
   const supervision = { restartsMax: 1, windowMs: 3_600_000, backoffMs: 1 }
   const { ref, readiness, stop } = await placeProbe(t, 'thread', { thread: { supervision } })
   t.true(readiness())
@@ -92,7 +92,7 @@ test('a thread that dies too often makes its actors unready, and serves again al
   await stop()
 })
 
-test('an actor that fails too often inside its thread makes itself unready', async (t) => {
+test('an actor that fails too often inside of its thread is not ready', async (t) => {
   const { ref, readiness, stop } = await placeProbe(t, 'thread', { thread: { heartbeatMs: 20 } })
   for (let failure = 0; failure < 6; failure += 1)
     await reasonOf(ref.ask('fail', { text: 'poison' }))
@@ -101,7 +101,7 @@ test('an actor that fails too often inside its thread makes itself unready', asy
   await stop()
 })
 
-test('a thread whose entry refuses does not start, and says why', async (t) => {
+test('a thread whose entry throws does not start, and reports why', async (t) => {
   const start = () =>
     spawnThread({ name: 'refusing', entry, definitions: [probeActor], startData: 'refuse' })
   await t.throwsAsync(start, { message: 'the start data says no' })
@@ -139,7 +139,7 @@ test('draining lets streams come to their end', async (t) => {
   t.true(await drained)
 })
 
-test('stopping answers what is left, and ends the thread', async (t) => {
+test('stopping refuses the remaining messages and ends the thread', async (t) => {
   const { ref, stop } = await placeProbe(t, 'thread')
   const answer = reasonOf(ref.ask('wait', { ms: 3_600_000 }, { timeoutMs: 3_600_000 }))
   await ref.ask('echo', { value: 1 })
@@ -169,7 +169,7 @@ test('256 MiB pass through a thread with a slow reader in constant memory', asyn
   await stop()
 })
 
-test('the exposition holds the actor, its thread, and what the thread counts', async (t) => {
+test("the exposition has the actor, its thread, and the thread's own metrics", async (t) => {
   const metrics = createMetrics()
   const { ref, stop } = await placeProbe(t, 'thread', { metrics })
   await ref.ask('echo', { value: 1 })

@@ -40,7 +40,7 @@ const plain = fc.letrec((tie) => ({
   ),
 })).value
 
-test('whatever a message may hold arrives as it was sent, also beside others in a frame', (t) => {
+test('any valid message arrives as it was sent, also with others in a frame', (t) => {
   // One writer and one reader for all runs: definitions pile up as they do on a long-lived link.
   const writer = new FrameWriter(noStreams)
   const reader = new FrameReader(noStreams)
@@ -74,7 +74,7 @@ test('a member named __proto__ never becomes what a message inherits from', (t) 
   }
 })
 
-test('more shapes than definitions are kept still arrive', (t) => {
+test('more shapes than stored definitions still arrive', (t) => {
   const writer = new FrameWriter(noStreams)
   const reader = new FrameReader(noStreams)
   for (let round = 0; round < 3; round += 1) {
@@ -86,7 +86,7 @@ test('more shapes than definitions are kept still arrive', (t) => {
   }
 })
 
-test('a record that cannot cross leaves the frame as it was', (t) => {
+test('a record that cannot cross leaves the frame unchanged', (t) => {
   const writer = new FrameWriter(noStreams)
   const reader = new FrameReader(noStreams)
   writer.add(['before', { a: 1 }])
@@ -102,7 +102,7 @@ test('a record that cannot cross leaves the frame as it was', (t) => {
   t.deepEqual(reader.read(writer.take().posted).records, [['again', { b: { c: 4 } }]])
 })
 
-test('a message is copied when it is sent: what its owner does afterwards does not matter', (t) => {
+test('a message is copied when it is sent: later changes have no effect', (t) => {
   const writer = new FrameWriter(noStreams)
   const reader = new FrameReader(noStreams)
   const bytes = Uint8Array.of(1, 2, 3)
@@ -113,7 +113,7 @@ test('a message is copied when it is sent: what its owner does afterwards does n
   t.is(transfer[0]!.byteLength < 64, true, 'the frame holds the message and nothing else')
 })
 
-test('a stream of a record that cannot cross is taken back', (t) => {
+test('a stream is returned to its owner when its record cannot cross', (t) => {
   const retracted: number[] = []
   const writer = new FrameWriter({
     ...noStreams,
