@@ -1,4 +1,5 @@
 /** Which of the languages there are somebody wants, from what their browser and application say. */
+import Negotiator from 'negotiator'
 
 const ranges = (wanted: string): string[] =>
   wanted
@@ -7,19 +8,10 @@ const ranges = (wanted: string): string[] =>
     .filter((range) => range !== '')
 
 /** Accept-Language in the order of its weights (RFC 9110 section 12.5.4); weight 0 is left out. */
-function byWeight(header: string): string[] {
-  return header
-    .split(',')
-    .map((element) => {
-      const [range = '', ...parameters] = element.split(';').map((part) => part.trim())
-      const q = parameters.find((parameter) => parameter.startsWith('q='))
-      const weight = q === undefined ? 1 : Number(q.slice(2))
-      return { range, weight: Number.isFinite(weight) ? weight : 0 }
-    })
-    .filter(({ range, weight }) => range !== '' && weight > 0)
-    .toSorted((a, b) => b.weight - a.weight)
-    .map(({ range }) => range.toLowerCase())
-}
+const byWeight = (header: string): string[] =>
+  new Negotiator({ headers: { 'accept-language': header } })
+    .languages()
+    .map((range) => range.toLowerCase())
 
 /**
  * `ui_locales` first (OpenID Connect Core section 3.1.2.1), then Accept-Language; null when neither

@@ -68,7 +68,7 @@ export class InputReader {
       offers.length > 0 &&
       // A client that wants no page is answered all the same, with a redirect or an error.
       route.errors !== 'negotiated' &&
-      !offers.some((type) => accepts(accept, type))
+      !accepts(accept, offers)
     ) {
       return refused({
         name: 'not-acceptable',
