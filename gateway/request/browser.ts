@@ -8,6 +8,7 @@
  * sub-domain can plant them (RFC 6265bis section 4.1.3.2).
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { type Cookies, parseCookie, type SerializeOptions, stringifySetCookie } from 'cookie'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { Exchange } from '../exchange.js'
 import { isHostOf } from './hosts.js'
@@ -72,11 +73,17 @@ export interface BrowserReader {
 
 export function browserReader({ secure, keptSecs }: CookieSettings, random: Random): BrowserReader {
   const prefix = secure ? '__Host-' : ''
-  const attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`
-  const kept = keptSecs === null ? '' : `; Max-Age=${keptSecs}`
+  const setCookie = (name: string, value: string, options: SerializeOptions = {}) =>
+    stringifySetCookie(`${prefix}${name}`, value, {
+      path: '/',
+      httpOnly: true,
+      sameSite: 'lax',
+      secure,
+      ...options,
+    })
   return {
     read({ headers }, withSession) {
-      const cookies = parseCookies(headers.get('cookie') ?? '')
+      const cookies = parseCookie(headers.get('cookie') ?? '', AS_SENT)
       const sessionToken = tokenIn(cookies, `${prefix}svc_session`)
       const known = tokenIn(cookies, `${prefix}svc_browser`)
       const browserToken = known ?? random.token(BROWSER_TOKEN_BYTES)
@@ -90,14 +97,15 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
         fromOwnPage: headers.get('sec-fetch-site') === 'same-origin',
         isNew: known === null,
       }
-      const setCookie =
-        known === null ? `${prefix}svc_browser=${browserToken}; ${attributes}` : null
-      return { browser, setCookie }
+      return {
+        browser,
+        setCookie: known === null ? setCookie('svc_browser', browserToken) : null,
+      }
     },
     sessionCookie: (token) =>
       token === null
-        ? `${prefix}svc_session=; ${attributes}; Max-Age=0`
-        : `${prefix}svc_session=${token}; ${attributes}${kept}`,
+        ? setCookie('svc_session', '', { maxAge: 0 })
+        : setCookie('svc_session', token, keptSecs === null ? {} : { maxAge: keptSecs }),
   }
 }
 
@@ -106,20 +114,12 @@ export function wantsPage(headers: Exchange['headers']): boolean {
   return /\btext\/html\b/i.test(headers.get('accept') ?? '')
 }
 
-/** Cookie pairs by name (RFC 6265 section 5.4). Of two with one name the first counts. */
-export function parseCookies(header: string): ReadonlyMap<string, string> {
-  const cookies = new Map<string, string>()
-  for (const pair of header.split(';')) {
-    const equals = pair.indexOf('=')
-    if (equals < 1) continue
-    const name = pair.slice(0, equals).trim()
-    if (!cookies.has(name)) cookies.set(name, pair.slice(equals + 1).trim())
-  }
-  return cookies
-}
+/** Our tokens need no percent-encoding: a value that was encoded is not one of ours. */
+const AS_SENT = { decode: (value: string) => value }
 
-function tokenIn(cookies: ReadonlyMap<string, string>, name: string): string | null {
-  const value = cookies.get(name)
+/** Of two cookies with one name the first counts (RFC 6265 section 5.4). */
+function tokenIn(cookies: Cookies, name: string): string | null {
+  const value = cookies[name]
   return value !== undefined && TOKEN.test(value) ? value : null
 }
 
