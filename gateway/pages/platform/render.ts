@@ -12,7 +12,7 @@ import { chooseLanguage, type Language } from './language.js'
 import { PASSKEY_SCRIPT } from './script.js'
 import { BRAND_PATH, STYLE_PATH } from './style.js'
 
-const FOLDER = new URL('../../../../gateway/pages/templates/identity/account/', import.meta.url)
+const FOLDER = new URL('../../../../gateway/pages/templates/', import.meta.url)
 
 const eta = new Eta({ autoEscape: true, useWith: false, cache: true })
 for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
