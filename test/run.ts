@@ -157,7 +157,9 @@ function runAva(
   })
 }
 
-const sourcePath = (file: string) => relative('dist', file).replace(/\.js$/, '.ts')
+function sourcePath(file: string): string {
+  return relative('dist', file).replace(/\.js$/, '.ts')
+}
 
 /** What runs one test alone. */
 function commandFor({ file, title }: { readonly file: string; readonly title: string }): string {

@@ -77,6 +77,7 @@ not ok 2 - a › one # two
     message: ''
     at: >-
       ExecutionContext.is
+      (file:///svc/node_modules/ava/lib/assert.js:339:15)
   ...
 ok 3 - a › fine
 not ok 4 - dist/test/a.test.js exited due to SIGSEGV

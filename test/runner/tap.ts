@@ -7,8 +7,8 @@ export type TestPoint = {
   readonly detail: readonly string[]
 }
 
-/** Lines about AVA itself: where in its own code an assertion threw. */
-const NOISE = /^(at: |name: AssertionError$|message: ''$)/
+/** Members that say nothing of the test: where in the code of AVA an assertion threw. */
+const NOISE = [/^name: AssertionError$/, /^message: ''$/, /^at: .*\/node_modules\/ava\//s]
 
 /** @returns a function that takes the next line; `onPoint` gets a failed test once its detail is complete. */
 export function tapReader(onPoint: (point: TestPoint) => void): (line: string) => void {
@@ -38,13 +38,11 @@ export function tapReader(onPoint: (point: TestPoint) => void): (line: string) =
 
 /** The first lines of a failure, without those that say nothing of the test. */
 export function shortDetail(detail: readonly string[], linesMax: number): string[] {
-  const lines: string[] = []
-  let isNoise = false
-  for (const line of detail) {
-    // A member that is cut out goes with its indented lines.
-    if (!/^\s/.test(line)) isNoise = NOISE.test(line)
-    if (!isNoise) lines.push(line)
-  }
+  // A member begins at the margin; indented lines continue it.
+  const members = detail.join('\n').split(/\n(?=\S)/)
+  const lines = members
+    .filter((member) => !NOISE.some((pattern) => pattern.test(member)))
+    .flatMap((member) => member.split('\n'))
   if (lines.length <= linesMax) return lines
   return [...lines.slice(0, linesMax), `... ${lines.length - linesMax} more lines`]
 }
