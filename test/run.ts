@@ -170,10 +170,7 @@ function commandFor({ file, title }: { readonly file: string; readonly title: st
 function report({ passed, failed, skipped, times }: Verdict, secs: number): void {
   if (times.length > 1) {
     say('the slowest files:')
-    const named = times.map(({ file, seconds }) => ({
-      file: sourcePath(relative(root, file)),
-      seconds,
-    }))
+    const named = times.map((time) => ({ ...time, file: sourcePath(relative(root, time.file)) }))
     for (const line of slowest(named, SLOWEST)) say(line)
   }
   say('')

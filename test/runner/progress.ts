@@ -4,7 +4,12 @@ import { closeSync, existsSync, openSync, readSync } from 'node:fs'
 const TERMINAL_MS = 500
 const PIPE_MS = 30_000
 
-export type FileTime = { readonly file: string; readonly seconds: number }
+export type FileTime = {
+  readonly file: string
+  readonly seconds: number
+  /** Much less than `seconds`: the file waits. */
+  readonly cpuSeconds: number
+}
 
 export interface Progress {
   readonly fileTimes: readonly FileTime[]
@@ -65,7 +70,10 @@ export function slowest(times: readonly FileTime[], count: number): string[] {
   return times
     .toSorted((a, b) => b.seconds - a.seconds)
     .slice(0, count)
-    .map(({ file, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${file}`)
+    .map(({ file, seconds, cpuSeconds }) => {
+      const cpu = `(${cpuSeconds.toFixed(1)} s CPU)`
+      return `${seconds.toFixed(1).padStart(7)} s ${cpu.padStart(13)}  ${file}`
+    })
 }
 
 function readFrom(path: string, offset: number): string {

@@ -125,8 +125,8 @@ test('the file of a title is found whatever AVA leaves out of the path', (t) => 
 })
 
 test('the slowest files come first', (t) => {
-  const times = [1, 30.25, 2].map((seconds) => ({ file: `f${seconds}`, seconds }))
-  t.deepEqual(slowest(times, 2), ['   30.3 s  f30.25', '    2.0 s  f2'])
+  const times = [1, 30.25, 2].map((seconds) => ({ file: `f${seconds}`, seconds, cpuSeconds: 0.5 }))
+  t.deepEqual(slowest(times, 2), ['   30.3 s   (0.5 s CPU)  f30.25', '    2.0 s   (0.5 s CPU)  f2'])
 })
 
 test('the runner refuses what it does not know before it starts anything', (t) => {

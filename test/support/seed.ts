@@ -15,6 +15,8 @@ if (times !== undefined) {
   // Processes that the test starts are not test files.
   delete process.env['TEST_TIMES']
   process.once('exit', () => {
-    appendFileSync(times, `${JSON.stringify({ file, seconds: performance.now() / 1000 })}\n`)
+    const { user, system } = process.cpuUsage()
+    const time = { file, seconds: performance.now() / 1000, cpuSeconds: (user + system) / 1e6 }
+    appendFileSync(times, `${JSON.stringify(time)}\n`)
   })
 }
