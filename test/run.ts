@@ -4,7 +4,7 @@
  * options.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -16,6 +16,8 @@ import { startTestPostgres } from './support/storage/postgres.js'
 
 const DETAIL_LINES_MAX = 25
 const SLOWEST = 10
+/** Of a few files, stack traces name lines of the sources (ava.config.js). */
+const MAPPED_FILES_MAX = 10
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const bin = (name: string) => join(root, 'node_modules', '.bin', name)
 
@@ -56,6 +58,7 @@ async function main(): Promise<number> {
       verdict.failed.push(...secured.failed.map((failure) => `${failure} (tls_h2_only)`))
       verdict.skipped.push(...secured.skipped)
     }
+    keepTimes(verdict.times)
     report(verdict, (performance.now() - started) / 1000)
     if (options.flags.has('--coverage')) showCoverage()
     const skipsFail = options.flags.has('--fail-on-skip') && verdict.skipped.length > 0
@@ -120,10 +123,13 @@ function runAva(
     '--src=.',
   ]
   const [command = '', ...args] = flags.has('--coverage') ? [...coverage, ...ava] : ava
-  const long: Record<string, string> = flags.has('--long') ? { TEST_LONG: '1' } : {}
+  const modes = {
+    ...(flags.has('--long') ? { TEST_LONG: '1' } : {}),
+    ...(files.length > MAPPED_FILES_MAX ? { TEST_SOURCE_MAPS: 'off' } : {}),
+  }
   const child = spawn(command, args, {
     cwd: root,
-    env: { ...process.env, NODE_NO_WARNINGS: '1', ...environment, ...long },
+    env: { ...process.env, NODE_NO_WARNINGS: '1', ...environment, ...modes },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -165,6 +171,17 @@ function sourcePath(file: string): string {
 function commandFor({ file, title }: { readonly file: string; readonly title: string }): string {
   if (title.includes(file)) return `npm test -- ${file}`
   return `npm test -- ${file} --match '${title.replaceAll("'", `'\\''`)}'`
+}
+
+/** For the order of the next run (ava.config.js). */
+function keepTimes(times: readonly FileTime[]): void {
+  const path = join(root, 'dist', '.build', 'test-times.json')
+  const known = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as object) : {}
+  const now = times.map(({ file, seconds }) => [
+    relative(root, file),
+    Math.round(seconds * 10) / 10,
+  ])
+  writeFileSync(path, JSON.stringify({ ...known, ...Object.fromEntries(now) }, null, 1))
 }
 
 function report({ passed, failed, skipped, times }: Verdict, secs: number): void {
