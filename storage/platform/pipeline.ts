@@ -31,7 +31,7 @@ export const PG_INTERNALS = {
     'cancel',
   ],
   stream: ['cork', 'uncork', 'destroy', 'end'],
-  /** What a client calls of the query that it runs. */
+  /** Methods of a query, which its client calls. */
   query: [
     'submit',
     'handleRowDescription',
