@@ -43,6 +43,8 @@ export function shortDetail(detail: readonly string[], linesMax: number): string
   const lines = members
     .filter((member) => !NOISE.some((pattern) => pattern.test(member)))
     .flatMap((member) => member.split('\n'))
+    // YAML doubles line feeds in some of its forms.
+    .filter((line) => line.trim() !== '')
   if (lines.length <= linesMax) return lines
   return [...lines.slice(0, linesMax), `... ${lines.length - linesMax} more lines`]
 }
