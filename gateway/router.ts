@@ -41,12 +41,13 @@ export class Router<T> {
   match(path: string): Match<T> | null {
     const literal = this.literals.get(path)
     if (literal !== undefined) return literal
-    const segments = path.split('/')
     const values: string[] = []
-    const end = descend(this.root, segments, 1, values)
+    const end = path.startsWith('/') ? descend(this.root, path, 1, values) : null
     if (end === null) return null
     const params: Record<string, string> = {}
-    for (const [index, name] of end.names.entries()) params[name] = values[index]!
+    // Not by an iterator: it would cost a third of the whole match.
+    for (let index = 0; index < values.length; index += 1)
+      params[end.names[index]!] = values[index]!
     return { resource: end.entry, params }
   }
 
@@ -86,25 +87,22 @@ function emptyNode<T>(): Node<T> {
   return { literals: new Map(), param: null, end: null }
 }
 
-/** Literal segments have precedence over parameters. The search backtracks. */
-function descend<T>(
-  node: Node<T>,
-  segments: readonly string[],
-  index: number,
-  values: string[],
-): Node<T>['end'] {
-  const segment = segments[index]
-  if (segment === undefined) return node.end
+/** Literal segments win over parameters; a dead end returns to the last choice. `from` is behind a slash. */
+function descend<T>(node: Node<T>, path: string, from: number, values: string[]): Node<T>['end'] {
+  if (from > path.length) return node.end
+  const slash = path.indexOf('/', from)
+  const next = slash < 0 ? path.length : slash
+  const segment = path.slice(from, next)
   const literal = node.literals.get(segment)
   if (literal !== undefined) {
-    const found = descend(literal, segments, index + 1, values)
-    if (found !== null) return found
+    const end = descend(literal, path, next + 1, values)
+    if (end !== null) return end
   }
   if (node.param === null || segment === '') return null
   values.push(segment)
-  const found = descend(node.param, segments, index + 1, values)
-  if (found === null) values.pop()
-  return found
+  const end = descend(node.param, path, next + 1, values)
+  if (end === null) values.pop()
+  return end
 }
 
 function allowOf(methods: ReadonlyMap<string, unknown>): string {

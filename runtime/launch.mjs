@@ -8,7 +8,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -74,7 +74,18 @@ function npm() {
 function compile() {
   const fresh = !existsSync(join(root, 'dist'))
   if (fresh) say('compiling ...')
+  else removeOrphans()
   run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], ['-b'])
+}
+
+/** Removes compiled files of sources that were moved or deleted: the compiler leaves them, and tests among them would run. */
+function removeOrphans() {
+  const dist = join(root, 'dist')
+  for (const name of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
+    const source = /^(.+?)(?:\.d\.ts|\.js|\.js\.map)$/.exec(name)?.[1]
+    if (source === undefined || existsSync(join(root, `${source}.ts`))) continue
+    rmSync(join(dist, name), { force: true })
+  }
 }
 
 function run(command, leading, args) {

@@ -113,6 +113,7 @@ export async function startService(options: StartOptions): Promise<Service> {
   if (loaded.tag === 'refused') {
     throw new StartRefused('the configuration is invalid', { failures: loaded.failures })
   }
+  options.onSettings?.(loaded.settings)
   for (const key of settingsWithoutEffect(loaded.sources)) {
     log.warn({ key }, 'this setting has no effect in this build')
   }

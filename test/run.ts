@@ -1,24 +1,27 @@
 /**
- * `npm test`: brings the programs the tests speak to, starts one test PostgreSQL, checks lint and
- * format, runs every test, and says what was skipped and why.
- *
- *   npm test [-- --fail-on-skip] [--long] [--coverage] [FILES of dist/test ...]
+ * `npm test`: brings the programs the tests speak to, starts one test PostgreSQL, checks lint and format, runs
+ * every test, and says what failed, what was skipped and which files were slow. test/runner/options.ts lists the
+ * options.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { readOptions, type TestOptions, UsageError } from './runner/options.js'
+import { type FileTime, openProgress, slowest } from './runner/progress.js'
+import { shortDetail, sourceOf, tapReader } from './runner/tap.js'
 import { startTestPostgres } from './support/storage/postgres.js'
 
+const DETAIL_LINES_MAX = 25
+const SLOWEST = 10
+/** Of a few files, stack traces name lines of the sources (ava.config.js). */
+const MAPPED_FILES_MAX = 10
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const bin = (name: string) => join(root, 'node_modules', '.bin', name)
-const flags = process.argv.slice(2).filter((word) => word.startsWith('--'))
-const files = process.argv.slice(2).filter((word) => !word.startsWith('--'))
-const wanted = (flag: string) => flags.includes(flag)
 
-/** What speaks HTTP to the whole service, whichever the transport. */
+/** Flows that speak HTTP to the whole service: they also run over HTTP/2 and TLS. */
 const FLOWS = [
   'agents/agents',
   'oauth/tokens/oauth',
@@ -28,30 +31,37 @@ const FLOWS = [
   'oauth/authorization/openid-client-people',
 ].map((name) => `dist/test/flows/${name}.test.js`)
 
-type Verdict = { passed: number; failed: string[]; skipped: string[] }
+type Verdict = { passed: number; failed: string[]; skipped: string[]; times: FileTime[] }
 
 process.exitCode = await main()
 
 async function main(): Promise<number> {
   const started = performance.now()
+  const options = given()
+  if (options === null) return 2
   rmSync(join(root, 'coverage'), { recursive: true, force: true })
   bringPrograms()
-  if (files.length === 0 && !checks()) return 1
+  if (options.isWhole && !checks()) return 1
 
   const dataDir = mkdtempSync(join(tmpdir(), 'svc-test-'))
   const postgres = await startTestPostgres(dataDir)
   try {
-    const verdict = await runAva(postgres.env, files)
-    if (files.length === 0) {
+    const environment = { ...postgres.env, TEST_TIMES: join(dataDir, 'times') }
+    const verdict = await runAva(environment, options)
+    if (options.isWhole && options.match.length === 0) {
       say('the flows once more, over HTTP/2 and TLS')
-      const over = await runAva({ ...postgres.env, TEST_TRANSPORT: 'tls_h2_only' }, FLOWS)
-      verdict.passed += over.passed
-      verdict.failed.push(...over.failed.map((title) => `${title} (tls_h2_only)`))
-      verdict.skipped.push(...over.skipped)
+      const secured = await runAva(
+        { ...environment, TEST_TIMES: join(dataDir, 'times-tls'), TEST_TRANSPORT: 'tls_h2_only' },
+        { ...options, isWhole: false, files: FLOWS },
+      )
+      verdict.passed += secured.passed
+      verdict.failed.push(...secured.failed.map((failure) => `${failure} (tls_h2_only)`))
+      verdict.skipped.push(...secured.skipped)
     }
+    keepTimes(verdict.times)
     report(verdict, (performance.now() - started) / 1000)
-    if (wanted('--coverage')) showCoverage()
-    const skipsFail = wanted('--fail-on-skip') && verdict.skipped.length > 0
+    if (options.flags.has('--coverage')) showCoverage()
+    const skipsFail = options.flags.has('--fail-on-skip') && verdict.skipped.length > 0
     return verdict.failed.length > 0 || verdict.passed === 0 || skipsFail ? 1 : 0
   } finally {
     await postgres.stop()
@@ -59,7 +69,17 @@ async function main(): Promise<number> {
   }
 }
 
-/** Where the machine allows it; where not, the tests that need them say so and are skipped. */
+function given(): TestOptions | null {
+  try {
+    return readOptions(process.argv.slice(2), root)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    process.stderr.write(`npm test: ${error.message}\n`)
+    return null
+  }
+}
+
+/** Where the machine does not allow it, the tests that need a program are skipped and say so. */
 function bringPrograms(): void {
   const { status, stderr } = spawnSync(join(root, '.ci', 'install-programs'), { encoding: 'utf8' })
   if (status !== 0) say(`programs for some tests are missing: ${stderr.trim()}`)
@@ -78,8 +98,19 @@ function checks(): boolean {
   })
 }
 
-function runAva(environment: Record<string, string>, only: readonly string[]): Promise<Verdict> {
-  const ava = [bin('ava'), '--tap', '--concurrency', String(availableParallelism()), ...only]
+function runAva(
+  environment: { readonly TEST_TIMES: string } & Readonly<Record<string, string>>,
+  { files, isWhole, flags, match }: TestOptions,
+): Promise<Verdict> {
+  const ava = [
+    bin('ava'),
+    '--tap',
+    '--concurrency',
+    String(availableParallelism()),
+    ...match.flatMap((title) => ['--match', title]),
+    // The pattern of ava.config.js names all of them, in fewer characters.
+    ...(isWhole ? [] : files),
+  ]
   const coverage = [
     bin('c8'),
     '--reporter=json-summary',
@@ -91,42 +122,77 @@ function runAva(environment: Record<string, string>, only: readonly string[]): P
     '--merge-async',
     '--src=.',
   ]
-  const [command = '', ...args] = wanted('--coverage') ? [...coverage, ...ava] : ava
-  const long: Record<string, string> = wanted('--long') ? { TEST_LONG: '1' } : {}
+  const [command = '', ...args] = flags.has('--coverage') ? [...coverage, ...ava] : ava
+  const modes = {
+    ...(flags.has('--long') ? { TEST_LONG: '1' } : {}),
+    ...(files.length > MAPPED_FILES_MAX ? { TEST_SOURCE_MAPS: 'off' } : {}),
+  }
   const child = spawn(command, args, {
     cwd: root,
-    env: { ...process.env, NODE_NO_WARNINGS: '1', ...environment, ...long },
+    env: { ...process.env, NODE_NO_WARNINGS: '1', ...environment, ...modes },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => child.kill(signal))
-  const verdict: Verdict = { passed: 0, failed: [], skipped: [] }
-  let detail = false
-  createInterface({ input: child.stdout }).on('line', (line) => {
-    const point = /^(not )?ok \d+ - (.*?)(?: # (SKIP|TODO).*)?$/.exec(line)
-    if (!point) {
-      if (detail) say(line)
-      return
+  }
+  const verdict: Verdict = { passed: 0, failed: [], skipped: [], times: [] }
+  const progress = openProgress(files.length, environment.TEST_TIMES)
+  const read = tapReader(({ title, result, detail }) => {
+    if (result === 'skipped') verdict.skipped.push(title)
+    else if (result === 'passed') {
+      verdict.passed += 1
+      progress.passed()
+    } else {
+      progress.failed()
+      const source = sourceOf(title, files)
+      verdict.failed.push(source === undefined ? title : commandFor(source))
+      progress.say(`\nFAIL  ${source?.title ?? title}`)
+      if (source !== undefined) progress.say(`      ${sourcePath(source.file)}`)
+      for (const line of shortDetail(detail, DETAIL_LINES_MAX)) progress.say(`      ${line}`)
+      if (source !== undefined) progress.say(`      ${commandFor(source)}\n`)
     }
-    const [, not, title = '', directive] = point
-    detail = not !== undefined && directive === undefined
-    if (directive) verdict.skipped.push(title)
-    else if (not) verdict.failed.push(title)
-    else verdict.passed += 1
-    if (detail) say(`FAIL ${title}`)
   })
+  createInterface({ input: child.stdout }).on('line', read)
   return new Promise((resolve) => {
     child.on('close', (code) => {
+      progress.stop()
+      verdict.times.push(...progress.fileTimes)
       if (code !== 0 && verdict.failed.length === 0) verdict.failed.push(`ava ended with ${code}`)
       resolve(verdict)
     })
   })
 }
 
-function report({ passed, failed, skipped }: Verdict, secs: number): void {
+function sourcePath(file: string): string {
+  return relative('dist', file).replace(/\.js$/, '.ts')
+}
+
+/** What runs one test alone. */
+function commandFor({ file, title }: { readonly file: string; readonly title: string }): string {
+  if (title.includes(file)) return `npm test -- ${file}`
+  return `npm test -- ${file} --match '${title.replaceAll("'", `'\\''`)}'`
+}
+
+/** For the order of the next run (ava.config.js). */
+function keepTimes(times: readonly FileTime[]): void {
+  const path = join(root, 'dist', '.build', 'test-times.json')
+  const known = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as object) : {}
+  const now = times.map(({ file, seconds }) => [
+    relative(root, file),
+    Math.round(seconds * 10) / 10,
+  ])
+  writeFileSync(path, JSON.stringify({ ...known, ...Object.fromEntries(now) }, null, 1))
+}
+
+function report({ passed, failed, skipped, times }: Verdict, secs: number): void {
+  if (times.length > 1) {
+    say('the slowest files:')
+    const named = times.map((time) => ({ ...time, file: sourcePath(relative(root, time.file)) }))
+    for (const line of slowest(named, SLOWEST)) say(line)
+  }
   say('')
   for (const title of skipped) say(`skipped: ${title}`)
-  for (const title of failed) say(`failed: ${title}`)
+  for (const failure of failed) say(`failed: ${failure}`)
   say(
     `${passed} passed, ${failed.length} failed, ${skipped.length} skipped in ${secs.toFixed(0)} s`,
   )

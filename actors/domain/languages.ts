@@ -1,4 +1,5 @@
 /** Chooses a language by the preferences of browser and application. */
+import Negotiator from 'negotiator'
 
 const ranges = (wanted: string): string[] =>
   wanted
@@ -6,20 +7,11 @@ const ranges = (wanted: string): string[] =>
     .map((range) => range.split(';')[0]!.trim().toLowerCase())
     .filter((range) => range !== '')
 
-/** Languages of Accept-Language by weight (RFC 9110 section 12.5.4), without weight 0. */
-function byWeight(header: string): string[] {
-  return header
-    .split(',')
-    .map((element) => {
-      const [range = '', ...parameters] = element.split(';').map((part) => part.trim())
-      const q = parameters.find((parameter) => parameter.startsWith('q='))
-      const weight = q === undefined ? 1 : Number(q.slice(2))
-      return { range, weight: Number.isFinite(weight) ? weight : 0 }
-    })
-    .filter(({ range, weight }) => range !== '' && weight > 0)
-    .toSorted((a, b) => b.weight - a.weight)
-    .map(({ range }) => range.toLowerCase())
-}
+/** Accept-Language in the order of its weights (RFC 9110 section 12.5.4); weight 0 is left out. */
+const byWeight = (header: string): string[] =>
+  new Negotiator({ headers: { 'accept-language': header } })
+    .languages()
+    .map((range) => range.toLowerCase())
 
 /**
  * `ui_locales` has precedence (OpenID Connect Core section 3.1.2.1) over Accept-Language. Null if neither contains one

@@ -1,17 +1,13 @@
-/** True if Accept admits a media type (RFC 9110 section 12.5.1). */
-export function accepts(accept: string | undefined, mediaType: string): boolean {
+import Negotiator from 'negotiator'
+
+/**
+ * Whether Accept admits one of the media types (RFC 9110 section 12.5.1). Parameters of a media range do not
+ * count: clients add `charset` or a profile to `application/json` and take it without them.
+ */
+export function accepts(accept: string | undefined, mediaTypes: readonly string[]): boolean {
   if (accept === undefined || accept === '' || accept === '*/*') return true
-  const [type = ''] = mediaType.split('/')
-  let best = -1
-  let admitted = false
-  for (const element of accept.toLowerCase().split(',')) {
-    const [range = '', ...parameters] = element.split(';').map((part) => part.trim())
-    const rank = range === mediaType ? 2 : range === `${type}/*` ? 1 : range === '*/*' ? 0 : -1
-    if (rank < best || rank < 0) continue
-    best = rank
-    admitted = !parameters.some((parameter) => /^q=0(?:\.0{0,3})?$/.test(parameter))
-  }
-  return admitted
+  const ranges = accept.replaceAll(/;(?!\s*q=)[^;,]*/gi, '')
+  return new Negotiator({ headers: { accept: ranges } }).mediaTypes(mediaTypes).length > 0
 }
 
 /** The media type of Content-Type without parameters, lower case, or null. */

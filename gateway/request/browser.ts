@@ -7,6 +7,7 @@
  * cannot set them (RFC 6265bis section 4.1.3.2).
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { type Cookies, parseCookie, type SerializeOptions, stringifySetCookie } from 'cookie'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { HttpExchange } from '../http-exchange.js'
 import { isHostOf } from './hosts.js'
@@ -71,11 +72,17 @@ export interface BrowserReader {
 
 export function browserReader({ secure, keptSecs }: CookieSettings, random: Random): BrowserReader {
   const prefix = secure ? '__Host-' : ''
-  const attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`
-  const kept = keptSecs === null ? '' : `; Max-Age=${keptSecs}`
+  const setCookie = (name: string, value: string, options: SerializeOptions = {}) =>
+    stringifySetCookie(`${prefix}${name}`, value, {
+      path: '/',
+      httpOnly: true,
+      sameSite: 'lax',
+      secure,
+      ...options,
+    })
   return {
     read({ headers }, withSession) {
-      const cookies = parseCookies(headers.get('cookie') ?? '')
+      const cookies = parseCookie(headers.get('cookie') ?? '', AS_SENT)
       const sessionToken = tokenIn(cookies, `${prefix}svc_session`)
       const known = tokenIn(cookies, `${prefix}svc_browser`)
       const browserToken = known ?? random.token(BROWSER_TOKEN_BYTES)
@@ -89,14 +96,15 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
         fromOwnPage: headers.get('sec-fetch-site') === 'same-origin',
         isNew: known === null,
       }
-      const setCookie =
-        known === null ? `${prefix}svc_browser=${browserToken}; ${attributes}` : null
-      return { browser, setCookie }
+      return {
+        browser,
+        setCookie: known === null ? setCookie('svc_browser', browserToken) : null,
+      }
     },
     sessionCookie: (token) =>
       token === null
-        ? `${prefix}svc_session=; ${attributes}; Max-Age=0`
-        : `${prefix}svc_session=${token}; ${attributes}${kept}`,
+        ? setCookie('svc_session', '', { maxAge: 0 })
+        : setCookie('svc_session', token, keptSecs === null ? {} : { maxAge: keptSecs }),
   }
 }
 
@@ -105,20 +113,12 @@ export function wantsPage(headers: HttpExchange['headers']): boolean {
   return /\btext\/html\b/i.test(headers.get('accept') ?? '')
 }
 
-/** Cookie pairs by name (RFC 6265 section 5.4). Of two with the same name the first is used. */
-export function parseCookies(header: string): ReadonlyMap<string, string> {
-  const cookies = new Map<string, string>()
-  for (const pair of header.split(';')) {
-    const equals = pair.indexOf('=')
-    if (equals < 1) continue
-    const name = pair.slice(0, equals).trim()
-    if (!cookies.has(name)) cookies.set(name, pair.slice(equals + 1).trim())
-  }
-  return cookies
-}
+/** Our tokens need no percent-encoding: a value that was encoded is not one of ours. */
+const AS_SENT = { decode: (value: string) => value }
 
-function tokenIn(cookies: ReadonlyMap<string, string>, name: string): string | null {
-  const value = cookies.get(name)
+/** Of two cookies with one name the first counts (RFC 6265 section 5.4). */
+function tokenIn(cookies: Cookies, name: string): string | null {
+  const value = cookies[name]
   return value !== undefined && TOKEN.test(value) ? value : null
 }
 

@@ -71,7 +71,7 @@ export class InputReader {
       offers.length > 0 &&
       // Negotiated routes also answer clients that do not accept HTML, with a redirect or an error.
       route.errors !== 'negotiated' &&
-      !offers.some((type) => accepts(accept, type))
+      !accepts(accept, offers)
     ) {
       return refused({
         name: 'not-acceptable',

@@ -6,6 +6,7 @@ import { createLogger, type LogLevel } from '../kernel/log.js'
 import { beginYoung } from '../kernel/v8-flags.js'
 import { EXIT_CONFIGURATION } from '../configuration/load-settings.js'
 import { type Service, StartRefused, startService } from '../startup.js'
+import type { TerminalLog } from './terminal-log.js'
 
 const EXIT_START = 1
 /** The address of a service without settings (svc.example.toml). */
@@ -35,7 +36,8 @@ export function serveCommand(program: Command): void {
 /** Runs until a signal. Returns the exit code. */
 async function serve(level: LogLevel): Promise<number> {
   beginYoung()
-  const log = createLogger({ level })
+  const terminal = process.stdout.isTTY ? await openTerminalLog() : undefined
+  const log = createLogger({ level, destination: terminal })
   const stopping = new AbortController()
   const told = new Promise<void>((resolve) => {
     for (const signal of SIGNALS) {
@@ -53,6 +55,9 @@ async function serve(level: LogLevel): Promise<number> {
       cwd: process.cwd(),
       uid: process.getuid?.(),
       log,
+      onSettings: ({ security }) => {
+        if (security.production) terminal?.keepJson()
+      },
       signal: stopping.signal,
     })
   } catch (error) {
@@ -69,6 +74,14 @@ async function serve(level: LogLevel): Promise<number> {
   process.stdout.write(banner(service))
   await told
   return (await service.stop()) ? 0 : EXIT_START
+}
+
+/** Loads the formatter only where it is used. */
+async function openTerminalLog(): Promise<TerminalLog> {
+  const { terminalLog } = await import('./terminal-log.js')
+  // A terminal that was closed fails every write; the stop that follows must not fail with it.
+  process.stdout.on('error', () => undefined)
+  return terminalLog(process.stdout)
 }
 
 /**

@@ -2,6 +2,7 @@
  * A browser without a screen: keeps cookies, fills in the forms of the HTML, and follows redirects
  * only on demand, so that each step is visible.
  */
+import { parseSetCookie, stringifyCookie } from 'cookie'
 import { request } from 'undici'
 import { serviceAgent } from './connections.js'
 
@@ -46,6 +47,9 @@ export interface Browser {
   close(): Promise<void>
 }
 
+/** Cookie values are kept and sent without percent-decoding, as browsers do. */
+const AS_SENT = { decode: (value: string) => value, encode: (value: string) => value }
+
 export function openBrowser({
   baseUrl,
   ca,
@@ -65,7 +69,7 @@ export function openBrowser({
     body: string | null,
     headers: Readonly<Record<string, string>>,
   ): Promise<Page> {
-    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const cookie = stringifyCookie(Object.fromEntries(cookies), AS_SENT)
     const answer = await request(new URL(path, baseUrl), {
       dispatcher,
       method,
@@ -96,12 +100,9 @@ export function openBrowser({
   }
 
   function keep(line: string): void {
-    const [pair = '', ...attributes] = line.split(';').map((part) => part.trim())
-    const equals = pair.indexOf('=')
-    const name = pair.slice(0, equals)
-    if (attributes.some((attribute) => attribute.toLowerCase() === 'max-age=0')) {
-      cookies.delete(name)
-    } else cookies.set(name, pair.slice(equals + 1))
+    const { name, value = '', maxAge } = parseSetCookie(line, AS_SENT)
+    if (maxAge === 0) cookies.delete(name)
+    else cookies.set(name, value)
   }
 
   function ownPath(target: string): string {

@@ -12,6 +12,7 @@ import type { Metrics } from '../kernel/metrics/metrics.js'
 import type { Random } from '../kernel/random.js'
 import type { System } from '../kernel/system.js'
 import type { LoadedSettings } from '../configuration/load-settings.js'
+import type { Settings } from '../configuration/settings.js'
 
 export interface StartOptions {
   readonly environment: Environment
@@ -19,6 +20,8 @@ export interface StartOptions {
   readonly cwd: string
   readonly uid?: number | undefined
   readonly log: Logger
+  /** Called with the settings before anything is logged. */
+  readonly onSettings?: ((settings: Settings) => void) | undefined
   /** When aborted, the start is given up after the current step and undone. */
   readonly signal?: AbortSignal | undefined
   /** Default: the system's. */

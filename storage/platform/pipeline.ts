@@ -8,7 +8,42 @@
 import pg, { type Connection, type PoolClient, type Submittable } from 'pg'
 import type { Rows, Statement } from './sql.js'
 
-/** Members of pg that its type declarations lack. */
+/**
+ * The private members of pg that this file and connection.ts use. pg may change them in any release, so a test
+ * looks for each of them in the installed version (test/storage/platform/pg-internals.test.ts).
+ */
+export const PG_INTERNALS = {
+  utils: ['prepareValue'],
+  client: ['_types', 'connection', 'processID', 'secretKey', 'host', 'port', 'ssl'],
+  types: ['getTypeParser'],
+  connection: [
+    'parsedStatements',
+    'stream',
+    'parse',
+    'bind',
+    'describe',
+    'execute',
+    'sync',
+    'close',
+    'connect',
+    'requestSsl',
+    'cancel',
+  ],
+  stream: ['cork', 'uncork', 'destroy', 'end'],
+  /** Methods of a query, which its client calls. */
+  query: [
+    'submit',
+    'handleRowDescription',
+    'handleDataRow',
+    'handleCommandComplete',
+    'handleReadyForQuery',
+    'handleError',
+  ],
+} as const satisfies Readonly<Record<string, readonly string[]>> & {
+  readonly query: readonly (keyof Run)[]
+}
+
+/** Members of `PG_INTERNALS` with their types, which the declarations of pg leave out. */
 interface Wire {
   readonly parsedStatements: Record<string, string>
   readonly stream: { cork(): void; uncork(): void; destroy(error: Error): void }

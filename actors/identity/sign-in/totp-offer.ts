@@ -79,8 +79,7 @@ function drawn(base: Uint8Array, sessionId: string): Uint8Array {
 }
 
 export function secretShown(tenant: string, { bytes, email }: OfferedSecret): SecretShown {
-  const secret = base32(bytes)
-  return { secret, otpauthUri: otpauthUri(tenant, email, secret) }
+  return { secret: base32(bytes), otpauthUri: otpauthUri(tenant, email, bytes) }
 }
 
 /** People type codes with spaces, as apps show them. */

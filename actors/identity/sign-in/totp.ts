@@ -1,32 +1,34 @@
-/** Time-based one-time passwords (RFC 6238) as authenticator apps have them: SHA-1, 6 digits, 30 s. */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+/** Time-based one-time passwords (RFC 6238) as authenticator apps expect them: SHA-1, 6 digits, 30 s. */
+import { timingSafeEqual } from 'node:crypto'
+import { HOTP, Secret, TOTP } from 'otpauth'
 
 /** RFC 4226 section 4: at least 128 bits, 160 recommended. */
 export const TOTP_SECRET_BYTES = 20
 const STEP_SECS = 30
+const ALGORITHM = 'SHA1'
 const DIGITS = 6
-/** One step to either side, for clocks and thumbs (RFC 6238 section 5.2). */
+/** One step to either side allows for clock drift and typing time (RFC 6238 section 5.2). */
 const DRIFT_STEPS = 1
 
 /** HOTP of RFC 4226 section 5.3 for one counter. */
 export function totpCode(secret: Uint8Array, step: number): string {
-  const counter = Buffer.alloc(8)
-  counter.writeBigUInt64BE(BigInt(step))
-  const mac = createHmac('sha1', secret).update(counter).digest()
-  const offset = mac[mac.length - 1]! & 0x0f
-  const value = (mac.readUInt32BE(offset) & 0x7fffffff) % 10 ** DIGITS
-  return String(value).padStart(DIGITS, '0')
+  const copy = secretOf(secret)
+  try {
+    return HOTP.generate({ secret: copy, algorithm: ALGORITHM, digits: DIGITS, counter: step })
+  } finally {
+    copy.bytes.fill(0)
+  }
 }
 
 export const stepAt = (secs: number): number => Math.floor(secs / STEP_SECS)
 
-/** The time step whose code this is, the nearest to now; null when it is the code of none. */
+/** The latest time step that has this code, at most one step from now; null if there is none. */
 export function totpStepOf(secret: Uint8Array, code: string, nowSecs: number): number | null {
   if (!/^[0-9]{6}$/.test(code)) return null
   const now = stepAt(nowSecs)
   const sent = Buffer.from(code)
   let found: number | null = null
-  // Every step is tried, whichever fits.
+  // `TOTP.validate` stops at the first match. This compares every step, so that the time is the same.
   for (let drift = DRIFT_STEPS; drift >= -DRIFT_STEPS; drift -= 1) {
     const step = now + drift
     if (timingSafeEqual(sent, Buffer.from(totpCode(secret, step))) && found === null) found = step
@@ -34,34 +36,20 @@ export function totpStepOf(secret: Uint8Array, code: string, nowSecs: number): n
   return found
 }
 
-const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
-
 /** RFC 4648 section 6, without padding. */
-export function base32(bytes: Uint8Array): string {
-  let text = ''
-  let bits = 0
-  let held = 0
-  for (const byte of bytes) {
-    held = ((held << 8) | byte) & 0xffff
-    bits += 8
-    while (bits >= 5) {
-      bits -= 5
-      text += BASE32[(held >> bits) & 31]
-    }
-  }
-  return bits === 0 ? text : text + BASE32[(held << (5 - bits)) & 31]
+export const base32 = (bytes: Uint8Array): string => secretOf(bytes).base32
+
+/** The URI that authenticator apps read from a QR code (Key URI Format). */
+export function otpauthUri(issuer: string, account: string, secret: Uint8Array): string {
+  return new TOTP({
+    issuer,
+    label: account,
+    secret: secretOf(secret),
+    algorithm: ALGORITHM,
+    digits: DIGITS,
+    period: STEP_SECS,
+  }).toString()
 }
 
-/** The address that authenticator apps read from a picture (the Key URI Format). */
-export function otpauthUri(issuer: string, account: string, secret: string): string {
-  const label = `${encodeURIComponent(issuer)}:${encodeURIComponent(account)}`
-  const query = new URLSearchParams({
-    secret,
-    issuer,
-    algorithm: 'SHA1',
-    digits: String(DIGITS),
-    period: String(STEP_SECS),
-  })
-  // Apps read the query as a URI, in which "+" is a plus.
-  return `otpauth://totp/${label}?${query.toString().replaceAll('+', '%20')}`
-}
+/** On a copy: the library keeps the whole buffer behind a view. */
+const secretOf = (bytes: Uint8Array) => new Secret({ buffer: Uint8Array.from(bytes).buffer })

@@ -20,6 +20,9 @@ const PATH = '/api/v1/tenant/activate'
 // A secret of the application is for whoever holds what the application may hold.
 const SCOPE = [...WORKSPACE_APPLICATION_SCOPES, 'tenant:manage'].join(' ')
 const LOCK = 4711
+/** The advisory lock in this database: other test files run on the same server. */
+const OURS = `locktype = 'advisory' and objid = $1
+  and database = (select oid from pg_database where datname = current_database())`
 
 /** Where the process dies: the statement before which it is held up, and whether it is over by then. */
 const STEPS: Readonly<Record<string, { readonly trigger: string; readonly committed: boolean }>> = {
@@ -135,10 +138,9 @@ for (const [step, { trigger, committed }] of Object.entries(STEPS)) {
       request(`http://127.0.0.1:${port}${PATH}`, { method: 'POST', headers }),
     )
     await until('waiting at the step', async () => {
-      const { rows } = await holder.query(
-        `select from pg_locks where locktype = 'advisory' and objid = $1 and not granted`,
-        [LOCK],
-      )
+      const { rows } = await holder.query(`select from pg_locks where ${OURS} and not granted`, [
+        LOCK,
+      ])
       return rows.length > 0
     })
     doomed.child.kill('SIGKILL')
@@ -147,10 +149,7 @@ for (const [step, { trigger, committed }] of Object.entries(STEPS)) {
     await holder.query('select pg_advisory_unlock($1)', [LOCK])
     // What the dead one left open ends: by itself, or with the commit it had asked for.
     await until('nobody holds the tenant', async () => {
-      const { rows } = await holder.query(
-        `select from pg_locks where locktype = 'advisory' and objid = $1`,
-        [LOCK],
-      )
+      const { rows } = await holder.query(`select from pg_locks where ${OURS}`, [LOCK])
       return rows.length === 0
     })
     await drop()

@@ -12,7 +12,8 @@ const { Worker } = threads
 threads.Worker = class extends Worker {
   constructor(file: string | URL, options?: WorkerOptions) {
     super(file, options)
-    if (JSON.stringify(options?.workerData ?? null).includes('/actors/pow/')) powThreads.push(this)
+    if (JSON.stringify(options?.workerData ?? null).includes('/proof-of-work/'))
+      powThreads.push(this)
   }
 }
 syncBuiltinESMExports()

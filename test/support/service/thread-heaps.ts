@@ -11,7 +11,12 @@ import workers, { isMainThread, Worker, type WorkerOptions } from 'node:worker_t
 export const ASK = 'heaps of threads'
 export type ThreadHeaps = readonly { readonly thread: string; readonly file: string }[]
 
-if (isMainThread && process.send !== undefined) {
+/** A test that imports the names above is a process with a parent too. */
+const isPreloaded = process.execArgv.some((word) =>
+  word.endsWith(new URL(import.meta.url).pathname),
+)
+
+if (isMainThread && isPreloaded) {
   const running = new Map<Worker, string>()
   class WatchedWorker extends Worker {
     constructor(entry: string | URL, options: WorkerOptions = {}) {

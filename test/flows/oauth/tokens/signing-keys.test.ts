@@ -9,6 +9,7 @@ import { fixtureOf } from '../../../support/agents/delegation.js'
 import { sql } from '../../../support/identity/identity.js'
 import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
 import { twoServices } from '../../../support/service/two-services.js'
+import { until } from '../../../support/service/watch.js'
 
 const { first: api, second, end } = await twoServices()
 test.after.always(end)
@@ -17,6 +18,8 @@ const { database, url } = api.at.db
 const ROTATE = '/api/v1/signing-keys/rotate'
 const ME = '/api/v1/agents/me'
 const SCOPE = 'signing_keys:manage'
+/** How soon a process learns what another one ended. */
+const WITHIN_MS = 1_000
 
 /** `svc operator ...` beside the running services. */
 async function operator(...words: string[]) {
@@ -117,7 +120,10 @@ test.serial('whoever holds the deployment appoints an agent, and dismisses it', 
   t.is((await api.post(ROTATE, String(bound.body['access_token']))).status, 403)
 
   t.is((await operator('dismiss', owner.agentId)).code, 0)
-  for (const at of [api, second]) t.is((await at.get(ME, after.token)).status, 401)
+  for (const at of [api, second]) {
+    const isRefused = async () => (await at.get(ME, after.token)).status === 401
+    await until('the dismissal reaches the process', WITHIN_MS, isRefused)
+  }
   t.is((await loginAt(api, owner)).scope, before.scope)
 
   const { agentId } = await api.register(owner.tenantId)

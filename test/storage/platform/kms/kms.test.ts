@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -356,10 +356,32 @@ test('a second kms on the same socket is refused, a stale socket file is replace
   const second = { socketPath, keysDirectory, random, log }
   await t.throwsAsync(serveKms(second), { message: /another kms is serving/ })
   await stop()
-  await writeFile(socketPath, '')
+  await leaveStaleSocket(socketPath)
+  await t.throwsAsync(connected(socketPath), { code: 'ECONNREFUSED' })
   await restart()
-  t.true((await stat(socketPath)).isSocket())
+  await connected(socketPath)
 })
+
+/** A socket file without a listener: a server removes the name that it was bound to, not a later one. */
+async function leaveStaleSocket(path: string): Promise<void> {
+  const server = createServer()
+  await new Promise<void>((resolve) => {
+    server.listen(`${path}.bound`, resolve)
+  })
+  await rename(`${path}.bound`, path)
+  await new Promise((resolve) => server.close(resolve))
+}
+
+function connected(path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path)
+    socket.on('error', reject)
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve()
+    })
+  })
+}
 
 test('a socket path too long for a unix socket is refused in words', async (t) => {
   const { keysDirectory, folder } = await kmsOn(t)

@@ -1,0 +1,93 @@
+/** The command line of `npm test`: which files run, and how. */
+import { existsSync, readdirSync } from 'node:fs'
+import { join, normalize } from 'node:path'
+
+/** The areas of the product; a folder of any layer with this name belongs to it. */
+const AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'webhooks', 'operations']
+const FLAGS = ['--fail-on-skip', '--long', '--coverage'] as const
+const COMPILED = join('dist', 'test')
+
+export type TestFlag = (typeof FLAGS)[number]
+export type TestOptions = {
+  /** Compiled test files, from the root. */
+  readonly files: readonly string[]
+  /** No file and no area is named: every check runs. */
+  readonly isWhole: boolean
+  readonly flags: ReadonlySet<TestFlag>
+  /** Only tests with these titles; `*` stands for any text. */
+  readonly match: readonly string[]
+}
+
+/** Something on the command line does not exist. The message lists what does. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** @throws {UsageError} */
+export function readOptions(words: readonly string[], root: string): TestOptions {
+  const flags = new Set<TestFlag>()
+  const areas: string[] = []
+  const match: string[] = []
+  const named: string[] = []
+  const rest = words.values()
+  for (const word of rest) {
+    if (word === '--area') areas.push(valueOf(word, rest.next().value))
+    else if (word === '--match') match.push(valueOf(word, rest.next().value))
+    else if (isFlag(word)) flags.add(word)
+    else if (word.startsWith('-')) throw new UsageError(`unknown option ${word}\n\n${usage(root)}`)
+    else named.push(compiledFile(word, root))
+  }
+  const all = testFiles(root)
+  const known = areasOf(all)
+  for (const area of areas) {
+    if (!known.includes(area)) {
+      throw new UsageError(`unknown area ${area}: one of ${known.join(', ')}`)
+    }
+  }
+  const inAreas = all.filter((file) => areas.some((area) => file.split('/').includes(area)))
+  const isWhole = areas.length === 0 && named.length === 0
+  const files = isWhole ? all : [...new Set([...named, ...inAreas])]
+  return { files, isWhole, flags, match }
+}
+
+export function usage(root: string): string {
+  return `usage: npm test [-- OPTIONS] [FILES]
+
+  FILES             compiled test files, such as dist/test/tidy.test.js, or their sources
+  --area NAME       the tests of one area: ${areasOf(testFiles(root)).join(', ')}
+  --match TITLE     only tests with this title; * stands for any text
+  --fail-on-skip    a skipped test is a failure
+  --long            the long forms of the crash and property tests
+  --coverage        measures which lines the tests reach`
+}
+
+function valueOf(flag: string, value: string | undefined): string {
+  if (value === undefined) throw new UsageError(`${flag} needs a value`)
+  return value
+}
+
+function isFlag(word: string): word is TestFlag {
+  return (FLAGS as readonly string[]).includes(word)
+}
+
+/** The areas, and the folders right below test/ that hold tests of one layer. */
+function areasOf(files: readonly string[]): string[] {
+  const layers = files.map((file) => file.split('/')).filter((parts) => parts.length > 3)
+  return [...new Set([...AREAS, ...layers.map((parts) => parts[2]!)])]
+}
+
+function testFiles(root: string): string[] {
+  return readdirSync(join(root, COMPILED), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.js'))
+    .map((name) => join(COMPILED, name))
+    .sort()
+}
+
+function compiledFile(word: string, root: string): string {
+  const path = normalize(word)
+  const file = path.endsWith('.ts') ? join('dist', path.replace(/\.ts$/, '.js')) : path
+  if (!file.endsWith('.test.js') || !existsSync(join(root, file))) {
+    throw new UsageError(`no test file ${word}\n\n${usage(root)}`)
+  }
+  return file
+}

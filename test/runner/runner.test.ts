@@ -1,0 +1,138 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import test, { type ExecutionContext } from 'ava'
+import { readOptions, UsageError } from './options.js'
+import { slowest } from './progress.js'
+import { shortDetail, sourceOf, tapReader, type TestPoint } from './tap.js'
+
+function checkout(t: ExecutionContext, files: readonly string[]): string {
+  const root = mkdtempSync(join(tmpdir(), 'svc-runner-'))
+  t.teardown(() => rmSync(root, { recursive: true }))
+  for (const file of files) {
+    mkdirSync(dirname(join(root, file)), { recursive: true })
+    writeFileSync(join(root, file), '')
+  }
+  return root
+}
+
+const FILES = [
+  'dist/test/actors/oauth/tokens/issue.test.js',
+  'dist/test/flows/oauth/tokens/oauth.test.js',
+  'dist/test/flows/vault/vault.test.js',
+  'dist/test/gateway/router.test.js',
+  'dist/test/tidy.test.js',
+]
+
+test('an area is every folder with its name', (t) => {
+  const root = checkout(t, FILES)
+  t.deepEqual(readOptions(['--area', 'oauth'], root).files, FILES.slice(0, 2))
+  t.deepEqual(readOptions(['--area', 'gateway', '--area', 'vault'], root).files, [
+    'dist/test/flows/vault/vault.test.js',
+    'dist/test/gateway/router.test.js',
+  ])
+})
+
+test('without files and areas everything runs', (t) => {
+  const options = readOptions(['--long', '--match', 'a *'], checkout(t, FILES))
+  t.deepEqual(options, {
+    files: FILES,
+    isWhole: true,
+    flags: new Set(['--long']),
+    match: ['a *'],
+  })
+})
+
+test('a source names its compiled file', (t) => {
+  const { files, isWhole } = readOptions(['test/tidy.test.ts'], checkout(t, FILES))
+  t.deepEqual(files, ['dist/test/tidy.test.js'])
+  t.false(isWhole)
+})
+
+for (const [words, message] of [
+  [['--fast'], /^unknown option --fast\n\nusage: npm test.*--fail-on-skip/s],
+  [['--area', 'oath'], /^unknown area oath: one of identity, oauth, .*gateway/],
+  [['--area'], /^--area needs a value$/],
+  [['test/tidi.test.ts'], /^no test file test\/tidi\.test\.ts/],
+  [['dist/test/run.js'], /^no test file/],
+] as const) {
+  test(`${words.join(' ')} is refused`, (t) => {
+    const root = checkout(t, FILES)
+    t.throws(() => readOptions(words, root), { instanceOf: UsageError, message })
+  })
+}
+
+const TAP = `TAP version 13
+ok 1 - a › later # SKIP
+not ok 2 - a › one # two
+#   logged
+  ---
+    name: AssertionError
+    assertion: t.is()
+    details:
+      'Difference (- actual, + expected):': |-
+        - 1
+        + 2
+    message: ''
+    at: >-
+      ExecutionContext.is
+      (file:///svc/node_modules/ava/lib/assert.js:339:15)
+  ...
+ok 3 - a › fine
+not ok 4 - dist/test/a.test.js exited due to SIGSEGV
+1..4
+`
+
+test('points of TAP are read with the detail of a failure', (t) => {
+  const points: TestPoint[] = []
+  const read = tapReader((point) => points.push(point))
+  for (const line of TAP.split('\n')) read(line)
+  t.deepEqual(
+    points.map(({ title, result }) => [result, title]),
+    [
+      ['skipped', 'a › later'],
+      ['failed', 'a › one # two'],
+      ['passed', 'a › fine'],
+      ['failed', 'dist/test/a.test.js exited due to SIGSEGV'],
+    ],
+  )
+  t.deepEqual(shortDetail(points[1]!.detail, 25), [
+    'assertion: t.is()',
+    'details:',
+    "  'Difference (- actual, + expected):': |-",
+    '    - 1',
+    '    + 2',
+  ])
+  t.deepEqual(shortDetail(points[1]!.detail, 2), [
+    'assertion: t.is()',
+    'details:',
+    '... 3 more lines',
+  ])
+})
+
+test('the file of a title is found whatever AVA leaves out of the path', (t) => {
+  t.deepEqual(sourceOf('flows › oauth › tokens › oauth › a code › is used once', FILES), {
+    file: FILES[1]!,
+    title: 'a code › is used once',
+  })
+  t.deepEqual(sourceOf('issue › one', FILES.slice(0, 1)), { file: FILES[0]!, title: 'issue › one' })
+  t.deepEqual(sourceOf('oauth › tokens › oauth › one', FILES.slice(1, 3)), {
+    file: FILES[1]!,
+    title: 'one',
+  })
+  t.is(sourceOf('something else', FILES), undefined)
+})
+
+test('the slowest files come first', (t) => {
+  const times = [1, 30.25, 2].map((seconds) => ({ file: `f${seconds}`, seconds, cpuSeconds: 0.5 }))
+  t.deepEqual(slowest(times, 2), ['   30.3 s   (0.5 s CPU)  f30.25', '    2.0 s   (0.5 s CPU)  f2'])
+})
+
+test('the runner refuses what it does not know before it starts anything', (t) => {
+  const { status, stderr } = spawnSync(process.execPath, ['dist/test/run.js', '--quick'], {
+    encoding: 'utf8',
+  })
+  t.is(status, 2)
+  t.regex(stderr, /^npm test: unknown option --quick/)
+})
