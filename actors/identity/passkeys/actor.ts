@@ -1,4 +1,4 @@
-/** Passkeys: the handlers, put together from their steps. */
+/** Passkeys: assembles the handlers. */
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import { browserSessions } from '../sessions/protocol.js'
@@ -30,7 +30,7 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
     rename: () => undefined,
     remove: ({ session }) => session.accountId,
   },
-  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, coordination, settings, clock, registry } = needs
@@ -50,7 +50,7 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
     const second = secondFactorStep(tools)
     const own = ownPasskeys(tools)
     const metrics = passkeyMetrics(registry)
-    /** The handler of an answer, counted by what comes of it. */
+    /** Wraps a handler and counts its outcome. */
     const counted =
       <Message, Reply extends { readonly tag: string }>(
         step: PasskeyStep,

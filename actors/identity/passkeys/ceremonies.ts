@@ -1,4 +1,4 @@
-/** Challenges: made, handed to a browser with the options of a ceremony, and used up by its answer. */
+/** WebAuthn challenges: created, sent to a browser with the options of a ceremony, and used up by the response. */
 import {
   type AuthenticatorTransport,
   generateAuthenticationOptions,
@@ -21,7 +21,7 @@ import type { RelyingParty } from './settings.js'
 const CHALLENGE_BYTES = 32
 
 export type Bound = Pick<PasskeyCeremony, 'tenantId' | 'purpose' | 'sessionId'> & {
-  /** A secret of the browser. */
+  /** Secret of the browser. */
   readonly browser: string
 }
 export type Owner = {
@@ -31,9 +31,9 @@ export type Owner = {
 }
 
 export interface Ceremonies {
-  /** Options for a signature; no passkeys named: any that the authenticator has for us. */
+  /** Options for an assertion. Without allowed passkeys, any discoverable credential of the authenticator matches. */
   request(bound: Bound, allowed: readonly PasskeyRow[], context: MessageContext): Promise<object>
-  /** Options for a new key, which none of the account's authenticators makes twice. */
+  /** Options for a new credential. Existing credentials of the account are excluded. */
   create(
     bound: Bound,
     owner: Owner,
@@ -41,7 +41,7 @@ export interface Ceremonies {
     wish: { readonly name: string; readonly deviceBound: boolean },
     context: MessageContext,
   ): Promise<object>
-  /** Uses a challenge up; false when it was not given to this browser, ran out or was used. */
+  /** Uses up a challenge. False when it was not issued to this browser, has expired or was used. */
   spend(bound: Bound, challenge: string, context: MessageContext): Promise<boolean>
 }
 

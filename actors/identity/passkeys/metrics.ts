@@ -1,10 +1,10 @@
-/** Figures of passkeys. decisions.md 14, metrics. */
+/** Metrics of passkeys. */
 import { Counter, type Registry } from 'prom-client'
 
 export type PasskeyStep = 'sign_in' | 'second_factor' | 'enrolment' | 'account' | 'removal'
 
 export interface PasskeyMetrics {
-  /** `outcome` is the tag of the answer: signed_in, wrong, locked, added, ... */
+  /** `outcome` is the tag of the response: signed_in, wrong, locked, added, ... */
   count(step: PasskeyStep, outcome: string): void
 }
 
@@ -12,12 +12,12 @@ const NAME = 'svc_passkey_ceremonies_total'
 
 export function passkeyMetrics(registry: Registry): PasskeyMetrics {
   const known = registry.getSingleMetric(NAME) as Counter<'step' | 'outcome'> | undefined
-  // An instance that replaces a failed one goes on counting where that one stopped.
+  // A restarted instance continues the registered counter.
   const counter =
     known ??
     new Counter({
       name: NAME,
-      help: 'Answers of authenticators, by what came of them.',
+      help: 'Authenticator responses by outcome.',
       labelNames: ['step', 'outcome'],
       registers: [registry],
     })

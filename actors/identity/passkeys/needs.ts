@@ -1,4 +1,4 @@
-/** What the steps with passkeys are given. */
+/** Dependencies of the passkey handlers. */
 import type { Registry } from 'prom-client'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
@@ -12,7 +12,7 @@ export type PasskeysNeeds = Omit<LoginNeeds, 'passwords' | 'tenants' | 'sealer' 
   readonly login: ActorRef<LoginProtocol>
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly relyingParty: RelyingParty
-  /** For the sign-in page, where a passkey will not do. */
+  /** For the sign-in page, where a passkey does not apply. */
   readonly offers: SignInOffers
 }
 

@@ -1,4 +1,4 @@
-/** Passkeys on the account page: added, renamed, removed. */
+/** Passkeys on the account page: add, rename, remove. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdOpenSession } from '../../../storage/identity/accounts.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -14,7 +14,7 @@ import type { PasskeyTools } from './needs.js'
 import type { OwnAccount, PasskeysProtocol, SignInFirst } from './protocol.js'
 import { passkeyName, registration, storePasskey } from './registration.js'
 
-/** How fresh the evidence is for changing what protects an account. */
+/** Maximum age of the authentication for changes to sign-in methods, in seconds. */
 const SENSITIVE_SECS = 300
 const ADD_PATH = '/auth/account/passkeys/new'
 
@@ -90,7 +90,7 @@ export function ownPasskeys(tools: PasskeyTools) {
       { passkeyId, ...own }: PasskeysProtocol['remove']['message'],
       context: MessageContext,
     ): Promise<PasskeysProtocol['remove']['reply']> {
-      // Not the highest level: whoever lost the key must be able to take it away.
+      // Not the highest level: a user who lost a key must be able to remove it.
       const first = await signInFirst(own, 2, '/auth/account', context)
       if (first !== null) return first
       const { session } = own
@@ -108,8 +108,8 @@ export function ownPasskeys(tools: PasskeyTools) {
   }
 
   /**
-   * Null when the evidence is fresh and strong enough. For an account without a second factor the
-   * password is: a passkey is then the first one.
+   * Returns null when the authentication is fresh and strong enough. An account without a second factor uses its
+   * password, because a passkey is then its first factor.
    */
   async function signInFirst(
     { session, token }: OwnAccount,

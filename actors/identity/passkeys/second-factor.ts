@@ -1,4 +1,4 @@
-/** A passkey as the second factor, and one set up where a second factor is needed. */
+/** A passkey as the second factor, and its enrolment where a second factor is required. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { listPasskeys, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
@@ -66,7 +66,7 @@ export function secondFactorStep(tools: PasskeyTools) {
       let copied = false
       const reply = await attempted(tools, progress, session, visitor, context, {
         shown,
-        // A passkey that verified its person is a whole authentication, of now.
+        // A passkey with user verification is a complete authentication, so `authTime` is now.
         proof: { level, amr, authTime: clock.now() },
         async succeed(tx, raised, now) {
           if (!fits) return null
@@ -78,7 +78,7 @@ export function secondFactorStep(tools: PasskeyTools) {
         },
       })
       if (copied) await tellCopied(session, context)
-      // Raised, but perhaps not as far as the flow needs.
+      // Raised, but possibly below the level the flow needs.
       return reply.tag === 'signed_in'
         ? { ...reply, ...(await next(progress, reply, context)) }
         : reply

@@ -1,4 +1,4 @@
-/** [passkey]: sign-in with public keys (WebAuthn). decisions.md 15. */
+/** [passkey]: sign-in with public keys (WebAuthn). */
 import { dependentFlag, list, origin, seconds, text } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
@@ -36,12 +36,12 @@ export const passkeySettings = section(
 
 export type PasskeySettings = SettingsOf<typeof passkeySettings>
 
-/** Whether a browser at this host lets pages use passkeys of the domain (WebAuthn section 5.1.3). */
+/** True if browsers let pages of this host use passkeys of the domain (WebAuthn section 5.1.3). */
 export function isWithin(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`)
 }
 
-/** What a ceremony is checked against. */
+/** The relying party that a ceremony is verified against. */
 export type RelyingParty = {
   readonly id: string
   readonly origins: readonly string[]

@@ -1,4 +1,4 @@
-/** A passkey as the first factor: it says by itself who the person is. */
+/** A passkey as the first factor. The credential identifies the account. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -85,7 +85,10 @@ export function signInStep(tools: PasskeyTools) {
     return database.system((tx) => findAccountSignIn(tx, flow.tenantId, accountId), context)
   }
 
-  /** A new session in place of whatever the browser had; null: a copied key, or nobody of the tenant. */
+  /**
+   * Opens a session in place of the browser's old one. Null: the key is a copy, or the account is not a user of the
+   * tenant.
+   */
   async function open(
     { flow, token: flowToken }: Progress,
     passkey: PasskeyRow,
@@ -98,7 +101,7 @@ export function signInStep(tools: PasskeyTools) {
     const { accountId } = passkey
     const level = levelOfPasskey(passkey)
     const amr = methodsOfPasskey(passkey)
-    // The account belongs to no tenant, and the session that ends may be one of another.
+    // Accounts are global, and the session that ends may belong to another tenant.
     const token = await database.system(async (tx) => {
       const person = await findAccountSignIn(tx, tenantId, accountId)
       if (person === undefined) return null
@@ -149,7 +152,7 @@ export function signInStep(tools: PasskeyTools) {
   }
 }
 
-/** Two devices have one key: one of them is a copy (WebAuthn section 6.1.1). */
+/** Two devices use one key, so one of them is a clone (WebAuthn section 6.1.1). */
 export const COPIED = {
   type: 'security.suspicious_activity',
   sessionId: null,

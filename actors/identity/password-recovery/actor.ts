@@ -1,4 +1,4 @@
-/** Passwords and addresses of people: the handlers, put together from their subjects. */
+/** Password reset, password change, invitations and email verification: assembles the handlers. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { lockout } from '../sign-in/lockout.js'
 import { mailQuota } from '../sign-in/mail-quota.js'
@@ -14,7 +14,7 @@ export const credentialsActor = defineActor<CredentialsProtocol, CredentialsNeed
   address: credentials,
   asks: { passwords, tenants },
   mailbox: { capacity: 512, inflightMax: 64 },
-  // In turn, so that racers for one link do not each hash a password to find it used.
+  // One at a time, so that concurrent requests for one link do not each hash a password.
   lane: {
     forgot: () => undefined,
     requestReset: () => undefined,

@@ -1,4 +1,4 @@
-/** Another password, and a proven address, for somebody who is signed in. */
+/** Password change and email verification of a signed-in user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findAccountPassword, setAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -66,7 +66,7 @@ export function changeSteps(tools: CredentialsTools) {
         const name = `password:${accountId}`
         const attempted = { name, address: visitor.address, signal: context.signal }
         const judged = await lockout.attempt(attempted, async (attempt) => {
-          // Accounts belong to no tenant.
+          // Accounts are global.
           const phc = await database.system((tx) => findAccountPassword(tx, accountId), context)
           const verdict = await passwords.ask('verify', { phc, password: current }, context)
           if (verdict.tag === 'mismatch') await attempt.failed()
@@ -136,7 +136,7 @@ export function changeSteps(tools: CredentialsTools) {
       const now = clock.now()
       const expiresAt = new Date(now.getTime() + VERIFICATION_MS)
       const token = random.token(LINK_TOKEN_BYTES)
-      // The host where the person is signed in: cookies of another host do not reach it.
+      // The host where the user is signed in. Cookies of another host do not reach it.
       const at = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context))
       const letter = await mail.seal({
         tenantId,
@@ -176,8 +176,8 @@ export function changeSteps(tools: CredentialsTools) {
       return { tag: 'page', tenant, email } as const
     },
 
-    // Only in the browser that asked, signed in to this account: somebody else may have made the account and
-    // asked for the letter, and would keep what they sign in with.
+    // Accepted only in the browser that requested the mail, signed in to this account. Otherwise an attacker could
+    // create the account, request the mail, and keep the sign-in methods they set.
     async verify(
       { token, browserId, visitor }: Message<'verify'>,
       context: MessageContext,
@@ -206,7 +206,7 @@ export function changeSteps(tools: CredentialsTools) {
   }
 }
 
-/** A confined session does not count: the account has keys that its tenant's provider knows nothing of. */
+/** A confined session does not count: the account has keys that the tenant's provider does not control. */
 async function isSignedIn(
   tx: Transaction,
   token: string | null,

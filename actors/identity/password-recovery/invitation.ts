@@ -1,4 +1,4 @@
-/** Accepting an invitation to a tenant: whoever reads the mailbox becomes its user. */
+/** Accepting an invitation to a tenant: the user who controls the mailbox becomes its user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { setFirstPassword } from '../../../storage/identity/accounts.js'
 import {
@@ -26,9 +26,9 @@ type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[
 const hasWayIn = ({ hasPassword, hasFactor }: TicketFound) => hasPassword || hasFactor
 
 /**
- * Whoever proved to read the mailbox before keeps what they sign in with. Whatever else opens an account was
- * set by somebody who may read another one: anybody can make an account for an address. Accepting is what
- * proves the mailbox, so it must not make the password of that somebody good here.
+ * True if the account keeps its sign-in methods. If the mailbox was never verified, another person may have set them:
+ * anybody can create an account for an address. Accepting verifies the mailbox, so it must not make that person's
+ * password valid here.
  */
 const isKnown = (ticket: TicketFound) => ticket.emailVerified && hasWayIn(ticket)
 
@@ -39,7 +39,7 @@ export function invitationSteps(tools: CredentialsTools) {
     token: string,
     context: MessageContext,
   ): Promise<InvitationShown | undefined> {
-    // Whose invitation it is, is read from its row.
+    // The tenant of the invitation is read from its row.
     const ticket = await database.system(
       (tx) => findTicket(tx, 'invitation', sha256(token), clock.now()),
       context,
@@ -77,12 +77,12 @@ export function invitationSteps(tools: CredentialsTools) {
       }
       const now = clock.now()
       const hash = sha256(token)
-      // The account is global, the membership the tenant's.
+      // The account is global, the membership belongs to the tenant.
       return database.system(async (tx) => {
         const used = await useTicket(tx, 'invitation', hash, now)
         if (used === undefined) return goneLink(tx, 'invitation', hash)
         const { tenantId, tenantSettings, accountId } = used
-        // Before anything else: of an invitation that was taken back meanwhile nothing must come.
+        // First: an invitation that was withdrawn concurrently must have no effect.
         const user = await acceptTenantUser(tx, tenantId, accountId, now)
         if (user === undefined) return goneLink(tx, 'invitation', hash)
         const { sub } = user

@@ -1,4 +1,4 @@
-/** What every handler of this actor works with. */
+/** Dependencies of every handler of this actor. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { LoginNeeds } from '../sign-in/flow.js'
 import type { Lockout } from '../sign-in/lockout.js'

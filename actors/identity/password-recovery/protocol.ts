@@ -1,7 +1,6 @@
 /**
- * How people come to a password and prove their address: an invitation, a letter to whoever forgot
- * theirs, a change on the account page. A link of a letter is used up by the form behind it, never
- * by being opened: scanners of mail open every link there is.
+ * Passwords and address verification: accepting an invitation, forgot password, change of password on the account page.
+ * A link in a mail is used up by submitting its form, not by opening it, because mail scanners open every link.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { BrowserSession } from '../sessions/protocol.js'
@@ -21,9 +20,9 @@ import type {
 import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type CredentialsProtocol = {
-  /** The page of whoever forgot their password. */
+  /** The forgot-password page. */
   forgot: Ask<{ flow: string; visitor: Visitor }, Page<ForgotShown> | FlowUnknown | WayAbsent>
-  /** Sends a link; the answer does not say whether anybody got it. */
+  /** Sends a reset link. The response is the same whether or not the account exists. */
   requestReset: Ask<
     RequestReset,
     | ({ tag: 'requested' } & FlowPage)
@@ -42,7 +41,7 @@ export type CredentialsProtocol = {
     ({ tag: 'done' } & PasswordSet) | (NewPasswordShown & PasswordFault) | LinkGone | Busy
   >
   readInvitation: Ask<{ token: string }, Page<InvitationShown> | LinkGone>
-  /** The tenant has a new user: signed in with a new password, or sent to sign in with theirs. */
+  /** The user joins the tenant: signed in with a new password, or redirected to sign in with the existing one. */
   acceptInvitation: Ask<
     { token: string; displayName: string; password: string; visitor: Visitor },
     | { tag: 'accepted'; token: string; location: string }
@@ -52,7 +51,7 @@ export type CredentialsProtocol = {
     | Busy
   >
   readChange: Ask<{ session: BrowserSession }, Page<ChangeShown>>
-  /** Sets another password: the browser that asks gets a new cookie, all other sessions end. */
+  /** Changes the password. This browser gets a new cookie, all other sessions end. */
   change: Ask<
     {
       session: BrowserSession
@@ -65,13 +64,13 @@ export type CredentialsProtocol = {
     | (ChangeShown & ({ tag: 'wrong' } | PasswordFault | Locked))
     | Busy
   >
-  /** Sends a link to the address of whoever is signed in. */
+  /** Sends a verification link to the address of the signed-in user. */
   requestVerification: Ask<
     {
       session: BrowserSession
       visitor: Visitor
       languages: string
-      /** What only this browser knows: the link works in this browser alone. */
+      /** Secret known only to this browser. The link works in this browser only. */
       browserId: string
       /** The Host of the request. */
       host: string
@@ -79,7 +78,7 @@ export type CredentialsProtocol = {
     { tag: 'requested'; tenant: PageTenant } | { tag: 'verified' } | Locked | WayAbsent | Busy
   >
   readVerification: Ask<{ token: string }, Page<VerificationShown> | LinkGone>
-  /** Confirms the address, in the browser that asked for the letter while it is signed in. */
+  /** Verifies the address, in the browser that requested the mail, while it is signed in. */
   verify: Ask<
     { token: string; browserId: string; visitor: Visitor },
     ({ tag: 'done' } & VerificationShown) | OtherBrowser | LinkGone
@@ -88,20 +87,20 @@ export type CredentialsProtocol = {
 
 type Page<Shown> = { readonly tag: 'page' } & Shown
 
-/** Something to correct in the form; nothing was used up. */
+/** A form error. Nothing was used up. */
 export type PasswordFault = {
   readonly tag: 'weak_password' | 'common_password' | 'breached_password'
 }
 
 export type ForgotShown = FlowPage & {
   readonly email: string
-  /** Null: none is asked for. */
+  /** Null: no CAPTCHA. */
   readonly captcha: CaptchaWidget | null
 }
 export type RequestReset = {
   readonly flow: string
   readonly email: string
-  /** What the widget put into the form; empty: nothing. */
+  /** The CAPTCHA response; empty: none. */
   readonly captcha: string
   /** Accept-Language, as sent. */
   readonly languages: string
@@ -113,7 +112,7 @@ export type InvitationShown = {
   readonly tenant: PageTenant
   readonly email: string
   readonly displayName: string
-  /** The person has an account whose address is confirmed, and signs in with what it has. */
+  /** The account's address is verified. The user signs in with an existing method. */
   readonly isKnown: boolean
   readonly expiresAt: Date
 }

@@ -1,4 +1,4 @@
-/** What people do with their credentials, in the audit chain of the tenant where they did it. */
+/** Audit records of changes to a user's sign-in methods, in the audit chain of the tenant where they happened. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { NewAuditEvent } from '../../../storage/operations/audit.js'
 import type { AuditOnlyType } from '../../domain/audit.js'
@@ -9,7 +9,7 @@ export type PersonDid = {
   readonly sub: string
   readonly address: string | null
   readonly requestId: string | undefined
-  /** More about it; never a secret. */
+  /** Additional members; never a secret. */
   readonly data?: Readonly<Record<string, string>> | undefined
 }
 

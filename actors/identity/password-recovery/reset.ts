@@ -1,4 +1,4 @@
-/** A new password for whoever forgot theirs. */
+/** Forgot password: requesting and completing a reset. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { setAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -18,7 +18,7 @@ import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.j
 import type { CredentialsProtocol, ForgotShown } from './protocol.js'
 import { personDid } from './records.js'
 
-/** A notice that comes later than this says nothing new. */
+/** Expiry of the "password changed" notice in the mail queue. */
 const NOTICE_MS = 3 * 86_400_000
 
 type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
@@ -37,7 +37,7 @@ export function resetSteps(tools: CredentialsTools) {
       return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget }
     },
 
-    // Whether anybody has the address costs and says the same.
+    // Takes the same time and returns the same response whether or not the address has an account.
     async requestReset(
       message: Message<'requestReset'>,
       context: MessageContext,
@@ -93,7 +93,7 @@ export function resetSteps(tools: CredentialsTools) {
       context: MessageContext,
     ): Outcome<'readReset'> {
       const hash = sha256(token)
-      // Whose link it is, is read from its row.
+      // The tenant of the link is read from its row.
       const ticket = await database.system(
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
         context,
@@ -129,7 +129,7 @@ export function resetSteps(tools: CredentialsTools) {
         },
         expiresAt: new Date(now.getTime() + NOTICE_MS),
       })
-      // The account is everybody's: what it has open ends in every tenant.
+      // The account is global: its sessions end in every tenant.
       return database.system(async (tx) => {
         const used = await useTicket(tx, 'password_reset', hash, now)
         if (used === undefined) return goneLink(tx, 'password_reset', hash)
@@ -137,7 +137,7 @@ export function resetSteps(tools: CredentialsTools) {
         if (person?.accountId !== used.accountId) return { tag: 'gone', tenant } as const
         const { accountId, sub } = person
         const { address } = message.visitor
-        // Before the new password: where this is the first proof of the mailbox, the factors of before go too.
+        // Before the new password: if this is the first proof of the mailbox, the old factors are dropped too.
         const proof = {
           accountId,
           how: 'reset',

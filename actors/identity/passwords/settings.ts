@@ -1,8 +1,8 @@
-/** [auth]: password hashing and brute force limits. interface.md, Deployment configuration 7. */
+/** [auth]: password hashing and brute-force limits. */
 import { count, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
-/** The coordination backends count in windows of at most 30 days (storage/platform/coordination/port.ts). */
+/** The coordination backends support windows of at most 30 days (storage/platform/coordination/port.ts). */
 const WINDOW_SECS_MAX = 2_592_000
 
 export const authSettings = section(

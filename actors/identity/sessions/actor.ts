@@ -1,4 +1,4 @@
-/** Sessions of browsers: found by their cookie, measured against a demand, listed and ended. */
+/** Browser sessions: looked up by cookie, checked against a demand, listed and ended. */
 import { reachOf } from '../../domain/assurance.js'
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -22,16 +22,16 @@ import { beginFlow, nextStep, pathOf, sha256, storedDemand } from './flows.js'
 import { browserSessions, type BrowserSessionsProtocol, type DemandSession } from './protocol.js'
 import { seenRecord, sessionRecord } from './records.js'
 
-/** How exactly `last_seen_at` is kept: a page view costs a write only this often. */
+/** Resolution of `last_seen_at`: a page view causes a write at most this often. */
 const SEEN_EVERY_MS = 60_000
-/** And a session in use must not pass for idle: of the time it may be, this part may go unnoted. */
+/** For short idle timeouts: a session may go unrecorded for at most this fraction of its timeout. */
 const UNNOTED = 1 / 20
 
 export type BrowserSessionsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  /** `two_factor.enabled`: no session below level 2 is one. */
+  /** `two_factor.enabled`: sessions below level 2 are not valid. */
   readonly alwaysTwo: boolean
 }
 
@@ -48,7 +48,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
     revokeOthers: () => undefined,
   },
   create: ({ database, clock, random, alwaysTwo }) => {
-    /** The cookie is all there is: which tenant it belongs to is read from the row. */
+    /** The cookie is the only input. Its tenant is read from the row. */
     async function seen(
       tx: Transaction,
       token: string | null,
@@ -65,7 +65,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       return row
     }
 
-    /** Ends a session and tells it; false when it had ended. */
+    /** Ends a session and emits the event. False when it had already ended. */
     async function logOut(
       tx: Transaction,
       tenantId: string,
@@ -168,7 +168,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
   },
 })
 
-/** The demand in numbers, for a person who can reach this level. */
+/** The demand as a number, for an account that can reach this level. */
 function levelled(
   { level, ...demand }: DemandSession['demand'],
   reach: AssuranceLevel,

@@ -1,11 +1,11 @@
-/** Events about a person's own doings in a tenant: who is the tenant user. decisions.md 9. */
+/** Events about a user's own actions in a tenant. The actor is the tenant user. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
 
 export type Doing = {
   readonly tenantId: string
   readonly type: EventType
-  /** Null: nobody we know. */
+  /** Null: the user is unknown. */
   readonly sub: string | null
   readonly sessionId: string | null
   readonly requestId: string | undefined

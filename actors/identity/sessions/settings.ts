@@ -1,4 +1,4 @@
-/** [session_cookie]: how long people stay signed in. decisions.md 15. */
+/** [session_cookie]: lifetimes of browser sessions. */
 import { flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 

@@ -1,4 +1,4 @@
-/** Signing in: the handlers, put together from its steps. */
+/** Sign-in: assembles the handlers of its steps. */
 import type { Registry } from 'prom-client'
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
@@ -43,7 +43,7 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
     secondFactor: () => undefined,
     enrolment: () => undefined,
     enrol: () => undefined,
-    // In turn, so that racers for one invite do not each hash a password to find it spent.
+    // One at a time, so that concurrent requests for one invite do not each hash a password.
     acceptInvite: ({ token }) => token,
     readInviteLetter: () => undefined,
     acceptInviteLetter: ({ token }) => token,
@@ -61,7 +61,7 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
     const first = passwordStep(tools)
     const second = secondFactorStep(tools)
     const metrics = signInMetrics(registry)
-    /** The handler of a form, counted by what comes of it. */
+    /** Wraps a form handler and counts its outcome. */
     const counted =
       <Message, Reply extends { readonly tag: string }>(
         step: SignInStep,
@@ -90,7 +90,7 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
       acceptInviteLetter: counted('invite', invited.acceptInviteLetter),
       async signOut({ token }, context) {
         if (token === null) return { tag: 'signed_out', tenant: null }
-        // A session that owes its second factor is ended too.
+        // A session with a pending second factor is ended too.
         const found = await database.system(async (tx) => {
           const row = await findBrowserSession(tx, sha256(token), clock.now())
           return row && { row, tenant: await findTenantWithSettings(tx, row.tenantId) }

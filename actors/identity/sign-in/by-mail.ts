@@ -1,7 +1,7 @@
 /**
- * Signing in by mail: a code to type into the page that asked for it, a link to confirm in the
- * browser that asked for it, or both in one letter. An address that nobody has costs the same work
- * and gets the same answer: the rows are written, the letter is not sent.
+ * Sign-in by mail: a code for the page that requested it, a link to confirm in the browser that requested it, or both
+ * in one message. An unknown address causes the same work and the same response: the rows are written, the message is
+ * not sent.
  */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -48,7 +48,7 @@ import type {
 import type { EmailOtpSettings, MagicLinkSettings } from './settings.js'
 
 const LINK_TOKEN_BYTES = 32
-/** RFC 8176 has no word for mail; a one-time password is what it comes to. */
+/** RFC 8176 has no value for mail, so use the one for one-time passwords. */
 const AMR = ['otp']
 const ABSENT = { tag: 'absent' } as const
 const BUSY = { tag: 'busy' } as const
@@ -229,7 +229,7 @@ export function byMailStep(tools: ByMailTools) {
     ) => Outcome<K>
   }
 
-  /** What the letter proves, for the transaction that opens the session. */
+  /** The mailbox proof for the transaction that opens the session. */
   function proofOf(
     { session, flow: { tenantId } }: Progress,
     { accountId, sub }: SignInRow,
@@ -242,7 +242,7 @@ export function byMailStep(tools: ByMailTools) {
     return (tx: Transaction, now: Date) => proveMailbox(tx, tools, proof, context, now)
   }
 
-  /** Spends a code; whose it was, if they may still sign in. */
+  /** Uses up a code. Returns its account if the account may still sign in. */
   async function spend(
     tx: Transaction,
     tenantId: string,
@@ -275,7 +275,7 @@ export function byMailStep(tools: ByMailTools) {
   }
 }
 
-/** With the secret of its flow: whoever reads the rows alone cannot try codes. */
+/** Bound to the secret of the flow, so that the database rows alone do not allow guessing codes. */
 function codeSha256(flow: string, code: string): Uint8Array {
   return createHash('sha256').update(`svc-mail-code-v1\n${flow}\n${code}`).digest()
 }

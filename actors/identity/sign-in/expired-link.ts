@@ -1,4 +1,4 @@
-/** A link that opens nothing any more, or never did: whose it was, while its row still says so. */
+/** An invalid or expired link: the tenant it belonged to, while its row still exists. */
 import { findTicketTenant, type TicketPurpose } from '../../../storage/operations/mail-tickets.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
@@ -15,7 +15,7 @@ export async function goneLink(
   return { tag: 'gone', tenant }
 }
 
-/** The same outside of a transaction; the tenant of a link is read from its row. */
+/** The same in its own transaction. The tenant of a link is read from its row. */
 export function readGoneLink(
   database: Database,
   purpose: TicketPurpose,

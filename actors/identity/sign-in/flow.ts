@@ -1,4 +1,4 @@
-/** What every step of signing in begins with: the flow of its page and the session of its browser. */
+/** The common first part of every sign-in step: the flow of the page and the session of the browser. */
 import { reachOf } from '../../domain/assurance.js'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -44,35 +44,35 @@ export type LoginNeeds = {
   passkeys: boolean
 }
 
-/** The parts of `LoginNeeds` with the lockout built. */
+/** `LoginNeeds` with the lockout built. */
 export type LoginTools = LoginNeeds & { readonly lockout: Lockout }
 
 /** A browser in a flow. */
 export type Progress = {
   readonly flow: SignInFlowFound
-  /** The secret of the flow, for the page. */
+  /** The flow token, for the page. */
   readonly token: string
-  /** Its session, of whichever tenant, a pending one included. */
+  /** The browser's session, in whichever tenant, which may be pending a second factor. */
   readonly session: BrowserSessionRow | undefined
-  /** What that session's account can prove itself with. */
+  /** The factors of that session's account. */
   readonly factors: AccountFactors
   readonly step: Step
 }
 
 const NO_FACTORS: AccountFactors = { totp: false, passkey: false, deviceBound: false }
 
-/** Reads where a browser stands; undefined when there is no such flow any more. */
+/** Reads the state of a browser in a flow; undefined when the flow does not exist any more. */
 export function readProgress(
   { database, clock }: Pick<LoginNeeds, 'database' | 'clock'>,
   flow: string,
   sessionToken: string | null,
   context: MessageContext,
 ): Promise<Progress | undefined> {
-  // Neither token says whose tenant it is: that is read from the rows.
+  // Neither token names a tenant: it is read from the rows.
   return database.system(async (tx) => progressOf(tx, flow, sessionToken, clock.now()), context)
 }
 
-/** The same for whoever sent a page of the flow: of one that ran out they are told whose it was. */
+/** The same for a submitted page. If the flow has expired, the answer names its tenant. */
 export async function progressIn(
   tools: Pick<LoginNeeds, 'database' | 'clock'>,
   flow: string,
@@ -106,7 +106,7 @@ async function progressOf(
   return { flow, token, session, factors, step }
 }
 
-/** Whether the flow is for one person, and the session is of another one. */
+/** True if the flow requires one user and the session belongs to another. */
 export function isOther(
   { tenantId, sub }: Pick<SignInFlowFound, 'tenantId' | 'sub'>,
   session: Pick<BrowserSessionRow, 'tenantId' | 'sub'> | undefined,
@@ -115,8 +115,8 @@ export function isOther(
 }
 
 /**
- * Somebody else who signed in for a flow goes back to whoever asked, who then says what it means: on
- * the sign-in page they would stand before the same question again and again.
+ * If another user signed in, the browser returns to the caller, which reports the mismatch. The sign-in page would ask
+ * again without end.
  */
 function stepOfOther(flow: SignInFlowFound, session: BrowserSessionRow | undefined): Step | null {
   if (session === undefined || !isOther(flow, session) || session.createdAt < flow.createdAt)
@@ -124,12 +124,12 @@ function stepOfOther(flow: SignInFlowFound, session: BrowserSessionRow | undefin
   return session.pending ? 'mfa' : 'done'
 }
 
-/** On to wherever the browser belongs instead of the page it asked for. */
+/** Redirects to the step the browser needs instead of the page it requested. */
 export function onward({ step, token, flow }: Progress): Onward {
   return { tag: 'onward', location: pathOf(step, token, flow.returnTo) }
 }
 
-/** The other providers that the sign-in page of a flow offers. */
+/** The federated providers on the sign-in page of a flow. */
 export async function upstreamsOf(
   { sso }: Pick<LoginNeeds, 'sso'>,
   { tenantId, tenantSettings }: SignInFlowFound,
@@ -149,14 +149,14 @@ export function flowPage(token: string, flow: SignInFlowFound): FlowPage {
   }
 }
 
-/** What a person can prove themselves with on the second-factor page. */
+/** The factors a user can use on the second-factor page. */
 export function methodsOf({ factors, flow }: Progress, passkeys: boolean): FactorMethods {
   const deviceBound = flow.level === 3 && factors.deviceBound
   const code = factors.totp ? 'totp' : 'recovery'
   return { code: deviceBound ? null : code, passkey: passkeys && factors.passkey, deviceBound }
 }
 
-/** What they can set up on the enrolment page: what reaches the level of the flow. */
+/** The factors a user can enrol: those that reach the level of the flow. */
 export function offeredMethods({ factors, flow }: Progress, passkeys: boolean): FactorMethods {
   const deviceBound = flow.level === 3
   return { code: deviceBound || factors.totp ? null : 'totp', passkey: passkeys, deviceBound }

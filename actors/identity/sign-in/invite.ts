@@ -1,7 +1,7 @@
 /**
- * Operator invites. The form takes any address, and answers the same whether or not it has an account: a letter
- * says the rest, and accepting it proves the mailbox. Under a reserved name (RFC 2606, RFC 6761) no mailbox
- * exists, so a new account of such an address is made at once.
+ * Operator invites. The form accepts any address and responds the same whether or not it has an account. The invitation
+ * message goes to the address, and accepting it proves the mailbox. Under a reserved name (RFC 2606, RFC 6761) no
+ * mailbox exists, so a new account of such an address is created directly.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
@@ -116,7 +116,7 @@ export function inviteSteps(tools: ByMailTools) {
         phc = chosen.phc
       }
       const now = clock.now()
-      // The account is global, the membership the tenant's: all of it or nothing.
+      // The account is global, the membership belongs to the tenant: all or nothing.
       const accept = async (tx: Transaction): Outcome<'acceptInviteLetter'> => {
         const used = await useInviteLetter(tx, place, hex(secretOf(token)), now)
         if (used === undefined) return { tag: 'spent' }
@@ -124,7 +124,7 @@ export function inviteSteps(tools: ByMailTools) {
         const bare = { ...account, emailVerified: false, passwordHash: null, createdAt: now }
         await insertAccount(tx, bare)
         const accountId = await findAccountByEmail(tx, email)
-        if (accountId === undefined) throw new Error('the account of an invite is there')
+        if (accountId === undefined) throw new Error('the account of an invite is missing')
         const invite = { ...place, role: used.role }
         const person = await become(tx, invite, { accountId, email }, context, now)
         const { address } = visitor
@@ -145,7 +145,7 @@ export function inviteSteps(tools: ByMailTools) {
     },
   }
 
-  /** The letter, whatever the address has; five addresses at most. */
+  /** Queues the message whether or not the address has an account; five addresses at most per invite. */
   async function write(
     message: Message<'acceptInvite'>,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
@@ -178,7 +178,7 @@ export function inviteSteps(tools: ByMailTools) {
       expiresAt,
     })
     try {
-      // The share of an address counts over all tenants.
+      // The share of an address is counted over all tenants.
       await database.system((tx) => mail.queue(tx, sealed), context)
     } catch (error) {
       if (!(error instanceof MailShareUsed)) throw error
@@ -187,7 +187,7 @@ export function inviteSteps(tools: ByMailTools) {
     return { tag: 'sent', email, organizationName: place.organizationName }
   }
 
-  /** A new account of an address that is no mailbox. Null: the address has an account. */
+  /** Creates an account for an address without a mailbox. Null: the address has an account. */
   async function atOnce(
     tokenSha256: Uint8Array,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
@@ -196,7 +196,7 @@ export function inviteSteps(tools: ByMailTools) {
   ) {
     const now = clock.now()
     try {
-      // The invite names its tenant; the account belongs to none.
+      // The invite names its tenant. Accounts are global.
       return await database.system(async (tx) => {
         const invite = await useOperatorInvite(tx, tokenSha256, now)
         if (invite === undefined) return { tag: 'spent' } as const
@@ -218,7 +218,7 @@ export function inviteSteps(tools: ByMailTools) {
     }
   }
 
-  /** A place in the organization and in its tenant. @throws Suspended */
+  /** Adds the user to the organization and its tenant. @throws Suspended */
   async function become(
     tx: Transaction,
     { tenantId, organizationId, role }: UsedInvite,
@@ -285,7 +285,7 @@ export function inviteSteps(tools: ByMailTools) {
 
 type Letter = {
   readonly place: InvitePlace & { readonly letter: { email: string; browser: string } }
-  /** The account of the address is proved and has a way to sign in. */
+  /** The account's address is verified and it has a sign-in method. */
   readonly isKnown: boolean
 }
 
@@ -299,12 +299,12 @@ const hex = (text: string) => Buffer.from(sha256(text)).toString('hex')
 
 const secretOf = (token: string) => token.slice(token.indexOf('.') + 1)
 
-/** Thrown to take back the use of the invite: the tenant has suspended the person. */
+/** Rolls back the use of the invite: the tenant has suspended the user. */
 class Suspended extends Error {
   override readonly name = 'Suspended'
 }
 
-/** Thrown to take back the use of the invite. */
+/** Rolls back the use of the invite: the address has an account. */
 class AddressTaken extends Error {
   override readonly name = 'AddressTaken'
 }

@@ -1,4 +1,4 @@
-/** One attempt at a second factor: counted, and the session raised with what it proves. */
+/** One attempt at a second factor: counted, and the session raised on success. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   type BrowserSessionRow,
@@ -16,7 +16,7 @@ import { SESSION_TOKEN_BYTES } from './session.js'
 
 const BUSY = { tag: 'busy' } as const
 
-/** What a factor proves of its session. */
+/** What a factor proves. */
 export type Proof = {
   readonly level: 2 | 3
   /** RFC 8176. */
@@ -24,14 +24,14 @@ export type Proof = {
   readonly authTime: Date
 }
 
-/** The session ended or was raised by another request: what was spent is taken back. */
+/** The session ended or was raised by another request. The transaction is rolled back. */
 class SessionGone extends Error {
   override readonly name = 'SessionGone'
 }
 
 /**
- * One counted attempt. When the proof is spent the session is raised under a new cookie, all in one
- * transaction; a proof that was spent before, or by somebody else meanwhile, is a wrong one.
+ * One counted attempt. On success the proof is used up and the session raised under a new cookie, in one transaction. A
+ * proof that was used before or concurrently counts as wrong.
  */
 export async function attempted<Shown extends object, Success extends object>(
   {
@@ -69,7 +69,7 @@ export async function attempted<Shown extends object, Success extends object>(
       const newToken = random.token(SESSION_TOKEN_BYTES)
       const location = pathOf('done', token, flow.returnTo)
       const raised: SignedIn = { tag: 'signed_in', token: newToken, location }
-      // Factors belong to the account, which belongs to no tenant.
+      // Factors belong to the global account.
       const done = await database.system(async (tx) => {
         const success = await work.succeed(tx, raised, now)
         if (success === null) return null
@@ -109,8 +109,8 @@ export async function attempted<Shown extends object, Success extends object>(
 }
 
 /**
- * A second factor soon after the password completes one authentication, whose time is then now. Later
- * it raises the level and leaves the time: the password is as old as it is.
+ * A second factor soon after the password completes one authentication, so its time is now. Later it raises the level
+ * but keeps `auth_time`, because the password is older.
  */
 export function authTimeOf({ authTime, passwordAt }: BrowserSessionRow, now: Date): Date {
   return now.getTime() - passwordAt.getTime() <= PASSWORD_FRESH_MS * 2 ? now : authTime
@@ -141,7 +141,7 @@ export function signedIn(
   }
 }
 
-/** The methods of a session with those of another factor: several make `mfa`. */
+/** Adds the methods of another factor to those of a session, with `mfa`. */
 export function amrWith({ amr }: Pick<BrowserSessionRow, 'amr'>, methods: readonly string[]) {
   return [...new Set([...amr.filter((one) => one !== 'mfa'), ...methods, 'mfa'])]
 }

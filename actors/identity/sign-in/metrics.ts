@@ -1,4 +1,4 @@
-/** Figures of signing in. decisions.md 14, metrics. */
+/** Metrics of sign-in. */
 import { Counter, type Registry } from 'prom-client'
 
 export type SignInStep =
@@ -11,7 +11,7 @@ export type SignInStep =
   | 'mail_link'
 
 export interface SignInMetrics {
-  /** `outcome` is the tag of the answer: signed_in, wrong, locked, busy, ... */
+  /** `outcome` is the tag of the response: signed_in, wrong, locked, busy, ... */
   count(step: SignInStep, outcome: string): void
 }
 
@@ -19,12 +19,12 @@ const NAME = 'svc_sign_in_steps_total'
 
 export function signInMetrics(registry: Registry): SignInMetrics {
   const known = registry.getSingleMetric(NAME) as Counter<'step' | 'outcome'> | undefined
-  // An instance that replaces a failed one goes on counting where that one stopped.
+  // A restarted instance continues the registered counter.
   const counter =
     known ??
     new Counter({
       name: NAME,
-      help: 'Forms of the sign-in pages, by what came of them.',
+      help: 'Submitted forms of the sign-in pages by outcome.',
       labelNames: ['step', 'outcome'],
       registers: [registry],
     })

@@ -1,6 +1,6 @@
 /**
- * The first step: e-mail and password. A person nobody knows costs the same work as one with a wrong
- * password: the same look-up, one verification, one event.
+ * The first step: email and password. An unknown user causes the same work as a wrong password: the same query, one
+ * verification, one event.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
@@ -41,12 +41,12 @@ export function passwordStep(tools: PasswordTools) {
       if (token === null) return { tag: 'unknown_tenant' }
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
-      // Whoever owes a second factor may still come back and be somebody else.
+      // A user with a pending second factor may return and sign in as another user.
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       const { session } = progress
       const isKnown = session !== undefined && !session.pending && !isOther(progress.flow, session)
       const email = progress.flow.loginHint ?? (isKnown ? session.email : '')
-      // At another tenant nothing is confirmed: it is a sign-in of its own, and the page names the tenant.
+      // At another tenant this is not a re-authentication but a separate sign-in, and the page names the tenant.
       const again = isKnown && session.tenantId === progress.flow.tenantId
       const upstreams = await upstreamsOf(tools, progress.flow, context)
       return {
@@ -100,7 +100,7 @@ export function passwordStep(tools: PasswordTools) {
             if (verdict.tag === 'match' && found !== undefined) {
               const opening = { flow, token, found, amr: ['pwd'], visitor }
               const opened = await openStill(opening, phc!, context)
-              // Another hash by now: of the same password, perhaps.
+              // The hash has changed, possibly a rehash of the same password.
               if (opened === null && isFirst) continue
               if (opened !== null) {
                 await attempt.succeeded()
@@ -147,7 +147,7 @@ export function passwordStep(tools: PasswordTools) {
     )
   }
 
-  /** Null when the password was replaced while it was judged: it opens nothing any more. */
+  /** Null when the password was replaced while it was being verified. */
   async function openStill(
     opening: Opening,
     phc: string,
@@ -171,7 +171,7 @@ export function passwordStep(tools: PasswordTools) {
     context: MessageContext,
   ) {
     const hashed = await passwords.ask('hash', { password }, context)
-    // Busy workers have better to do; the next sign-in comes.
+    // The workers are busy. The next sign-in rehashes.
     if (hashed.tag !== 'hashed') return
     await database.system((tx) => rehashPassword(tx, accountId, from, hashed.phc), context)
   }
@@ -197,7 +197,7 @@ export function passwordStep(tools: PasswordTools) {
   }
 }
 
-/** Thrown to take back what a password opened that was replaced meanwhile. */
+/** Rolls back a sign-in with a password that was replaced concurrently. */
 class PasswordReplaced extends Error {
   override readonly name = 'PasswordReplaced'
 }

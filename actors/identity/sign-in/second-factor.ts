@@ -138,7 +138,7 @@ export function secondFactorStep(tools: LoginTools) {
     },
   }
 
-  /** How a code is used up; null when it is none. */
+  /** How a code is used up; null when the format is invalid. */
   async function spending(
     { accountId }: BrowserSessionRow,
     factor: TotpFactorRow | undefined,

@@ -1,4 +1,4 @@
-/** [two_factor] and the ways of people that go by mail. decisions.md 15. */
+/** [two_factor], [email_otp], [magic_link], [invitations], [user_self_service]. */
 import { count, dependentFlag, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 import type { SignInOffers } from './protocol.js'
@@ -67,7 +67,7 @@ export type TwoFactorSettings = SettingsOf<typeof twoFactorSettings>
 
 type Switch = { readonly enabled: boolean }
 
-/** What the sign-in page offers besides the password. */
+/** The sign-in methods offered in addition to a password. */
 export function signInOffers(settings: {
   readonly passkey: Switch
   readonly email_otp: Switch

@@ -1,7 +1,7 @@
 /**
- * A TOTP secret that is offered until its first code comes: the same for a while, to one session. Whoever sat in
- * front of another one, with a password that they should not have, must not know the factor that is enrolled
- * here; so what is kept for the account, sealed, is what the secrets of its sessions are drawn from.
+ * A TOTP secret offered for enrolment. It stays the same for a while, for one session. Another session of the account,
+ * perhaps of an attacker with the password, must not learn the secret enrolled here. So the account stores one sealed
+ * base value, and each session derives its own secret from it.
  */
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -19,7 +19,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import type { SecretShown } from './protocol.js'
 import { base32, otpauthUri, TOTP_SECRET_BYTES } from './totp.js'
 
-/** How long an offered secret stays the same when the page is opened again. */
+/** How long the offered secret stays the same when the page is opened again. */
 const OFFER_MS = 15 * 60_000
 
 export type OfferedSecret = {
@@ -41,14 +41,14 @@ export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
     return sealer.open(SYSTEM_TENANT_ID, totpSecretContext(id), secretSealed)
   }
 
-  /** The secret that is on offer to a session: the one offered lately, or a new one. */
+  /** The secret offered to a session: the recent one or a new one. */
   async function offered(
     { id: sessionId, accountId, email }: Owner,
     context: MessageContext,
   ): Promise<OfferedSecret> {
     const now = clock.now()
     const since = new Date(now.getTime() - OFFER_MS)
-    // Factors belong to the account, which belongs to no tenant.
+    // Factors belong to the global account.
     const lately = await database.system((tx) => findOfferedTotp(tx, accountId, since), context)
     const to = (id: string, base: Uint8Array) => ({ id, bytes: drawn(base, sessionId), email })
     if (lately !== undefined) return to(lately.id, await opened(lately))
@@ -63,7 +63,7 @@ export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
     return to(counts.id, counts.id === id ? fresh : await opened(counts))
   }
 
-  /** The secret as it is kept once its first code has come. */
+  /** The secret as stored after its first code was confirmed. */
   async function kept({ id, bytes }: OfferedSecret) {
     return { id, secretSealed: await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), bytes) }
   }
@@ -71,7 +71,9 @@ export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
   return { offered, kept, opened }
 }
 
-/** Says nothing of the secrets of other sessions; `base` is not used afterwards. */
+/**
+ * Derives the secret of a session. It reveals nothing about those of other sessions, and `base` is not used afterwards.
+ */
 function drawn(base: Uint8Array, sessionId: string): Uint8Array {
   const bytes = createHmac('sha256', base).update(`totp offer ${sessionId}`).digest()
   base.fill(0)
@@ -83,5 +85,5 @@ export function secretShown(tenant: string, { bytes, email }: OfferedSecret): Se
   return { secret, otpauthUri: otpauthUri(tenant, email, secret) }
 }
 
-/** People type codes with spaces, as apps show them. */
+/** Users type codes with spaces, as apps show them. */
 export const digits = (typed: string): string => typed.replaceAll(/[\s-]/g, '')

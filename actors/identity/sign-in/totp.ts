@@ -1,14 +1,14 @@
-/** Time-based one-time passwords (RFC 6238) as authenticator apps have them: SHA-1, 6 digits, 30 s. */
+/** Time-based one-time passwords (RFC 6238) as authenticator apps use them: SHA-1, 6 digits, 30 s. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** RFC 4226 section 4: at least 128 bits, 160 recommended. */
 export const TOTP_SECRET_BYTES = 20
 const STEP_SECS = 30
 const DIGITS = 6
-/** One step to either side, for clocks and thumbs (RFC 6238 section 5.2). */
+/** One step to either side, for clock skew and typing time (RFC 6238 section 5.2). */
 const DRIFT_STEPS = 1
 
-/** HOTP of RFC 4226 section 5.3 for one counter. */
+/** HOTP value for one counter (RFC 4226 section 5.3). */
 export function totpCode(secret: Uint8Array, step: number): string {
   const counter = Buffer.alloc(8)
   counter.writeBigUInt64BE(BigInt(step))
@@ -20,13 +20,13 @@ export function totpCode(secret: Uint8Array, step: number): string {
 
 export const stepAt = (secs: number): number => Math.floor(secs / STEP_SECS)
 
-/** The time step whose code this is, the nearest to now; null when it is the code of none. */
+/** The time step of the code, the nearest to now; null when it matches none. */
 export function totpStepOf(secret: Uint8Array, code: string, nowSecs: number): number | null {
   if (!/^[0-9]{6}$/.test(code)) return null
   const now = stepAt(nowSecs)
   const sent = Buffer.from(code)
   let found: number | null = null
-  // Every step is tried, whichever fits.
+  // Compute every step, also after a match (constant time).
   for (let drift = DRIFT_STEPS; drift >= -DRIFT_STEPS; drift -= 1) {
     const step = now + drift
     if (timingSafeEqual(sent, Buffer.from(totpCode(secret, step))) && found === null) found = step
@@ -52,7 +52,7 @@ export function base32(bytes: Uint8Array): string {
   return bits === 0 ? text : text + BASE32[(held << (5 - bits)) & 31]
 }
 
-/** The address that authenticator apps read from a picture (the Key URI Format). */
+/** The URI that authenticator apps read from a QR code (Key URI Format). */
 export function otpauthUri(issuer: string, account: string, secret: string): string {
   const label = `${encodeURIComponent(issuer)}:${encodeURIComponent(account)}`
   const query = new URLSearchParams({
@@ -62,6 +62,6 @@ export function otpauthUri(issuer: string, account: string, secret: string): str
     digits: String(DIGITS),
     period: String(STEP_SECS),
   })
-  // Apps read the query as a URI, in which "+" is a plus.
+  // Apps decode the query as a URI, where "+" is a literal plus.
   return `otpauth://totp/${label}?${query.toString().replaceAll('+', '%20')}`
 }

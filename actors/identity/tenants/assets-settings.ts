@@ -1,4 +1,4 @@
-/** [tenant_assets]: tenant logos in an object store. interface.md, Deployment configuration 8. */
+/** [tenant_assets]: tenant logos in an object store. */
 import { z } from 'zod'
 import { flag, notes, secret, text, url } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'

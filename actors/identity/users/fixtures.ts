@@ -37,11 +37,11 @@ import {
 } from './protocol.js'
 import { rolesBeyond } from './rules.js'
 
-/** interface.md, Limits. The database holds the limit; here it only saves the work. */
+/** The database enforces the limit. Here it only saves the work. */
 const FIXTURES_MAX = 5
-/** Of the trigger in 0007_control.sql. */
+/** Raised by the trigger in 0007_control.sql. */
 const LIMIT_CONSTRAINT = 'fixture_user_limit'
-/** 144 random bits: nobody types it, a test reads it from the answer. */
+/** 144 random bits: tests read it from the response, no user types it. */
 const PASSWORD_BYTES = 18
 const MAILBOX_BYTES = 5
 const SUBJECT_BYTES = 24
@@ -134,7 +134,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
     ): Promise<FixtureMinted | NotSandbox | FixtureLimit | Busy | KeyRefused> {
       const { tenantId } = message.caller.principal
       const { signal } = context
-      // A replay takes nothing: only a request without a key is turned away before the work.
+      // A replay creates nothing, so only a request without an idempotency key is refused before the work.
       const full = await database.tenant(
         tenantId,
         async (tx) =>
@@ -145,14 +145,14 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
       const fixture = await prepare(context)
       if (fixture.tag === 'busy') return fixture
       try {
-        // The account is global, the membership the tenant's: both or neither.
+        // The account is global, the membership belongs to the tenant: both or neither.
         return await database.system(
           (tx) =>
             idempotently(
               tx,
               message.idempotency,
               async () => {
-                // Held, so that no fixture user comes to be while the tenant is activated.
+                // Locked, so that no fixture user is created while the tenant is activated.
                 const tenant = await holdTenant(tx, tenantId)
                 if (tenant?.environment !== 'sandbox') return { tag: 'not_sandbox' as const }
                 return insert(tx, message, tenant, fixture, context)
@@ -189,7 +189,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
           if (found !== undefined) await holdTenantUser(tx, tenantId, found.id)
           const user = found && (await findTenantUser(tx, tenantId, found.id))
           if (user === undefined || user.status === 'removed') return UNKNOWN_USER
-          // Whoever knows the password can sign in as the user.
+          // A caller who knows the password can sign in as the user.
           const beyond = rolesBeyond(user.roles, [], caller.principal.scopes)
           if (beyond.length > 0) return { tag: 'roles_beyond_caller' as const, roles: beyond }
           await setAccountPassword(tx, user.accountId, made.passwordHash, now)

@@ -1,4 +1,4 @@
-/** The letter to whoever is invited: sealed before the transaction that makes the user. */
+/** The invitation message: sealed before the transaction that creates the user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -17,7 +17,7 @@ export type PreparedInvitation = {
   readonly expiresAt: Date
 }
 
-/** What a transaction that was ended by a used-up share of mail is answered with. @throws any other error. */
+/** The outcome when a mail share is used up. @throws any other error. */
 export function mailThrottled(error: unknown): MailThrottled {
   if (!(error instanceof MailShareUsed)) throw error
   return { tag: 'mail_throttled', retryAfterSecs: error.retryAfterSecs }
@@ -28,7 +28,7 @@ type Tools = Pick<UsersNeeds, 'database' | 'clock' | 'random' | 'mail' | 'invita
 export function invitationLetters(tools: Tools) {
   const { database, clock, random, mail, invitations, issuer } = tools
   return {
-    /** Null where invitations are not sent by mail. */
+    /** Null when invitations are not sent by mail. */
     async prepare(
       tenantId: string,
       email: string,
@@ -53,7 +53,7 @@ export function invitationLetters(tools: Tools) {
       return { tokenSha256: sha256(token), letter, expiresAt }
     },
 
-    /** In the transaction of the user who is invited. */
+    /** Queues the message in the transaction of the invited user. */
     async send(
       tx: Transaction,
       { letter, tokenSha256, expiresAt }: PreparedInvitation,

@@ -1,6 +1,6 @@
 /**
- * Tenant users: invited or pre_provisioned -> active -> suspended -> what they were, removed from
- * anywhere. The row of a removed user stays; who comes back is the same subject.
+ * Tenant users: invited or pre_provisioned -> active -> suspended -> the state before, removed from any state. The row
+ * of a removed user stays. A user who returns keeps the subject.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
@@ -55,7 +55,7 @@ const SUBJECT_BYTES = 24
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
 const ABOVE = { tag: 'owner_above_caller' } as const
 const EXISTS = { tag: 'user_exists' } as const
-/** Of the unique constraint in 0003_identity.sql. */
+/** The unique constraint in 0003_identity.sql. */
 const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
 
 type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
@@ -64,7 +64,7 @@ export function members(needs: UsersNeeds) {
   const { database, clock, random, passwords } = needs
   const letters = invitationLetters(needs)
 
-  /** The user, unless it was removed: then it is nobody's but the list's. */
+  /** The user, unless removed: removed users appear only in the list. */
   async function find(tx: Transaction, { caller, userId }: OneUser) {
     const user = isUuid(userId)
       ? await findTenantUser(tx, caller.principal.tenantId, userId)
@@ -72,7 +72,7 @@ export function members(needs: UsersNeeds) {
     return user?.status === 'removed' ? undefined : user
   }
 
-  /** The same, with what is judged of it kept as it is until the transaction ends. */
+  /** The same, locked until the transaction ends. */
   async function hold(tx: Transaction, message: OneUser) {
     const { caller, userId } = message
     if (isUuid(userId)) await holdTenantUser(tx, caller.principal.tenantId, userId)
@@ -81,11 +81,11 @@ export function members(needs: UsersNeeds) {
 
   async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
     const user = await findTenantUser(tx, tenantId, id)
-    if (user === undefined) throw new Error('a tenant user that was found is there')
+    if (user === undefined) throw new Error('a tenant user that was found is missing')
     return { tag: 'found' as const, user: recordOf(user) }
   }
 
-  /** `type` of the catalogue, about a user. */
+  /** An event of the catalogue about a user. */
   function event(
     caller: Caller,
     user: { readonly tenantId: string; readonly id: string },
@@ -108,7 +108,7 @@ export function members(needs: UsersNeeds) {
     }
   }
 
-  /** Ends what the user has open and what they allowed agents. @returns the events that tell it. */
+  /** Ends the user's sessions and delegations. @returns the events to append. */
   async function endAll(
     tx: Transaction,
     caller: Caller,
@@ -118,7 +118,7 @@ export function members(needs: UsersNeeds) {
     { requestId }: MessageContext,
   ) {
     const { tenantId, sub } = user
-    // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
+    // End sessions first: this waits for approvals that are being decided in one of them, and those end too.
     await endHumanSessions(tx, user, reason, now)
     const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
     const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
@@ -146,16 +146,16 @@ export function members(needs: UsersNeeds) {
       createdAt: now,
     })
     if (!fresh) accountId = await findAccountByEmail(tx, email)
-    if (accountId === undefined) throw new Error('an account that is in the way is there')
+    if (accountId === undefined) throw new Error('the conflicting account is missing')
     const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
     if (known !== undefined && known.status !== 'removed') return EXISTS
-    // An account with an unproved address does not shut out the owner of the domain.
+    // An account with an unverified address does not lock out the owner of the domain.
     const isOurs =
       fresh ||
       (standing === 'owner' &&
         passwordHash !== null &&
         (await takeOver(tx, accountId, email, passwordHash, caller, context, now)))
-    // A person with an account keeps its password, and has to accept the invitation.
+    // A user with an account keeps its password and must accept the invitation.
     const status = isOurs && passwordHash !== null ? 'pre_provisioned' : 'invited'
     const id = known?.id ?? random.uuid()
     if (known === undefined) {
@@ -177,7 +177,7 @@ export function members(needs: UsersNeeds) {
       if (!(await reviveTenantUser(tx, back, now))) return EXISTS
     }
     const user = await findTenantUser(tx, tenantId, id)
-    if (user === undefined) throw new Error('a tenant user that was made is there')
+    if (user === undefined) throw new Error('a tenant user that was inserted is missing')
     if (status === 'invited' && invitation !== null) await letters.send(tx, invitation, user)
     const fields = { email: user.email, status, fixture: false }
     appendEvents(tx, [
@@ -190,8 +190,8 @@ export function members(needs: UsersNeeds) {
   }
 
   /**
-   * What gives a tenant the right to set the password of a new account: `owner`, the address lies in a domain
-   * that it verified; `sandbox`, it is a sandbox and the name is reserved, so no mailbox exists.
+   * Why a tenant may set the password of a new account. `owner`: the address is in a domain it verified. `sandbox`: it
+   * is a sandbox and the domain is reserved, so no mailbox exists.
    */
   async function standingOver(
     tx: Transaction,
@@ -223,7 +223,7 @@ export function members(needs: UsersNeeds) {
 
   return {
     async list({ tenantId, status, email, limit, after }: ListUsers, { signal }: MessageContext) {
-      // One more than asked for tells whether there is another page.
+      // Fetch one extra row to see whether there is another page.
       const rows = await database.system(
         (tx) => listTenantUsers(tx, tenantId, { status, email }, limit + 1, after),
         { signal },
@@ -257,7 +257,7 @@ export function members(needs: UsersNeeds) {
       const { tenantId } = message.caller.principal
       const invitation = await letters.prepare(tenantId, message.email, context)
       try {
-        // The account is global, the membership the tenant's: both or neither.
+        // The account is global, the membership belongs to the tenant: both or neither.
         return await database.system(
           (tx) =>
             idempotently(
@@ -269,7 +269,7 @@ export function members(needs: UsersNeeds) {
           { signal: context.signal },
         )
       } catch (error) {
-        // Somebody else invited the same human between our look and our insert.
+        // A concurrent request invited the same user between the query and the insert.
         if ((error as { constraint?: unknown }).constraint === MEMBER_CONSTRAINT) return EXISTS
         return mailThrottled(error)
       }
@@ -286,7 +286,7 @@ export function members(needs: UsersNeeds) {
         const user = await find(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (user.status !== 'invited') return { tag: 'not_invited' }
-        // The link that went before holds no longer.
+        // The previous link becomes invalid.
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', clock.now())
         await letters.send(tx, invitation, user)
         const fields = { email: user.email, status: user.status, fixture: user.fixture }
@@ -300,7 +300,7 @@ export function members(needs: UsersNeeds) {
       const { caller, roles, displayName, metadata } = message
       return database.system(
         async (tx) => {
-          // What is judged are the roles that are replaced, not those of a moment before.
+          // Check the roles being replaced as locked now, not as read before.
           const user = await hold(tx, message)
           if (user === undefined) return UNKNOWN_USER
           if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
@@ -310,7 +310,7 @@ export function members(needs: UsersNeeds) {
           const change = { displayName, roles: roles && [...new Set(roles)], metadata }
           if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now)))
             return UNKNOWN_USER
-          // Tokens carry what the old roles gave, and would be refreshed with it.
+          // Existing tokens carry the old roles' scopes and would be refreshed with them.
           if (roles !== undefined && holdsLess(roles, user.roles)) {
             appendEvents(tx, await endAll(tx, caller, user, 'roles_narrowed', now, context))
           }
@@ -336,7 +336,7 @@ export function members(needs: UsersNeeds) {
       )
     },
 
-    // Not cancelled with the request: it must not depend on whether the one who asked stays.
+    // Not cancelled with the request: a suspension must not depend on the caller's connection.
     suspend: (message: OneUser, context: MessageContext): Outcome<'suspend'> =>
       database.system(async (tx) => {
         const user = await hold(tx, message)
@@ -388,7 +388,7 @@ export function members(needs: UsersNeeds) {
         const now = clock.now()
         const lent = await endAll(tx, message.caller, user, 'user_removed', now, context)
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
-        // Whoever is invited again one day gets a letter of that day.
+        // A later invitation sends a new message.
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
         const fields = { status: 'removed', fixture: user.fixture }
         appendEvents(tx, [
