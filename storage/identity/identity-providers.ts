@@ -1,4 +1,4 @@
-/** Identity providers of a tenant. The client secret is sealed before it comes here. */
+/** Identity providers of a tenant. The client secret is already sealed. */
 import type { Transaction } from '../platform/sql.js'
 
 export type SsoProviderRow = {
@@ -10,7 +10,7 @@ export type SsoProviderRow = {
   readonly clientSecretSealed: Uint8Array | null
   readonly tokenEndpointAuthMethod: 'client_secret_basic' | 'client_secret_post' | 'none'
   readonly scopes: readonly string[]
-  /** Null: discovery says. */
+  /** Null: use discovery. */
   readonly authorizationEndpoint: string | null
   readonly tokenEndpoint: string | null
   readonly userinfoEndpoint: string | null
@@ -22,7 +22,7 @@ export type SsoProviderRow = {
   readonly updatedAt: Date
 }
 
-/** What the sealed secret of a provider is bound to. */
+/** Associated data of the sealed client secret. */
 export const ssoSecretContext = (id: string): string => `sso_provider:${id}:client_secret`
 
 const COLUMNS = `tenant_id as "tenantId", id, name, issuer, client_id as "clientId",
@@ -52,7 +52,7 @@ const valuesOf = (row: SsoProviderRow) => [
   row.updatedAt,
 ]
 
-/** Inserts a provider unless the tenant has `most`; false then. Who inserts at once takes turns. */
+/** Inserts a provider unless the tenant has `most`; then false. Concurrent inserts wait for each other. */
 export async function insertSsoProvider(
   tx: Transaction,
   row: SsoProviderRow,
@@ -77,7 +77,7 @@ export async function insertSsoProvider(
   return rowCount === 1
 }
 
-/** Writes a provider as it is now; its row must be locked. */
+/** Updates all columns of a provider. Its row must be locked. */
 export async function replaceSsoProvider(tx: Transaction, row: SsoProviderRow): Promise<void> {
   await tx.query({
     name: 'sso_provider.replace',
@@ -104,7 +104,7 @@ export async function findSsoProvider(
   return rows[0]
 }
 
-/** The same, held until the transaction ends. */
+/** The same, locked until the transaction ends. */
 export async function lockSsoProvider(
   tx: Transaction,
   tenantId: string,
@@ -135,7 +135,7 @@ export async function listSsoProviders(
   return rows
 }
 
-/** Those that people may use now, by name. */
+/** The enabled providers, ordered by name. */
 export async function offeredSsoProviders(
   tx: Transaction,
   tenantId: string,
@@ -150,8 +150,8 @@ export async function offeredSsoProviders(
 }
 
 /**
- * Removes a provider with the identities that it vouched for, which the transaction sees only where
- * it crosses tenants; false when there is none.
+ * Deletes a provider with the identities linked through it; false when it does not exist. Identities are visible only
+ * to a transaction that crosses tenants.
  */
 export async function deleteSsoProvider(
   tx: Transaction,

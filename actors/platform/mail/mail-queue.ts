@@ -1,7 +1,7 @@
 /**
- * Where mail is written. A letter is sealed first and queued in the transaction of the change it
- * tells of: either both are there or neither. What is written to nobody, or to an address that the
- * tenant may not write to, costs the same work and is never sent.
+ * The mail queue. A message is sealed first and then queued in the transaction of the change it is about, so both are
+ * committed or neither. A message to an unknown address, or to one the tenant may not send mail to, causes the same
+ * work and is never sent.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
@@ -31,9 +31,9 @@ export type MailBounds = {
   readonly perTenantMax: number
   /** `email.per_sandbox_per_day_max`. */
   readonly perSandboxMax: number
-  /** `email.per_address_per_day_max`: invitations. */
+  /** `email.per_address_per_day_max`, for invitations. */
   readonly perAddressMax: number
-  /** `email.per_address_gap_secs`: between two invitations. */
+  /** `email.per_address_gap_secs`, between two invitations. */
   readonly perAddressGapSecs: number
 }
 
@@ -48,11 +48,11 @@ export type MailQueueNeeds = {
 }
 
 export type Writing = {
-  /** The tenant invites this address as its owner, which a sandbox may, too. */
+  /** The tenant invites this address as its owner. A sandbox may do that too. */
   readonly invitesOwner?: boolean | undefined
   readonly tenantId: string
   readonly to: string
-  /** False: nobody has this address. The work is the same. */
+  /** False: no account has this address. The work is the same. */
   readonly known: boolean
   readonly occasion: Occasion
   readonly head: Letterhead
@@ -62,30 +62,30 @@ export type Writing = {
 export type SealedMail = NewMail & {
   readonly kind: Occasion['kind']
   readonly to: string
-  /** Why the tenant may not write to the address; null: it may. */
+  /** Why the tenant may not send mail to the address; null: it may. */
   readonly refusal: Unsendable | null
-  /** Letters of the tenant in a day; null: this kind is not counted there. */
+  /** Daily limit of the tenant; null: this kind is not limited per tenant. */
   readonly tenantMax: number | null
 }
 
 export interface MailQueue {
-  /** Before the transaction: sealing may ask the key management. */
+  /** Call before the transaction: sealing may call the key management. */
   seal(writing: Writing): Promise<SealedMail>
   /**
-   * Letters to an address, and so invitations, need a transaction that crosses tenants.
-   * @returns whether it waits to be sent.
-   * @throws {MailShareUsed} where its kind is refused beyond a share: let the transaction end by it.
+   * Queues the message. Invitations need a transaction that crosses tenants.
+   * @returns whether the message will be sent.
+   * @throws {MailShareUsed} if a limit is reached and the kind is refused then: let it roll back the transaction.
    */
   queue(tx: Transaction, mail: SealedMail): Promise<boolean>
 }
 
-/** The tenant or the address has had its letters. */
+/** The mail limit of the tenant or the address is reached. */
 export class MailShareUsed extends Error {
   override readonly name = 'MailShareUsed'
   readonly retryAfterSecs: number
 
   constructor(retryAfterSecs: number) {
-    super('no more letters for now')
+    super('mail limit reached')
     this.retryAfterSecs = retryAfterSecs
   }
 }
@@ -101,7 +101,7 @@ export function openMailQueue({
 }: MailQueueNeeds): MailQueue {
   const { perAddressMax: perDayMax, perAddressGapSecs: gapSecs } = bounds
 
-  /** Counts a letter. @returns the seconds to wait where a share is used up, else null. */
+  /** Counts a message. @returns the seconds to wait when a limit is reached, else null. */
   async function take(tx: Transaction, mail: SealedMail): Promise<number | null> {
     const { kind, tenantId, to, tenantMax } = mail
     if (LETTER_RULES[kind].countsForAddress) {

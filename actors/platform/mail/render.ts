@@ -1,4 +1,4 @@
-/** Letters: what they say, as text and as HTML, in the language and with the name of the tenant. */
+/** Renders messages as text and HTML, in the tenant's name and in the language of the recipient. */
 import type { Locale } from '../../domain/locales.js'
 import { filledIn, timeWriter, wantedLocale } from '../../domain/languages.js'
 import { withoutLinks } from '../../domain/shown-names.js'
@@ -7,7 +7,7 @@ import { en, type MailCatalogue, type MailKey } from './catalogue/en.js'
 
 export const MAIL_CATALOGUES: Readonly<Record<string, MailCatalogue>> = { en, de }
 
-/** What is written about. Addresses are absolute. */
+/** The content of a message by kind. URLs are absolute. */
 export type Occasion =
   | {
       readonly kind: 'sign_in'
@@ -23,20 +23,20 @@ export type Occasion =
     }
   | { readonly kind: 'password_changed'; readonly at: Date }
 
-/** In whose name, and in which language. */
+/** Sender name, color and language. */
 export type Letterhead = {
   readonly tenant: string
-  /** `#rrggbb`; null: ours. */
+  /** `#rrggbb`; null: our default. */
   readonly color: string | null
   /** `ui_locales`, as sent. */
   readonly uiLocales?: string | null | undefined
   /** Accept-Language, as sent. */
   readonly languages?: string | undefined
-  /** Of the tenant, for whoever asked for no language that there is; null: English. */
+  /** The tenant's language, if none of the requested ones is available; null: English. */
   readonly locale?: Locale | null | undefined
 }
 
-/** A letter, ready to be sent. */
+/** A rendered message. */
 export type Letter = {
   readonly to: string
   readonly locale: string
@@ -120,7 +120,7 @@ function asText(part: Part): string {
 
 const OUR_COLOR = '#1f4fd8'
 
-/** Styles inside of the elements: what readers of mail keep. Nothing is loaded from anywhere. */
+/** Inline styles, because mail clients drop the rest. Nothing is loaded from a server. */
 function htmlPage(
   locale: string,
   subject: string,
@@ -172,5 +172,5 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 const escaped = (words: string) => words.replaceAll(/[&<>"']/g, (sign) => ENTITIES[sign]!)
 
-/** Names come from people: in a subject a line break would begin another header. */
+/** Names are user input: a line break in a subject would inject a header. */
 const oneLine = (words: string) => words.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()

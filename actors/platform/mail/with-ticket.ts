@@ -1,13 +1,13 @@
 /**
- * A letter with something in it that can be used once, a link or a code: what it offers is written
- * down in the transaction that queues it, so that neither is there without the other.
+ * Sends a message with a one-time link or code. Its ticket is stored in the transaction that queues the message, so
+ * both exist or neither.
  */
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertTicket, type NewTicket } from '../../../storage/operations/mail-tickets.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { MailQueue, SealedMail } from './mail-queue.js'
 
-/** By hash. What is left out is not on offer; `attempts` is 1, as a link needs. */
+/** Stored as hashes. Absent members are not offered; `attempts` defaults to 1, as a link needs. */
 export type Ticketed = Pick<
   NewTicket,
   'tenantId' | 'purpose' | 'accountId' | 'email' | 'linkSha256' | 'createdAt' | 'expiresAt'

@@ -1,4 +1,4 @@
-/** A CAPTCHA on a page: the widget, where it comes from, and pages for when none can be had. */
+/** CAPTCHA on a page: the widget, its CSP sources, and pages for an unavailable CAPTCHA. */
 import { z } from 'zod'
 import type { CaptchaWidget } from '../../../actors/identity/sign-in/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
@@ -7,7 +7,7 @@ import { failurePage } from '../platform/error.js'
 const RESPONSE_LENGTH_MAX = 4_096
 const answer = z.string().max(RESPONSE_LENGTH_MAX).default('')
 
-/** The fields that the scripts of the providers put into the form around their widget. */
+/** The form fields that the providers' scripts fill in. */
 export const CAPTCHA_FIELDS = {
   'cf-turnstile-response': answer,
   'h-captcha-response': answer,
@@ -21,7 +21,7 @@ export const captchaIn = (body: Answered): string =>
   body['cf-turnstile-response'] || body['h-captcha-response'] || body['g-recaptcha-response']
 
 const CLASSES = { turnstile: 'cf-turnstile', hcaptcha: 'h-captcha', recaptcha: 'g-recaptcha' }
-/** What the widgets load besides their script, as their providers say. */
+/** CSP sources of the widgets in addition to their script, as documented by the providers. */
 const SOURCES: Readonly<Record<CaptchaWidget['provider'], readonly string[]>> = {
   turnstile: [],
   hcaptcha: ['https://hcaptcha.com', 'https://*.hcaptcha.com'],
@@ -34,7 +34,7 @@ export type CaptchaShown = {
   readonly script: string
 }
 
-/** What the template shows and the policy allows; nothing where no widget can be shown. */
+/** The widget for the template and its CSP sources; empty when no widget can be shown. */
 export function captchaParts(widget: CaptchaWidget | null): {
   readonly shown: CaptchaShown | null
   readonly sources: readonly string[]
@@ -54,7 +54,7 @@ export function captchaUnavailablePage(_outcome: unknown, context: ReplyContext)
   return { html, headers: { 'retry-after': '30' } }
 }
 
-/** interface.md, errors: 429 captcha_degraded_throttled. */
+/** 429 captcha_degraded_throttled. */
 export function captchaThrottledPage(
   { retryAfterSecs }: { readonly retryAfterSecs: number },
   { browser, requestId }: ReplyContext,

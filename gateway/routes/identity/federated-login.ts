@@ -1,4 +1,4 @@
-/** Sign-in through other providers: pages, and check-sso. decisions.md 7.3 and 20. */
+/** Federated sign-in: pages, and check-sso. */
 import { z } from 'zod'
 import { isEmail } from '../../../actors/domain/email.js'
 import {
@@ -67,10 +67,10 @@ const start = route(sso, 'start', {
   method: 'GET',
   path: '/auth/sso/start',
   operationId: 'startSso',
-  summary: 'Go to another provider to sign in',
+  summary: 'Sign in through an identity provider',
   description:
-    'Leads to the provider at once only from the sign-in page of the tenant. Where another site led here, or the ' +
-    'browser has a session of another tenant, a page asks the person first.',
+    'Redirects to the provider directly only from the sign-in page of the tenant. If another site linked here, or the ' +
+    'browser has a session of another tenant, a page asks the user for confirmation first.',
   query: z.object({
     ...StartFields,
     tenant_id: z.string().max(64).optional(),
@@ -101,7 +101,7 @@ const confirm = route(sso, 'start', {
   method: 'POST',
   path: '/auth/sso/start',
   operationId: 'confirmSsoStart',
-  summary: 'Go to another provider after the page that asks; a session of another tenant ends',
+  summary: 'Confirm a sign-in through an identity provider; a session of another tenant ends',
   body: pageForm({ ...StartFields, leaves: z.string().max(64).default('') }),
   message: ({ body, browser, clientAddress: address, host }) => ({
     flow: body.flow ?? null,
@@ -134,7 +134,7 @@ const callback = route(sso, 'callback', {
   method: 'GET',
   path: '/auth/sso/callback/{provider}',
   operationId: 'finishSso',
-  summary: 'Come back from another provider; good once, for the browser that was sent',
+  summary: 'Callback of an identity provider; works once, in the browser that was redirected',
   params: z.object({ provider: z.string().max(64) }),
   query: queryFields(Callback),
   message: ({ params, query, browser, clientAddress: address, host }) => ({
@@ -157,7 +157,7 @@ const link = route(sso, 'link', {
   method: 'POST',
   path: '/auth/account/identities',
   operationId: 'linkOwnIdentity',
-  summary: 'Go to another provider to link who one is there',
+  summary: 'Link an identity at another provider',
   body: pageForm({ provider: z.string().max(64).default('') }),
   message: ({ session, browser, body, host }) => ({
     session,
@@ -174,7 +174,7 @@ const unlink = route(sso, 'unlink', {
   method: 'POST',
   path: '/auth/account/identities/{id}/unlink',
   operationId: 'unlinkOwnIdentity',
-  summary: 'End a link to another provider',
+  summary: 'Remove a linked identity',
   params: z.object({ id: z.string().max(64) }),
   body: pageForm({}),
   message: ({ session, browser, params, clientAddress: address }) => ({
@@ -209,7 +209,7 @@ const SsoAnswer = z
     authorize_url: z
       .url()
       .optional()
-      .meta({ description: 'Where to send the browser of the person.' }),
+      .meta({ description: 'Where to redirect the browser of the user.' }),
   })
   .meta({ id: 'SsoAnswer' })
 
@@ -217,9 +217,9 @@ const check = route(sso, 'check', {
   method: 'POST',
   path: '/auth/check-sso',
   operationId: 'checkSso',
-  summary: 'Tell whether an address is led to single sign-on',
+  summary: 'Check whether an address uses single sign-on',
   description:
-    'Looks at the verified domain of the address and at nothing else: the answer is the same ' +
+    'Checks the verified domain of the address only: the response is the same ' +
     'whether or not the address has an account.',
   tags: ['OAuth'],
   exposure: 'public',

@@ -1,4 +1,4 @@
-/** What the routes of providers and domains take and give. */
+/** Request and response bodies of the identity-provider and domain routes. */
 import { z } from 'zod'
 import type {
   DomainRecord,
@@ -16,7 +16,7 @@ const Acrs = z.array(z.string().min(1).max(255)).max(20)
 const Secret = z.string().min(1).max(1024)
 
 const members = {
-  name: Name.meta({ description: 'What people see on the sign-in page.' }),
+  name: Name.meta({ description: 'Name on the sign-in page.' }),
   issuer: Url,
   client_id: z.string().min(1).max(255),
   client_secret: Secret.optional().meta({ description: 'Sealed; never shown again.' }),
@@ -27,12 +27,12 @@ const members = {
   userinfo_endpoint: Url.nullable().default(null),
   jwks_uri: Url.nullable().default(null),
   trusted_acr_values: Acrs.default([]).meta({
-    description: 'An acr of these counts as two factors (aal2); no other one does.',
+    description: 'acr values that count as two factors (aal2). No other value does.',
   }),
   provision: z
     .boolean()
     .default(true)
-    .meta({ description: 'People of a verified domain become users when they first come.' }),
+    .meta({ description: 'Users of a verified domain are provisioned at their first sign-in.' }),
   active: z.boolean().default(true),
 }
 export const CreateProvider = z.object(members).meta({ id: 'CreateSsoProvider' })
@@ -52,7 +52,7 @@ export const UpdateProvider = z
     provision: z.boolean().optional(),
     active: z.boolean().optional(),
   })
-  .meta({ id: 'UpdateSsoProvider', description: 'What is left out stays as it is.' })
+  .meta({ id: 'UpdateSsoProvider', description: 'Absent members stay unchanged.' })
 
 export const Provider = z
   .object({
@@ -143,7 +143,7 @@ export const UpdateDomain = z
     sso_provider_id: idText().nullable().optional(),
     auto_join: z.boolean().optional(),
   })
-  .meta({ id: 'UpdateDomain', description: 'What is left out stays as it is.' })
+  .meta({ id: 'UpdateDomain', description: 'Absent members stay unchanged.' })
 
 export const Domain = z
   .object({
@@ -153,14 +153,14 @@ export const Domain = z
     status: z.enum(['pending', 'verified']),
     verification: z
       .object({ type: z.literal('dns_txt'), name: z.string(), value: z.string() })
-      .meta({ description: 'The TXT record that proves the domain.' }),
+      .meta({ description: 'The TXT record that verifies the domain.' }),
     sso_provider_id: z
       .uuid()
       .nullable()
-      .meta({ description: 'Where addresses of the domain are led to, and whom to believe.' }),
+      .meta({ description: 'The provider that addresses of the domain are routed to, trusted for them.' }),
     auto_join: z
       .boolean()
-      .meta({ description: 'Whoever signs in by the domain joins the organization.' }),
+      .meta({ description: 'Users who sign in through the domain join the organization.' }),
     created_at: z.iso.datetime(),
     verified_at: z.iso.datetime().nullable(),
   })

@@ -1,4 +1,4 @@
-/** A tenant's identity providers and its organization's domains. decisions.md 2.3 and 17 (style). */
+/** A tenant's identity providers and the domains of its organization. */
 import { z } from 'zod'
 import {
   type DomainRecord,
@@ -31,15 +31,15 @@ const PROVIDERS = '/api/v1/sso/providers'
 const DOMAINS = '/api/v1/organization/domains'
 const named = z.object({ id: z.string().max(64) })
 
-const off = problem(404, 'not-found', { detail: 'This is not switched on in this deployment.' })
-const unknown = problem(404, 'not-found', { detail: 'There is no such provider or domain.' })
+const off = problem(404, 'not-found', { detail: 'This feature is disabled in this deployment.' })
+const unknown = problem(404, 'not-found', { detail: 'The provider or domain does not exist.' })
 const invalid = problem<{ pointer: string; detail: string }, 'bad-request'>(
   400,
   'bad-request',
   ({ pointer, detail }) => ({ detail, errors: [{ pointer: `#${pointer}`, detail }] }),
 )
 const full = problem<{ most: number }, 'conflict'>(409, 'conflict', ({ most }) => ({
-  detail: `A tenant has at most ${most} of these.`,
+  detail: `A tenant can have at most ${most} of these.`,
 }))
 const noOrganization = problem(403, 'forbidden', {
   detail: 'The tenant belongs to no organization: use a token of one of your environments.',
@@ -75,7 +75,7 @@ export const federationRoutes: readonly Route[] = [
     method: 'POST',
     path: PROVIDERS,
     operationId: 'createSsoProvider',
-    summary: 'Set up an identity provider for the people of the tenant',
+    summary: 'Create an identity provider (enterprise SSO)',
     idempotent: true,
     body: json(CreateProvider),
     message: (request) => ({
@@ -111,10 +111,10 @@ export const federationRoutes: readonly Route[] = [
     method: 'PATCH',
     path: `${PROVIDERS}/{id}`,
     operationId: 'updateSsoProvider',
-    summary: 'Change an identity provider',
+    summary: 'Update an identity provider',
     description:
-      'A secret that is not sent stays. People are known by issuer and subject: with another ' +
-      'issuer they are others.',
+      'An absent secret stays unchanged. Users are identified by issuer and subject: with another ' +
+      'issuer they are different users.',
     params: named,
     body: json(UpdateProvider),
     message: (request) => ({
@@ -129,7 +129,7 @@ export const federationRoutes: readonly Route[] = [
     method: 'DELETE',
     path: `${PROVIDERS}/{id}`,
     operationId: 'deleteSsoProvider',
-    summary: 'Remove an identity provider with the links of people to it',
+    summary: 'Delete an identity provider with the identities linked to it',
     params: named,
     message: (request) => ({ caller: callerOf(request), id: request.params.id }),
     replies: { deleted: empty(204), unknown, off },
@@ -157,7 +157,7 @@ export const federationRoutes: readonly Route[] = [
     method: 'POST',
     path: DOMAINS,
     operationId: 'createDomain',
-    summary: 'Add a domain; it counts once it is proved',
+    summary: 'Add a domain; it takes effect once verified',
     idempotent: true,
     body: json(CreateDomain),
     message: (request) => ({
@@ -176,7 +176,7 @@ export const federationRoutes: readonly Route[] = [
       ),
       invalid,
       full,
-      present: problem(409, 'conflict', { detail: 'The tenant has this domain already.' }),
+      present: problem(409, 'conflict', { detail: 'The tenant already has this domain.' }),
       no_organization: noOrganization,
       off,
       ...idempotencyRefusals,
@@ -187,7 +187,7 @@ export const federationRoutes: readonly Route[] = [
     method: 'GET',
     path: `${DOMAINS}/{id}`,
     operationId: 'getDomain',
-    summary: 'Read a domain with the record that proves it',
+    summary: 'Read a domain with its TXT record',
     params: named,
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: foundDomain, unknown, off },
@@ -197,7 +197,7 @@ export const federationRoutes: readonly Route[] = [
     method: 'PATCH',
     path: `${DOMAINS}/{id}`,
     operationId: 'updateDomain',
-    summary: 'Change where addresses of a domain are led to, and who joins by it',
+    summary: 'Update the routing and auto-join of a domain',
     params: named,
     body: json(UpdateDomain),
     message: (request) => ({
@@ -215,19 +215,19 @@ export const federationRoutes: readonly Route[] = [
     method: 'POST',
     path: `${DOMAINS}/{id}/verify`,
     operationId: 'verifyDomain',
-    summary: 'Look for the proof of a domain in DNS',
+    summary: 'Verify a domain by its DNS record',
     params: named,
     message: (request) => ({ caller: callerOf(request), id: request.params.id }),
     replies: {
       found: foundDomain,
       proof_missing: problem(409, 'conflict', ({ proof }) => ({
-        detail: `There is no TXT record at ${proof.name} that says ${proof.value}.`,
+        detail: `There is no TXT record at ${proof.name} with the value ${proof.value}.`,
       })),
       taken: problem(409, 'conflict', {
-        detail: 'Another organization has proved that the domain is its own.',
+        detail: 'Another organization has verified this domain.',
       }),
       resolver_silent: problem(503, 'service-unavailable', {
-        detail: 'DNS gives no answer at the moment.',
+        detail: 'DNS is temporarily unavailable.',
         retryAfterSecs: 30,
       }),
       no_organization: noOrganization,
@@ -240,7 +240,7 @@ export const federationRoutes: readonly Route[] = [
     method: 'DELETE',
     path: `${DOMAINS}/{id}`,
     operationId: 'deleteDomain',
-    summary: 'Remove a domain',
+    summary: 'Delete a domain',
     params: named,
     message: (request) => ({ caller: callerOf(request), id: request.params.id }),
     replies: { deleted: empty(204), unknown, off },

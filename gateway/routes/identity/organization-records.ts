@@ -1,4 +1,4 @@
-/** Records of organizations and tenants, and their suspension. decisions.md 24. */
+/** Name, support contact and suspension of organizations and tenants. */
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { json, type Route, reply, route } from '../../route.js'
 import {
@@ -28,7 +28,7 @@ const managers = {
   scopes: ['org:manage', 'deployment:manage'],
   direct: 'required',
 } as const
-/** `svc operator appoint --scope deployment:manage` gives it; no role does. */
+/** Granted by `svc operator appoint --scope deployment:manage`. No role includes it. */
 export const deployment = {
   scheme: 'bearer',
   scopes: ['deployment:manage'],
@@ -36,8 +36,8 @@ export const deployment = {
   direct: 'required',
 } as const
 
-const WHO =
-  'For owners and admins of the organization, with a token of the control plane or that of a person, and ' +
+const ACCESS =
+  'For owners and admins of the organization, with a control-plane token or a user token, and ' +
   'for operators of the deployment (deployment:manage).'
 
 const ofOrganization = {
@@ -59,9 +59,9 @@ const ofTenant = {
 }
 
 const SUSPENDED =
-  'Its tokens, sessions, sign-ins, refresh tokens, delegations, calls through egress, certificates, webhooks ' +
-  'and sales are refused or paused in every process within a second. Nothing is lost: reactivation brings ' +
-  'everything back. Repeating it changes nothing.'
+  'Its tokens, sessions, sign-ins, refresh tokens, delegations, egress calls, certificates, webhooks ' +
+  'and sales are refused or paused in every process within a second. Nothing is lost: reactivation restores ' +
+  'everything. Repeating the request changes nothing.'
 
 export const organizationRecordRoutes: readonly Route[] = [
   route(organizations, 'read', {
@@ -69,7 +69,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     path: ORGANIZATION,
     operationId: 'readOrganization',
     summary: 'Read an organization',
-    description: WHO,
+    description: ACCESS,
     tags,
     exposure: 'public',
     security: readers,
@@ -84,8 +84,8 @@ export const organizationRecordRoutes: readonly Route[] = [
     method: 'PATCH',
     path: ORGANIZATION,
     operationId: 'updateOrganization',
-    summary: 'Change the name or the support contact of an organization',
-    description: `${WHO} Tenants without a contact of their own show that of the organization.`,
+    summary: 'Update the name or the support contact of an organization',
+    description: `${ACCESS} Tenants without their own contact show that of the organization.`,
     tags,
     exposure: 'public',
     security: managers,
@@ -104,7 +104,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     path: TENANT,
     operationId: 'readTenant',
     summary: 'Read an environment',
-    description: WHO,
+    description: ACCESS,
     tags,
     exposure: 'public',
     security: readers,
@@ -119,8 +119,8 @@ export const organizationRecordRoutes: readonly Route[] = [
     method: 'PATCH',
     path: TENANT,
     operationId: 'updateTenant',
-    summary: 'Change the name or the support contact of an environment',
-    description: WHO,
+    summary: 'Update the name or the support contact of an environment',
+    description: ACCESS,
     tags,
     exposure: 'public',
     security: managers,
@@ -158,7 +158,7 @@ export const organizationRecordRoutes: readonly Route[] = [
         path: `${TENANT}/${verb}`,
         operationId: `${verb}Tenant`,
         summary: `${word} an environment`,
-        description: `${SUSPENDED} It stays suspended while its organization is.`,
+        description: `${SUSPENDED} It stays suspended as long as its organization is suspended.`,
         params: TenantId,
         message: ({ params, principal, clientAddress: address }) => ({
           caller: { principal, address },

@@ -1,4 +1,4 @@
-/** Passwords, invitations and addresses of people on hosted pages. decisions.md 17 and 20. */
+/** Forgot password, password change, invitations and email verification on hosted pages. */
 import { z } from 'zod'
 import { credentials } from '../../../actors/identity/password-recovery/protocol.js'
 import {
@@ -48,7 +48,7 @@ const forgotten = [
     method: 'GET',
     path: '/auth/password/forgot',
     operationId: 'showForgottenPassword',
-    summary: 'Page of whoever forgot their password',
+    summary: 'Forgot-password page',
     query: z.object({ flow: Flow.default('') }),
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, forgotPage), unknown_flow: unknownFlow, absent },
@@ -58,7 +58,7 @@ const forgotten = [
     method: 'POST',
     path: '/auth/password/forgot',
     operationId: 'requestPasswordReset',
-    summary: 'Ask for a link to choose a new password',
+    summary: 'Request a password reset link',
     body: pageForm({
       flow: Flow.default(''),
       email: z.string().max(320).default(''),
@@ -88,7 +88,7 @@ const forgotten = [
     method: 'GET',
     path: '/auth/password/reset/{token}',
     operationId: 'showPasswordReset',
-    summary: 'Page to choose a new password; opening it uses nothing up',
+    summary: 'Page to choose a new password; opening it does not use the link up',
     params,
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, resetPage), gone },
@@ -98,7 +98,7 @@ const forgotten = [
     method: 'POST',
     path: '/auth/password/reset/{token}',
     operationId: 'resetPassword',
-    summary: 'Set a new password; every session of the account ends',
+    summary: 'Reset the password; every session of the account ends',
     params,
     body: pageForm({ password: Password }),
     message: (request) => ({
@@ -124,7 +124,7 @@ const invited = [
     method: 'GET',
     path: '/auth/invitations/{token}',
     operationId: 'showInvitation',
-    summary: 'Page of an invitation to a tenant; opening it uses nothing up',
+    summary: 'Page of an invitation to a tenant; opening it does not use the link up',
     params,
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, invitationPage), gone },
@@ -163,7 +163,7 @@ const ownAccount = [
     method: 'GET',
     path: '/.well-known/change-password',
     operationId: 'findPasswordChange',
-    summary: 'Where password managers find the page to change a password',
+    summary: 'Well-known URL to change a password, for password managers',
     security: { scheme: 'anonymous' },
     responses: toChange.docs,
     answer: () => toChange.render(null, NO_CONTEXT),
@@ -173,7 +173,7 @@ const ownAccount = [
     method: 'GET',
     path: '/auth/account/password',
     operationId: 'showPasswordChange',
-    summary: 'Page to change one’s password',
+    summary: 'Page to change the password',
     message: ({ session }) => ({ session }),
     replies: { page: page(200, changePage) },
   }),
@@ -182,7 +182,7 @@ const ownAccount = [
     method: 'POST',
     path: '/auth/account/password',
     operationId: 'changePassword',
-    summary: 'Change one’s password; every other session of the account ends',
+    summary: 'Change the password; every other session of the account ends',
     body: pageForm({ current: Password, password: Password }),
     message: (request) => ({
       session: request.session,
@@ -206,7 +206,7 @@ const ownAccount = [
     method: 'POST',
     path: '/auth/account/email/verification',
     operationId: 'requestEmailVerification',
-    summary: 'Ask for a letter to confirm one’s address',
+    summary: 'Request a mail to verify the email address',
     body: pageForm({}),
     message: (request) => ({
       session: request.session,
@@ -228,7 +228,7 @@ const ownAccount = [
     method: 'GET',
     path: '/auth/email/{token}',
     operationId: 'showEmailVerification',
-    summary: 'Page to confirm an address; opening it uses nothing up',
+    summary: 'Page to verify an email address; opening it does not use the link up',
     params,
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, verificationPage), gone },
@@ -238,7 +238,7 @@ const ownAccount = [
     method: 'POST',
     path: '/auth/email/{token}',
     operationId: 'verifyEmail',
-    summary: 'Confirm an address, in the browser that asked for the letter',
+    summary: 'Verify an email address, in the browser that requested the mail',
     params,
     body: pageForm({}),
     message: (request) => ({
