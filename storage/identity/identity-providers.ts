@@ -1,7 +1,7 @@
 /** Identity providers of a tenant. The client secret is already sealed. */
 import type { Transaction } from '../platform/sql.js'
 
-export type SsoProviderRow = {
+export type IdentityProviderRow = {
   readonly tenantId: string
   readonly id: string
   readonly name: string
@@ -23,7 +23,7 @@ export type SsoProviderRow = {
 }
 
 /** Associated data of the sealed client secret. */
-export const ssoSecretContext = (id: string): string => `sso_provider:${id}:client_secret`
+export const providerSecretContext = (id: string): string => `sso_provider:${id}:client_secret`
 
 const COLUMNS = `tenant_id as "tenantId", id, name, issuer, client_id as "clientId",
   client_secret_sealed as "clientSecretSealed",
@@ -33,7 +33,7 @@ const COLUMNS = `tenant_id as "tenantId", id, name, issuer, client_id as "client
   trusted_acr_values as "trustedAcrValues", provision, active,
   created_at as "createdAt", updated_at as "updatedAt"`
 
-const valuesOf = (row: SsoProviderRow) => [
+const valuesOf = (row: IdentityProviderRow) => [
   row.tenantId,
   row.id,
   row.name,
@@ -53,9 +53,9 @@ const valuesOf = (row: SsoProviderRow) => [
 ]
 
 /** Inserts a provider unless the tenant has `most`; then false. Concurrent inserts wait for each other. */
-export async function insertSsoProvider(
+export async function insertIdentityProvider(
   tx: Transaction,
-  row: SsoProviderRow,
+  row: IdentityProviderRow,
   most: number,
 ): Promise<boolean> {
   await tx.query({
@@ -78,7 +78,7 @@ export async function insertSsoProvider(
 }
 
 /** Updates all columns of a provider. Its row must be locked. */
-export async function replaceSsoProvider(tx: Transaction, row: SsoProviderRow): Promise<void> {
+export async function updateIdentityProvider(tx: Transaction, row: IdentityProviderRow): Promise<void> {
   await tx.query({
     name: 'sso_provider.replace',
     text: `update sso_providers set name = $3, issuer = $4, client_id = $5,
@@ -91,12 +91,12 @@ export async function replaceSsoProvider(tx: Transaction, row: SsoProviderRow): 
   })
 }
 
-export async function findSsoProvider(
+export async function findIdentityProvider(
   tx: Transaction,
   tenantId: string,
   id: string,
-): Promise<SsoProviderRow | undefined> {
-  const { rows } = await tx.query<SsoProviderRow>({
+): Promise<IdentityProviderRow | undefined> {
+  const { rows } = await tx.query<IdentityProviderRow>({
     name: 'sso_provider.find',
     text: `select ${COLUMNS} from sso_providers where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
@@ -105,12 +105,12 @@ export async function findSsoProvider(
 }
 
 /** The same, locked until the transaction ends. */
-export async function lockSsoProvider(
+export async function lockIdentityProvider(
   tx: Transaction,
   tenantId: string,
   id: string,
-): Promise<SsoProviderRow | undefined> {
-  const { rows } = await tx.query<SsoProviderRow>({
+): Promise<IdentityProviderRow | undefined> {
+  const { rows } = await tx.query<IdentityProviderRow>({
     name: 'sso_provider.lock',
     text: `select ${COLUMNS} from sso_providers where tenant_id = $1 and id = $2 for update`,
     values: [tenantId, id],
@@ -119,13 +119,13 @@ export async function lockSsoProvider(
 }
 
 /** A page of a tenant's providers, newest first. */
-export async function listSsoProviders(
+export async function listIdentityProviders(
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<SsoProviderRow[]> {
-  const { rows } = await tx.query<SsoProviderRow>({
+): Promise<IdentityProviderRow[]> {
+  const { rows } = await tx.query<IdentityProviderRow>({
     name: 'sso_provider.list',
     text: `select ${COLUMNS} from sso_providers
            where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
@@ -136,7 +136,7 @@ export async function listSsoProviders(
 }
 
 /** The enabled providers, ordered by name. */
-export async function offeredSsoProviders(
+export async function offeredIdentityProviders(
   tx: Transaction,
   tenantId: string,
 ): Promise<{ readonly id: string; readonly name: string }[]> {
@@ -153,7 +153,7 @@ export async function offeredSsoProviders(
  * Deletes a provider with the identities linked through it; false when it does not exist. Identities are visible only
  * to a transaction that crosses tenants.
  */
-export async function deleteSsoProvider(
+export async function deleteIdentityProvider(
   tx: Transaction,
   tenantId: string,
   id: string,

@@ -82,7 +82,7 @@ export async function useOperatorInvite(
 const ADDRESSES_MAX = 5
 
 /** What is stored of an invite message until it is accepted. Hashes are SHA-256 in hex. */
-export type InviteLetter = {
+export type InviteMessage = {
   /** Hash of the secret in the link. */
   readonly token: string
   readonly email: string
@@ -108,11 +108,11 @@ const OF_INVITE = `o.id = i.organization_id and t.id = i.tenant_id and i.used_at
  * Stores an invite message, replacing one to the same address. Undefined when the invite is invalid, or was tried with
  * five other addresses.
  */
-export async function keepInviteLetter(
+export async function storeInviteMessage(
   tx: Transaction,
   tokenSha256: Uint8Array,
   addressSha256: string,
-  letter: InviteLetter,
+  letter: InviteMessage,
   now: Date,
 ): Promise<InvitePlace | undefined> {
   const { rows } = await tx.query<InvitePlace>({
@@ -129,13 +129,13 @@ export async function keepInviteLetter(
 }
 
 /** The message of a link and its invite, while it can be accepted. The invite is named by its id. */
-export async function findInviteLetter(
+export async function findInviteMessage(
   tx: Transaction,
   inviteId: string,
   tokenSha256: string,
   now: Date,
-): Promise<(InvitePlace & { readonly letter: InviteLetter }) | undefined> {
-  const { rows } = await tx.query<InvitePlace & { letter: InviteLetter }>({
+): Promise<(InvitePlace & { readonly letter: InviteMessage }) | undefined> {
+  const { rows } = await tx.query<InvitePlace & { letter: InviteMessage }>({
     name: 'operator_invite.find_letter',
     text: `select ${PLACE}, l.value as letter
            from operator_invites i, organizations o, tenants t, jsonb_each(i.letters) l
@@ -146,7 +146,7 @@ export async function findInviteLetter(
 }
 
 /** Uses up an invite by one of its messages, once. */
-export async function useInviteLetter(
+export async function useInviteMessage(
   tx: Transaction,
   { tenantId, id }: { readonly tenantId: string; readonly id: string },
   tokenSha256: string,

@@ -92,7 +92,7 @@ export async function findFlowPlace(
 }
 
 /** Name and settings of a tenant, for pages without a flow. */
-export async function findTenantFace(
+export async function findTenantBranding(
   tx: Transaction,
   tenantId: string,
 ): Promise<Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'> | undefined> {

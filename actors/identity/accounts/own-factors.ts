@@ -12,7 +12,7 @@ import {
   countRecoveryCodes,
   replaceRecoveryCodes,
 } from '../../../storage/identity/second-factors.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { personEvent } from '../sessions/events.js'
 import type { BrowserSession } from '../sessions/protocol.js'
@@ -40,7 +40,7 @@ export function ownFactors(needs: AccountNeeds) {
       const first = await signInFirst(own, TOTP_PATH, context)
       if (first !== null) return first
       if ((await factorsOf(own, context)).totp) return { tag: 'present' }
-      const tenant = await faceFor(own.session, context)
+      const tenant = await brandingFor(own.session, context)
       const secret = await offered(own.session, context)
       return { tag: 'page', tenant, ...secretShown(tenant.name, secret) }
     },
@@ -54,7 +54,7 @@ export function ownFactors(needs: AccountNeeds) {
       if ((await factorsOf(own, context)).totp) return { tag: 'present' }
       const { session } = own
       const { accountId, tenantId, sub, id: sessionId } = session
-      const tenant = await faceFor(session, context)
+      const tenant = await brandingFor(session, context)
       const secret = await offered(session, context)
       const step = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
       const wrong = { tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const
@@ -83,7 +83,7 @@ export function ownFactors(needs: AccountNeeds) {
       if (first !== null) return first
       const { session } = own
       const { accountId, tenantId, sub } = session
-      const tenant = await faceFor(session, context)
+      const tenant = await brandingFor(session, context)
       const now = clock.now()
       const { requestId } = context
       const recoveryCodes = await database.system(async (tx) => {
@@ -130,12 +130,12 @@ export function ownFactors(needs: AccountNeeds) {
     return database.system((tx) => accountFactors(tx, session.accountId), context)
   }
 
-  async function faceFor(
+  async function brandingFor(
     { tenantId }: BrowserSession,
     context: MessageContext,
   ): Promise<PageTenant> {
-    const face = await database.system((tx) => findTenantFace(tx, tenantId), context)
-    if (face === undefined) throw new Error('the tenant of an open session is gone')
-    return brandingOf(tenantId, face.tenantName, face.tenantSettings)
+    const branding = await database.system((tx) => findTenantBranding(tx, tenantId), context)
+    if (branding === undefined) throw new Error('the tenant of an open session is gone')
+    return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 }

@@ -1,7 +1,7 @@
 /** Metrics of federated sign-in. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 
-export interface SsoMetrics {
+export interface FederatedLoginMetrics {
   /**
    * `kind`: whether the provider belongs to the deployment or to a tenant. `outcome`: a tag or fault of the protocol.
    */
@@ -13,7 +13,7 @@ export interface SsoMetrics {
 const COUNT = 'svc_upstream_sign_ins_total'
 const TIME = 'svc_upstream_duration_seconds'
 
-export function ssoMetrics(registry: Registry): SsoMetrics {
+export function federatedLoginMetrics(registry: Registry): FederatedLoginMetrics {
   // A restarted instance continues the registered counter.
   const counter =
     (registry.getSingleMetric(COUNT) as Counter<'provider' | 'outcome'> | undefined) ??

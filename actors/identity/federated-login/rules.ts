@@ -5,7 +5,7 @@
 import { domainToASCII } from 'node:url'
 import { isEmail } from '../../domain/email.js'
 import { isPublicName } from '../../platform/outbound-http/targets.js'
-import type { SsoFault } from './protocol.js'
+import type { FederatedLoginFault } from './protocol.js'
 
 export type Candidate = {
   readonly id: string
@@ -50,7 +50,7 @@ export type Decision =
   | { readonly tag: 'use'; readonly accountId: string }
   | { readonly tag: 'link'; readonly accountId: string }
   | { readonly tag: 'create'; readonly email: string }
-  | { readonly tag: 'refuse'; readonly fault: SsoFault }
+  | { readonly tag: 'refuse'; readonly fault: FederatedLoginFault }
 
 /**
  * Evidence wins over squatting: an account with an unverified address blocks no sign-in, because a trusted provider
@@ -96,7 +96,7 @@ export function admission(
   return addressProved ? 'join' : 'unverified_email'
 }
 
-const refuse = (fault: SsoFault): Decision => ({ tag: 'refuse', fault })
+const refuse = (fault: FederatedLoginFault): Decision => ({ tag: 'refuse', fault })
 
 /** An address that an account may have, at a public domain name; undefined for anything else. */
 export function readEmail(value: unknown): string | undefined {

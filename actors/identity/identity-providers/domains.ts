@@ -5,7 +5,7 @@
 import type { Handlers } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
-import { findSsoProvider } from '../../../storage/identity/identity-providers.js'
+import { findIdentityProvider } from '../../../storage/identity/identity-providers.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findTenant } from '../../../storage/identity/tenants.js'
 import {
@@ -21,8 +21,8 @@ import {
 import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { readDomain } from '../federated-login/rules.js'
-import type { FederationNeeds } from './needs.js'
-import type { DomainRecord, FederationProtocol, Invalid } from './protocol.js'
+import type { IdentityProvidersNeeds } from './needs.js'
+import type { DomainRecord, IdentityProvidersProtocol, Invalid } from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
@@ -31,9 +31,9 @@ const LABEL = '_svc-challenge'
 const PROOF_PREFIX = 'svc-domain-verification='
 
 export function domainSteps(
-  needs: FederationNeeds,
+  needs: IdentityProvidersNeeds,
 ): Pick<
-  Handlers<FederationProtocol>,
+  Handlers<IdentityProvidersProtocol>,
   'listDomains' | 'createDomain' | 'readDomain' | 'updateDomain' | 'verifyDomain' | 'deleteDomain'
 > {
   const { database, clock, random, domains: settings, txt } = needs
@@ -61,7 +61,7 @@ export function domainSteps(
     id: string | null | undefined,
   ): Promise<Invalid | null> {
     if (id === null || id === undefined) return null
-    const known = isUuid(id) && (await findSsoProvider(tx, tenantId, id)) !== undefined
+    const known = isUuid(id) && (await findIdentityProvider(tx, tenantId, id)) !== undefined
     return known
       ? null
       : { tag: 'invalid', pointer: '/sso_provider_id', detail: 'There is no such provider.' }

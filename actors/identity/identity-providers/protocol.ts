@@ -4,7 +4,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 
-export type FederationProtocol = {
+export type IdentityProvidersProtocol = {
   listProviders: Ask<Page & InTenant, ProvidersListed | Off>
   createProvider: Ask<CreateProvider, ProviderCreated | Invalid | Full | IdempotencyRefused | Off>
   readProvider: Ask<Named, ProviderFound | Unknown | Off>
@@ -151,7 +151,7 @@ export type ProofMissing = {
 export type DomainTaken = { readonly tag: 'taken' }
 export type ResolverSilent = { readonly tag: 'resolver_silent' }
 
-export const federation = address<FederationProtocol>('federation', [
+export const identityProviders = address<IdentityProvidersProtocol>('federation', [
   'listProviders',
   'readProvider',
   'listDomains',

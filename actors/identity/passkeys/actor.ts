@@ -4,7 +4,7 @@ import { accountFactors } from '../../../storage/identity/passkeys.js'
 import { browserSessions } from '../sessions/protocol.js'
 import { lockout } from '../sign-in/lockout.js'
 import { login } from '../sign-in/protocol.js'
-import { sso } from '../federated-login/protocol.js'
+import { federatedLogin } from '../federated-login/protocol.js'
 import { ceremonies } from './ceremonies.js'
 import { type PasskeyStep, passkeyMetrics } from './metrics.js'
 import type { PasskeysNeeds, PasskeyTools } from './needs.js'
@@ -15,7 +15,7 @@ import { signInStep } from './sign-in.js'
 
 export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   address: passkeys,
-  asks: { login, browserSessions, sso },
+  asks: { login, browserSessions, federatedLogin },
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: {
     signInOptions: () => undefined,

@@ -3,7 +3,7 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdOpenSession } from '../../../storage/identity/accounts.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { removePasskey, renamePasskey } from '../../../storage/identity/passkeys.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import { personEvent } from '../sessions/events.js'
 import type { BrowserSession } from '../sessions/protocol.js'
 import { isUuid } from '../../domain/ids.js'
@@ -28,13 +28,13 @@ export function ownPasskeys(tools: PasskeyTools) {
       context: MessageContext,
     ): Promise<PasskeysProtocol['addPage']['reply']> {
       const first = await signInFirst(own, 'highest', ADD_PATH, context)
-      return first ?? { tag: 'page', tenant: await faceFor(own.session, context) }
+      return first ?? { tag: 'page', tenant: await brandingFor(own.session, context) }
     },
 
     async options(own: OwnAccount & { browser: string }, context: MessageContext) {
       const first = await signInFirst(own, 'highest', ADD_PATH, context)
       if (first !== null) return first
-      const { name } = await faceFor(own.session, context)
+      const { name } = await brandingFor(own.session, context)
       const wish = { name, deviceBound: false }
       return {
         tag: 'options',
@@ -49,7 +49,7 @@ export function ownPasskeys(tools: PasskeyTools) {
       const first = await signInFirst(own, 'highest', ADD_PATH, context)
       if (first !== null) return first
       const { session } = own
-      const tenant = await faceFor(session, context)
+      const tenant = await brandingFor(session, context)
       const created = await verify(session, browser, credential, context)
       const now = clock.now()
       const codes =
@@ -132,13 +132,13 @@ export function ownPasskeys(tools: PasskeyTools) {
     return verdict.tag === 'met' ? null : { tag: 'sign_in', location: verdict.location }
   }
 
-  async function faceFor(
+  async function brandingFor(
     { tenantId }: BrowserSession,
     context: MessageContext,
   ): Promise<PageTenant> {
-    const face = await database.system((tx) => findTenantFace(tx, tenantId), context)
-    if (face === undefined) throw new Error('the tenant of an open session is gone')
-    return brandingOf(tenantId, face.tenantName, face.tenantSettings)
+    const branding = await database.system((tx) => findTenantBranding(tx, tenantId), context)
+    if (branding === undefined) throw new Error('the tenant of an open session is gone')
+    return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 
   function told(

@@ -77,7 +77,7 @@ export function secondFactorStep(tools: PasskeyTools) {
           return { told, outcome: { ...raised } satisfies SignedIn }
         },
       })
-      if (copied) await tellCopied(session, context)
+      if (copied) await recordClonedKey(session, context)
       // Raised, but possibly below the level the flow needs.
       return reply.tag === 'signed_in'
         ? { ...reply, ...(await next(progress, reply, context)) }
@@ -146,7 +146,7 @@ export function secondFactorStep(tools: PasskeyTools) {
     return progress === undefined ? {} : { location: onward(progress).location }
   }
 
-  async function tellCopied(session: BrowserSessionRow, context: MessageContext): Promise<void> {
+  async function recordClonedKey(session: BrowserSessionRow, context: MessageContext): Promise<void> {
     const doing = { ...doingOf(session, context), type: COPIED.type, fields: COPIED.fields }
     const event = personEvent(random, doing, clock.now())
     await database.tenant(session.tenantId, (tx) => appendEvents(tx, [event]), context)

@@ -5,7 +5,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import { type PasskeyRow, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
 import { joinByInvitation } from '../organizations/joining.js'
 import { findAccountSignIn, recordSignIn } from '../../../storage/identity/sign-ins.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { pathOf } from '../sessions/flows.js'
 import { acrOf } from '../../domain/assurance.js'
 import { quotaAddress } from '../../domain/quota-address.js'
@@ -69,7 +69,7 @@ export function signInStep(tools: PasskeyTools) {
           }
           const locked = await attempt.failed()
           const known = passkey && (await memberOf(progress, passkey, context))
-          await tellFailure(progress, known?.sub ?? null, locked, visitor.address, context)
+          await recordFailure(progress, known?.sub ?? null, locked, visitor.address, context)
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
@@ -115,7 +115,7 @@ export function signInStep(tools: PasskeyTools) {
       const session = await openSession(tx, tools, opened, visitor, now)
       const doing = { ...told, sessionId: session.id }
       const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
-      const doings: Doing[] = [
+      const doings: PersonEvent[] = [
         ...(activated ? [{ ...doing, type: 'tenant_user.activated' } as const] : []),
         { ...doing, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
       ]
@@ -132,7 +132,7 @@ export function signInStep(tools: PasskeyTools) {
     return { tag: 'signed_in', token, location }
   }
 
-  async function tellFailure(
+  async function recordFailure(
     { flow: { tenantId } }: Progress,
     sub: string | null,
     locked: boolean,
@@ -140,7 +140,7 @@ export function signInStep(tools: PasskeyTools) {
     context: MessageContext,
   ): Promise<void> {
     const doing = { tenantId, sub, sessionId: null, requestId: context.requestId }
-    const told: Doing[] = [
+    const told: PersonEvent[] = [
       { ...doing, type: 'auth.login.failure', fields: { reason: 'passkey', ip: address } },
     ]
     if (locked) {

@@ -6,12 +6,12 @@ import { passwords } from '../passwords/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import { changeSteps } from './change.js'
 import { invitationSteps } from './invitation.js'
-import type { CredentialsNeeds } from './needs.js'
-import { credentials, type CredentialsProtocol } from './protocol.js'
+import type { PasswordRecoveryNeeds } from './needs.js'
+import { passwordRecovery, type PasswordRecoveryProtocol } from './protocol.js'
 import { resetSteps } from './reset.js'
 
-export const credentialsActor = defineActor<CredentialsProtocol, CredentialsNeeds>({
-  address: credentials,
+export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, PasswordRecoveryNeeds>({
+  address: passwordRecovery,
   asks: { passwords, tenants },
   mailbox: { capacity: 512, inflightMax: 64 },
   // One at a time, so that concurrent requests for one link do not each hash a password.

@@ -8,45 +8,45 @@ import {
 } from '../../../storage/identity/browser-sessions.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { findTicket, useTicket, voidTickets } from '../../../storage/operations/mail-tickets.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findTenantUserOfAccountSub } from '../../../storage/identity/tenant-users.js'
 import type { BrowserSession } from '../sessions/protocol.js'
 import { sha256 } from '../sessions/flows.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
+import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
-import { sendTicketed } from '../../platform/mail/with-ticket.js'
+import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { SESSION_TOKEN_BYTES } from '../sign-in/session.js'
 import { choosePassword } from './choosing.js'
 import { endGivenOut } from './ending.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
-import type { ChangeShown, CredentialsProtocol } from './protocol.js'
+import { ABSENT, BUSY, type PasswordRecoveryTools, LINK_TOKEN_BYTES } from './needs.js'
+import type { ChangeShown, PasswordRecoveryProtocol } from './protocol.js'
 import { personDid } from './records.js'
 
 const NOTICE_MS = 3 * 86_400_000
 const VERIFICATION_MS = 86_400_000
 
-type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
-type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
+type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<PasswordRecoveryProtocol[K]['reply']>
 
-export function changeSteps(tools: CredentialsTools) {
+export function changeSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords, mail, quota, lockout, selfService, issuer } = tools
   const { tenants } = tools
 
-  async function faceOfTenant(tenantId: string, context: MessageContext): Promise<PageTenant> {
-    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
-    if (face === undefined) throw new Error('the tenant of an open session is gone')
-    return brandingOf(tenantId, face.tenantName, face.tenantSettings)
+  async function brandingFor(tenantId: string, context: MessageContext): Promise<PageTenant> {
+    const branding = await database.tenant(tenantId, (tx) => findTenantBranding(tx, tenantId), context)
+    if (branding === undefined) throw new Error('the tenant of an open session is gone')
+    return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 
   const shownOf = async (
     session: BrowserSession,
     context: MessageContext,
   ): Promise<ChangeShown> => ({
-    tenant: await faceOfTenant(session.tenantId, context),
+    tenant: await brandingFor(session.tenantId, context),
     email: session.email,
   })
 
@@ -132,7 +132,7 @@ export function changeSteps(tools: CredentialsTools) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
       }
-      const tenant = await faceOfTenant(tenantId, context)
+      const tenant = await brandingFor(tenantId, context)
       const now = clock.now()
       const expiresAt = new Date(now.getTime() + VERIFICATION_MS)
       const token = random.token(LINK_TOKEN_BYTES)
@@ -160,7 +160,7 @@ export function changeSteps(tools: CredentialsTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), context)
+      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, letter), context)
       return { tag: 'requested', tenant }
     },
 
@@ -170,7 +170,7 @@ export function changeSteps(tools: CredentialsTools) {
         (tx) => findTicket(tx, 'email_verification', hash, clock.now()),
         context,
       )
-      if (ticket === undefined) return readGoneLink(database, 'email_verification', hash, context)
+      if (ticket === undefined) return readExpiredLink(database, 'email_verification', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = ticket
       const tenant = brandingOf(tenantId, tenantName, tenantSettings)
       return { tag: 'page', tenant, email } as const
@@ -186,7 +186,7 @@ export function changeSteps(tools: CredentialsTools) {
       const hash = sha256(token)
       return database.system(async (tx) => {
         const ticket = await findTicket(tx, 'email_verification', hash, now)
-        if (ticket === undefined) return goneLink(tx, 'email_verification', hash)
+        if (ticket === undefined) return expiredLink(tx, 'email_verification', hash)
         const { tenantId, tenantName, tenantSettings, email, accountId } = ticket
         const tenant = brandingOf(tenantId, tenantName, tenantSettings)
         const isHere =
@@ -195,7 +195,7 @@ export function changeSteps(tools: CredentialsTools) {
         if (!isHere || !(await isSignedIn(tx, visitor.token, accountId, now)))
           return { tag: 'other_browser', tenant } as const
         const used = await useTicket(tx, 'email_verification', hash, now)
-        if (used === undefined) return goneLink(tx, 'email_verification', hash)
+        if (used === undefined) return expiredLink(tx, 'email_verification', hash)
         const sub = (await findTenantUserOfAccountSub(tx, tenantId, accountId)) ?? null
         const { address } = visitor
         const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const

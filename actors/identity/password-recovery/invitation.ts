@@ -9,19 +9,19 @@ import {
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { acceptTenantUser } from '../../../storage/identity/tenant-users.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { shownName } from '../../domain/shown-names.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
+import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
 import { openSession } from '../sign-in/session.js'
 import { choosePassword } from './choosing.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { type CredentialsTools } from './needs.js'
-import type { CredentialsProtocol, InvitationShown } from './protocol.js'
+import { type PasswordRecoveryTools } from './needs.js'
+import type { PasswordRecoveryProtocol, InvitationShown } from './protocol.js'
 
-type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
-type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
+type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<PasswordRecoveryProtocol[K]['reply']>
 
 const hasWayIn = ({ hasPassword, hasFactor }: TicketFound) => hasPassword || hasFactor
 
@@ -32,7 +32,7 @@ const hasWayIn = ({ hasPassword, hasFactor }: TicketFound) => hasPassword || has
  */
 const isKnown = (ticket: TicketFound) => ticket.emailVerified && hasWayIn(ticket)
 
-export function invitationSteps(tools: CredentialsTools) {
+export function invitationSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords } = tools
 
   async function shownOf(
@@ -55,7 +55,7 @@ export function invitationSteps(tools: CredentialsTools) {
     async readInvitation(message: Message<'readInvitation'>, context: MessageContext) {
       const shown = await shownOf(message.token, context)
       if (shown === undefined)
-        return readGoneLink(database, 'invitation', sha256(message.token), context)
+        return readExpiredLink(database, 'invitation', sha256(message.token), context)
       return { tag: 'page', ...shown } as const
     },
 
@@ -65,7 +65,7 @@ export function invitationSteps(tools: CredentialsTools) {
     ): Outcome<'acceptInvitation'> {
       const { token, password, visitor } = message
       const known = await shownOf(token, context)
-      if (known === undefined) return readGoneLink(database, 'invitation', sha256(token), context)
+      if (known === undefined) return readExpiredLink(database, 'invitation', sha256(token), context)
       const displayName = shownName(message.displayName)
       const shown = { ...known, displayName }
       let phc: string | null = null
@@ -80,11 +80,11 @@ export function invitationSteps(tools: CredentialsTools) {
       // The account is global, the membership belongs to the tenant.
       return database.system(async (tx) => {
         const used = await useTicket(tx, 'invitation', hash, now)
-        if (used === undefined) return goneLink(tx, 'invitation', hash)
+        if (used === undefined) return expiredLink(tx, 'invitation', hash)
         const { tenantId, tenantSettings, accountId } = used
         // First: an invitation that was withdrawn concurrently must have no effect.
         const user = await acceptTenantUser(tx, tenantId, accountId, now)
-        if (user === undefined) return goneLink(tx, 'invitation', hash)
+        if (user === undefined) return expiredLink(tx, 'invitation', hash)
         const { sub } = user
         const { address } = visitor
         const how = 'invitation'
@@ -95,7 +95,7 @@ export function invitationSteps(tools: CredentialsTools) {
           (proved !== 'known' || !isKnown(used)) &&
           (await setFirstPassword(tx, accountId, phc, displayName, now))
         const doing = { tenantId, sub: user.sub, requestId: context.requestId }
-        const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }
+        const activated: PersonEvent = { ...doing, sessionId: null, type: 'tenant_user.activated' }
         if (!isFirst) {
           told(tx, [activated], now)
           return { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` } as const
@@ -104,14 +104,14 @@ export function invitationSteps(tools: CredentialsTools) {
         const session = await openSession(tx, tools, opened, visitor, now)
         const fields = { amr: ['pwd'], acr: 'aal1' }
         const sessionId = session.id
-        const signedIn: Doing = { ...doing, sessionId, type: 'auth.login.success', fields }
+        const signedIn: PersonEvent = { ...doing, sessionId, type: 'auth.login.success', fields }
         told(tx, [activated, signedIn], now)
         return { tag: 'accepted', token: session.token, location: '/auth/account' } as const
       }, context)
     },
   }
 
-  function told(tx: Transaction, doings: readonly Doing[], now: Date): void {
+  function told(tx: Transaction, doings: readonly PersonEvent[], now: Date): void {
     appendEvents(
       tx,
       doings.map((doing) => personEvent(random, doing, now)),

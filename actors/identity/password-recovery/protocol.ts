@@ -11,7 +11,7 @@ import type {
   CaptchaWidget,
   FlowPage,
   FlowUnknown,
-  LinkGone,
+  ExpiredLink,
   Locked,
   OtherBrowser,
   Visitor,
@@ -19,7 +19,7 @@ import type {
 } from '../sign-in/protocol.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 
-export type CredentialsProtocol = {
+export type PasswordRecoveryProtocol = {
   /** The forgot-password page. */
   forgot: Ask<{ flow: string; visitor: Visitor }, Page<ForgotShown> | FlowUnknown | WayAbsent>
   /** Sends a reset link. The response is the same whether or not the account exists. */
@@ -34,20 +34,20 @@ export type CredentialsProtocol = {
     | WayAbsent
     | Busy
   >
-  readReset: Ask<{ token: string }, Page<NewPasswordShown> | LinkGone>
+  readReset: Ask<{ token: string }, Page<NewPasswordShown> | ExpiredLink>
   /** Sets the password and ends every session of the account. */
   reset: Ask<
     { token: string; password: string; visitor: Visitor; languages: string },
-    ({ tag: 'done' } & PasswordSet) | (NewPasswordShown & PasswordFault) | LinkGone | Busy
+    ({ tag: 'done' } & PasswordSet) | (NewPasswordShown & PasswordFault) | ExpiredLink | Busy
   >
-  readInvitation: Ask<{ token: string }, Page<InvitationShown> | LinkGone>
+  readInvitation: Ask<{ token: string }, Page<InvitationShown> | ExpiredLink>
   /** The user joins the tenant: signed in with a new password, or redirected to sign in with the existing one. */
   acceptInvitation: Ask<
     { token: string; displayName: string; password: string; visitor: Visitor },
     | { tag: 'accepted'; token: string; location: string }
     | { tag: 'sign_in'; location: string }
     | (InvitationShown & PasswordFault)
-    | LinkGone
+    | ExpiredLink
     | Busy
   >
   readChange: Ask<{ session: BrowserSession }, Page<ChangeShown>>
@@ -77,11 +77,11 @@ export type CredentialsProtocol = {
     },
     { tag: 'requested'; tenant: PageTenant } | { tag: 'verified' } | Locked | WayAbsent | Busy
   >
-  readVerification: Ask<{ token: string }, Page<VerificationShown> | LinkGone>
+  readVerification: Ask<{ token: string }, Page<VerificationShown> | ExpiredLink>
   /** Verifies the address, in the browser that requested the mail, while it is signed in. */
   verify: Ask<
     { token: string; browserId: string; visitor: Visitor },
-    ({ tag: 'done' } & VerificationShown) | OtherBrowser | LinkGone
+    ({ tag: 'done' } & VerificationShown) | OtherBrowser | ExpiredLink
   >
 }
 
@@ -119,7 +119,7 @@ export type InvitationShown = {
 export type ChangeShown = { readonly tenant: PageTenant; readonly email: string }
 export type VerificationShown = { readonly tenant: PageTenant; readonly email: string }
 
-export const credentials = address<CredentialsProtocol>('credentials', [
+export const passwordRecovery = address<PasswordRecoveryProtocol>('credentials', [
   'forgot',
   'readReset',
   'readInvitation',

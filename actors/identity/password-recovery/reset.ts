@@ -8,23 +8,23 @@ import { findSignIn } from '../../../storage/identity/sign-ins.js'
 import { sha256 } from '../sessions/flows.js'
 import { isEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
+import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
 import { flowPage, progressIn } from '../sign-in/flow.js'
-import { sendTicketed } from '../../platform/mail/with-ticket.js'
+import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { choosePassword } from './choosing.js'
 import { endGivenOut } from './ending.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
-import type { CredentialsProtocol, ForgotShown } from './protocol.js'
+import { ABSENT, BUSY, type PasswordRecoveryTools, LINK_TOKEN_BYTES } from './needs.js'
+import type { PasswordRecoveryProtocol, ForgotShown } from './protocol.js'
 import { personDid } from './records.js'
 
 /** Expiry of the "password changed" notice in the mail queue. */
 const NOTICE_MS = 3 * 86_400_000
 
-type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
-type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
+type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<PasswordRecoveryProtocol[K]['reply']>
 
-export function resetSteps(tools: CredentialsTools) {
+export function resetSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords, mail, quota, selfService, issuer, gate } = tools
   const linkTo = (token: string) => `${issuer}/auth/password/reset/${token}`
 
@@ -84,7 +84,7 @@ export function resetSteps(tools: CredentialsTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), context)
+      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, letter), context)
       return { tag: 'requested', ...flowPage(flowToken, flow) }
     },
 
@@ -98,7 +98,7 @@ export function resetSteps(tools: CredentialsTools) {
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
         context,
       )
-      if (ticket === undefined) return readGoneLink(database, 'password_reset', hash, context)
+      if (ticket === undefined) return readExpiredLink(database, 'password_reset', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = ticket
       return { tag: 'page', tenant: brandingOf(tenantId, tenantName, tenantSettings), email }
     },
@@ -109,7 +109,7 @@ export function resetSteps(tools: CredentialsTools) {
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
         context,
       )
-      if (known === undefined) return readGoneLink(database, 'password_reset', hash, context)
+      if (known === undefined) return readExpiredLink(database, 'password_reset', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = known
       const tenant = brandingOf(tenantId, tenantName, tenantSettings)
       const chosen = await choosePassword(passwords, message.password, email, context)
@@ -132,7 +132,7 @@ export function resetSteps(tools: CredentialsTools) {
       // The account is global: its sessions end in every tenant.
       return database.system(async (tx) => {
         const used = await useTicket(tx, 'password_reset', hash, now)
-        if (used === undefined) return goneLink(tx, 'password_reset', hash)
+        if (used === undefined) return expiredLink(tx, 'password_reset', hash)
         const person = await findSignIn(tx, tenantId, used.email)
         if (person?.accountId !== used.accountId) return { tag: 'gone', tenant } as const
         const { accountId, sub } = person

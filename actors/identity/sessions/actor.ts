@@ -17,7 +17,7 @@ import { accountFactors } from '../../../storage/identity/passkeys.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import type { AssuranceLevel, SessionDemand } from '../../domain/assurance.js'
 import { isUuid, type TenantId } from '../../domain/ids.js'
-import { type Doing, personEvent } from './events.js'
+import { type PersonEvent, personEvent } from './events.js'
 import { beginFlow, nextStep, pathOf, sha256, storedDemand } from './flows.js'
 import { browserSessions, type BrowserSessionsProtocol, type DemandSession } from './protocol.js'
 import { seenRecord, sessionRecord } from './records.js'
@@ -80,7 +80,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       return true
     }
 
-    const loggedOut = (one: Omit<Doing, 'type' | 'fields'>, reason: string, now: Date) =>
+    const loggedOut = (one: Omit<PersonEvent, 'type' | 'fields'>, reason: string, now: Date) =>
       personEvent(random, { ...one, type: 'auth.logout', fields: { reason } }, now)
 
     async function demanded(tx: Transaction, message: DemandSession) {

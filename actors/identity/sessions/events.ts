@@ -2,7 +2,7 @@
 import type { Random } from '../../../runtime/kernel/random.js'
 import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
 
-export type Doing = {
+export type PersonEvent = {
   readonly tenantId: string
   readonly type: EventType
   /** Null: the user is unknown. */
@@ -12,7 +12,7 @@ export type Doing = {
   readonly fields?: Readonly<Record<string, unknown>> | undefined
 }
 
-export function personEvent(random: Random, doing: Doing, now: Date): NewEvent {
+export function personEvent(random: Random, doing: PersonEvent, now: Date): NewEvent {
   const { tenantId, type, sub, sessionId, requestId, fields = {} } = doing
   const actor = sub === null ? { type: 'anonymous', id: 'unknown' } : { type: 'human', id: sub }
   const resource =

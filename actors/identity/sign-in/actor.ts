@@ -7,29 +7,29 @@ import { sha256 } from '../sessions/flows.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
 import { browserSessions, type BrowserSessionsProtocol } from '../sessions/protocol.js'
 import { passwords } from '../passwords/protocol.js'
-import { sso } from '../federated-login/protocol.js'
+import { federatedLogin } from '../federated-login/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import type { LoginNeeds } from './flow.js'
+import type { SignInNeeds } from './flow.js'
 import { byMailStep, type ByMailTools } from './by-mail.js'
 import { mailQuota, type MailQuotaSettings } from './mail-quota.js'
 import { inviteSteps } from './invite.js'
 import { lockout } from './lockout.js'
 import { signInMetrics, type SignInStep } from './metrics.js'
 import { passwordStep } from './password.js'
-import { login, type LoginProtocol } from './protocol.js'
+import { login, type SignInProtocol } from './protocol.js'
 import { secondFactorStep } from './second-factor.js'
 
-export type LoginActorNeeds = LoginNeeds & {
+export type SignInActorNeeds = SignInNeeds & {
   readonly registry: Registry
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly email: MailQuotaSettings
   readonly gate: CaptchaGate
 } & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer'>
 
-export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
+export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
   address: login,
-  asks: { passwords, tenants, browserSessions, sso },
+  asks: { passwords, tenants, browserSessions, federatedLogin },
   mailbox: { capacity: 1024, inflightMax: 256 },
   lane: {
     start: () => undefined,
@@ -99,9 +99,9 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
         const { row, tenant } = found
         const session = { tenantId: row.tenantId, id: row.id }
         await needs.browserSessions.ask('end', { session, reason: 'logout' }, context)
-        const face =
+        const branding =
           tenant === undefined ? null : brandingOf(tenant.id, tenant.name, tenant.settings)
-        return { tag: 'signed_out', tenant: face }
+        return { tag: 'signed_out', tenant: branding }
       },
     }
   },

@@ -15,18 +15,18 @@ import {
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { findSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { isEmail } from '../../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
-import { sendTicketed } from '../../platform/mail/with-ticket.js'
+import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { goneLink, readGoneLink } from './expired-link.js'
+import { expiredLink, readExpiredLink } from './expired-link.js'
 import {
   flowPage,
-  type LoginTools,
+  type SignInTools,
   onward,
   type Progress,
   progressIn,
@@ -34,11 +34,11 @@ import {
   upstreamsOf,
 } from './flow.js'
 import type { MailQuota } from './mail-quota.js'
-import { openAlong } from './login-challenges.js'
+import { openSessionInFlow } from './login-challenges.js'
 import { addressAt, tenantHostOf } from './tenant-host.js'
 import type {
   LinkPage,
-  LoginProtocol,
+  SignInProtocol,
   MailShown,
   RequestMail,
   SignInOffers,
@@ -53,7 +53,7 @@ const AMR = ['otp']
 const ABSENT = { tag: 'absent' } as const
 const BUSY = { tag: 'busy' } as const
 
-export type ByMailTools = LoginTools & {
+export type ByMailTools = SignInTools & {
   readonly mail: MailQueue
   readonly mailQuota: MailQuota
   readonly offers: SignInOffers
@@ -63,7 +63,7 @@ export type ByMailTools = LoginTools & {
   readonly issuer: string
 }
 
-type Outcome<K extends keyof LoginProtocol> = Promise<LoginProtocol[K]['reply']>
+type Outcome<K extends keyof SignInProtocol> = Promise<SignInProtocol[K]['reply']>
 
 export function byMailStep(tools: ByMailTools) {
   const { database, clock, random, lockout, mail, mailQuota, offers, issuer, tenants } = tools
@@ -74,7 +74,7 @@ export function byMailStep(tools: ByMailTools) {
   )
 
   const gone = (hash: Uint8Array, context: MessageContext) =>
-    readGoneLink(database, 'sign_in', hash, context)
+    readExpiredLink(database, 'sign_in', hash, context)
 
   return {
     async requestMail(message: RequestMail, context: MessageContext): Outcome<'requestMail'> {
@@ -135,7 +135,7 @@ export function byMailStep(tools: ByMailTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), context)
+      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, letter), context)
       return { tag: 'sent', location: `/auth/login/mail?flow=${token}` }
     },
 
@@ -168,14 +168,14 @@ export function byMailStep(tools: ByMailTools) {
             return found
           }
           const locked = await attempt.failed()
-          await tellFailure(tenantId, locked, visitor.address, context)
+          await recordFailure(tenantId, locked, visitor.address, context)
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
         const found = judged.outcome
         if (found === null) return { tag: 'wrong', ...shown }
         const proves = proofOf(progress, found, 'code', visitor, context)
-        return await openAlong(tools, { flow, token, found, amr: AMR, visitor, proves }, context)
+        return await openSessionInFlow(tools, { flow, token, found, amr: AMR, visitor, proves }, context)
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
@@ -204,7 +204,7 @@ export function byMailStep(tools: ByMailTools) {
       const used = await database.system(async (tx) => {
         const ticket = await findTicket(tx, 'sign_in', hash, now)
         if (ticket === undefined || !isOfFlow(ticket, flowToken))
-          return goneLink(tx, 'sign_in', hash)
+          return expiredLink(tx, 'sign_in', hash)
         const { tenantId, tenantName, tenantSettings } = ticket
         const tenant = brandingOf(tenantId, tenantName, tenantSettings)
         if (!same(ticket.browserSha256, sha256(browserId))) {
@@ -220,11 +220,11 @@ export function byMailStep(tools: ByMailTools) {
       const { found } = used
       const proves = proofOf(progress, found, 'link', visitor, context)
       const { flow } = progress
-      return openAlong(tools, { flow, token: flowToken, found, amr: AMR, visitor, proves }, context)
+      return openSessionInFlow(tools, { flow, token: flowToken, found, amr: AMR, visitor, proves }, context)
     },
   } satisfies {
     [K in 'requestMail' | 'mailPage' | 'mailCode' | 'readLink' | 'useLink']: (
-      message: LoginProtocol[K]['message'],
+      message: SignInProtocol[K]['message'],
       context: MessageContext,
     ) => Outcome<K>
   }
@@ -255,7 +255,7 @@ export function byMailStep(tools: ByMailTools) {
     return found?.accountId === spent.accountId ? found : undefined
   }
 
-  async function tellFailure(
+  async function recordFailure(
     tenantId: string,
     locked: boolean,
     ip: string,
@@ -263,7 +263,7 @@ export function byMailStep(tools: ByMailTools) {
   ) {
     const now = clock.now()
     const doing = { tenantId, sub: null, sessionId: null, requestId: context.requestId }
-    const told: Doing[] = [
+    const told: PersonEvent[] = [
       { ...doing, type: 'auth.login.failure', fields: { reason: 'email_otp', ip } },
     ]
     if (locked) {

@@ -20,14 +20,14 @@ import { nextStep, pathOf, sha256, type Step } from '../sessions/flows.js'
 import type { FlowReason } from '../sessions/protocol.js'
 import type { SessionCookieSettings } from '../sessions/settings.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
-import type { SsoProtocol } from '../federated-login/protocol.js'
+import type { FederatedLoginProtocol } from '../federated-login/protocol.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
 import type { FactorMethods, FlowPage, FlowUnknown, Onward } from './protocol.js'
 
-export type LoginNeeds = {
+export type SignInNeeds = {
   database: Database
   coordination: Pick<Coordination, 'take' | 'get' | 'put'>
   sealer: Sealer
@@ -35,7 +35,7 @@ export type LoginNeeds = {
   random: Random
   passwords: ActorRef<PasswordsProtocol>
   tenants: ActorRef<TenantsProtocol>
-  sso: ActorRef<SsoProtocol>
+  federatedLogin: ActorRef<FederatedLoginProtocol>
   settings: LockoutSettings
   cookies: Pick<SessionCookieSettings, 'idle_secs' | 'absolute_secs'>
   /** `two_factor.enabled`. */
@@ -44,8 +44,8 @@ export type LoginNeeds = {
   passkeys: boolean
 }
 
-/** `LoginNeeds` with the lockout built. */
-export type LoginTools = LoginNeeds & { readonly lockout: Lockout }
+/** `SignInNeeds` with the lockout built. */
+export type SignInTools = SignInNeeds & { readonly lockout: Lockout }
 
 /** A browser in a flow. */
 export type Progress = {
@@ -63,7 +63,7 @@ const NO_FACTORS: AccountFactors = { totp: false, passkey: false, deviceBound: f
 
 /** Reads the state of a browser in a flow; undefined when the flow does not exist any more. */
 export function readProgress(
-  { database, clock }: Pick<LoginNeeds, 'database' | 'clock'>,
+  { database, clock }: Pick<SignInNeeds, 'database' | 'clock'>,
   flow: string,
   sessionToken: string | null,
   context: MessageContext,
@@ -74,7 +74,7 @@ export function readProgress(
 
 /** The same for a submitted page. If the flow has expired, the answer names its tenant. */
 export async function progressIn(
-  tools: Pick<LoginNeeds, 'database' | 'clock'>,
+  tools: Pick<SignInNeeds, 'database' | 'clock'>,
   flow: string,
   sessionToken: string | null,
   context: MessageContext,
@@ -131,11 +131,11 @@ export function onward({ step, token, flow }: Progress): Onward {
 
 /** The federated providers on the sign-in page of a flow. */
 export async function upstreamsOf(
-  { sso }: Pick<LoginNeeds, 'sso'>,
+  { federatedLogin }: Pick<SignInNeeds, 'federatedLogin'>,
   { tenantId, tenantSettings }: SignInFlowFound,
   context: MessageContext,
 ): Promise<readonly Upstream[]> {
-  const { upstreams } = await sso.ask('offered', { tenantId, tenantSettings }, context)
+  const { upstreams } = await federatedLogin.ask('offered', { tenantId, tenantSettings }, context)
   return upstreams
 }
 

@@ -11,12 +11,12 @@ import {
 } from '../../../storage/identity/accounts.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import {
-  findInviteLetter,
+  findInviteMessage,
   findOperatorInvite,
   type InvitePlace,
-  keepInviteLetter,
+  storeInviteMessage,
   type UsedInvite,
-  useInviteLetter,
+  useInviteMessage,
   useOperatorInvite,
 } from '../../../storage/identity/operator-invites.js'
 import { grantOrganizationRole } from '../../../storage/identity/organizations.js'
@@ -28,7 +28,7 @@ import {
   findTenantUserOfAccount,
   insertTenantUser,
 } from '../../../storage/identity/tenant-users.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { choosePassword } from '../password-recovery/choosing.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
@@ -40,15 +40,15 @@ import { MailShareUsed } from '../../platform/mail/mail-queue.js'
 import { isReserved, isUndeliverable } from '../../platform/mail/reserved-domains.js'
 import type { ByMailTools } from './by-mail.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import type { LoginProtocol, Visitor } from './protocol.js'
+import type { SignInProtocol, Visitor } from './protocol.js'
 import { openSession } from './session.js'
 
 const SUBJECT_BYTES = 24
 const LINK_TOKEN_BYTES = 32
 const ACCOUNT = '/auth/account'
 
-type Outcome<K extends keyof LoginProtocol> = Promise<LoginProtocol[K]['reply']>
-type Message<K extends keyof LoginProtocol> = LoginProtocol[K]['message']
+type Outcome<K extends keyof SignInProtocol> = Promise<SignInProtocol[K]['reply']>
+type Message<K extends keyof SignInProtocol> = SignInProtocol[K]['message']
 
 export function inviteSteps(tools: ByMailTools) {
   const { database, clock, random, passwords, mail, mailQuota, issuer } = tools
@@ -118,7 +118,7 @@ export function inviteSteps(tools: ByMailTools) {
       const now = clock.now()
       // The account is global, the membership belongs to the tenant: all or nothing.
       const accept = async (tx: Transaction): Outcome<'acceptInviteLetter'> => {
-        const used = await useInviteLetter(tx, place, hex(secretOf(token)), now)
+        const used = await useInviteMessage(tx, place, hex(secretOf(token)), now)
         if (used === undefined) return { tag: 'spent' }
         const account = { id: random.uuid(), email, displayName }
         const bare = { ...account, emailVerified: false, passwordHash: null, createdAt: now }
@@ -157,7 +157,7 @@ export function inviteSteps(tools: ByMailTools) {
     const key = hex(`${message.token}\n${email.toLowerCase()}`)
     const tokenSha256 = sha256(message.token)
     const place = await database.system(
-      (tx) => keepInviteLetter(tx, tokenSha256, key, letter, now),
+      (tx) => storeInviteMessage(tx, tokenSha256, key, letter, now),
       context,
     )
     if (place === undefined) return { tag: 'spent' }
@@ -265,7 +265,7 @@ export function inviteSteps(tools: ByMailTools) {
     const session = await openSession(tx, tools, opened, visitor, now)
     const fields = { amr: ['pwd'], acr: 'aal1' }
     const told = { tenantId, sub, sessionId: session.id, requestId, fields }
-    const doing: Doing = { ...told, type: 'auth.login.success' }
+    const doing: PersonEvent = { ...told, type: 'auth.login.success' }
     appendEvents(tx, [personEvent(random, doing, now)])
     return session.token
   }
@@ -275,7 +275,7 @@ export function inviteSteps(tools: ByMailTools) {
     if (!isUuid(id)) return undefined
     const secret = hex(secretOf(token))
     return database.system(async (tx) => {
-      const place = await findInviteLetter(tx, id, secret, clock.now())
+      const place = await findInviteMessage(tx, id, secret, clock.now())
       if (place === undefined) return undefined
       const { emailVerified, hasKey } = await findSignInKeys(tx, place.letter.email)
       return { place, isKnown: emailVerified && hasKey }

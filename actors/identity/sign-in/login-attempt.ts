@@ -7,10 +7,10 @@ import {
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { PASSWORD_FRESH_MS, pathOf, sha256 } from '../sessions/flows.js'
 import { acrOf } from '../../domain/assurance.js'
-import type { LoginTools, Progress } from './flow.js'
+import type { SignInTools, Progress } from './flow.js'
 import type { FlowStep, SignedIn } from './protocol.js'
 import { SESSION_TOKEN_BYTES } from './session.js'
 
@@ -39,7 +39,7 @@ export async function attempted<Shown extends object, Success extends object>(
     clock,
     random,
     lockout,
-  }: Pick<LoginTools, 'database' | 'clock' | 'random' | 'lockout'>,
+  }: Pick<SignInTools, 'database' | 'clock' | 'random' | 'lockout'>,
   progress: Progress,
   session: BrowserSessionRow,
   visitor: FlowStep['visitor'],
@@ -51,7 +51,7 @@ export async function attempted<Shown extends object, Success extends object>(
       tx: Transaction,
       raised: SignedIn,
       now: Date,
-    ) => Promise<{ readonly told: readonly Doing[]; readonly outcome: Success } | null>
+    ) => Promise<{ readonly told: readonly PersonEvent[]; readonly outcome: Success } | null>
   },
 ): Promise<
   | Success
@@ -124,7 +124,7 @@ export function verified(
   session: BrowserSessionRow,
   context: MessageContext,
   fields: Readonly<Record<string, unknown>>,
-): Doing {
+): PersonEvent {
   return { ...doingOf(session, context), type: 'auth.mfa.verify', fields }
 }
 
@@ -133,7 +133,7 @@ export function signedIn(
   context: MessageContext,
   amr: readonly string[],
   level: 2 | 3,
-): Doing {
+): PersonEvent {
   return {
     ...doingOf(session, context),
     type: 'auth.login.success',

@@ -6,14 +6,14 @@ import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js
 import { joinByInvitation } from '../organizations/joining.js'
 import { recordSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import type { MailboxProved } from '../accounts/mailbox-proof.js'
 import { nextStep, pathOf } from '../sessions/flows.js'
-import { type LoginTools, readProgress } from './flow.js'
+import { type SignInTools, readProgress } from './flow.js'
 import type { SignedIn, Visitor } from './protocol.js'
 import { openSession } from './session.js'
 
-export type Opening = {
+export type FirstFactorLogin = {
   readonly flow: SignInFlowFound
   /** Token of the flow. */
   readonly token: string
@@ -28,9 +28,9 @@ export type Opening = {
 }
 
 /** Opens a new session in place of the browser's old one. A second factor may still be pending. */
-export async function openAlong(
-  tools: LoginTools,
-  { flow, token: flowToken, found, amr, visitor, also, proves }: Opening,
+export async function openSessionInFlow(
+  tools: SignInTools,
+  { flow, token: flowToken, found, amr, visitor, also, proves }: FirstFactorLogin,
   context: MessageContext,
 ): Promise<SignedIn> {
   const { database, clock, random } = tools
@@ -46,7 +46,7 @@ export async function openAlong(
     const session = await openSession(tx, tools, opened, visitor, now)
     const doing = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
     const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
-    const told: Doing[] = [
+    const told: PersonEvent[] = [
       pending
         ? {
             ...doing,

@@ -7,14 +7,14 @@ import { CoordinationUnavailable } from '../../../storage/platform/coordination/
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { findSignIn, holdPassword, rehashPassword } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { beginFlow, isOwnPath } from '../sessions/flows.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
-import { flowPage, isOther, type LoginTools, onward, progressIn, upstreamsOf } from './flow.js'
+import { flowPage, isOther, type SignInTools, onward, progressIn, upstreamsOf } from './flow.js'
 import type {
   FlowUnknown,
   LoginPage,
-  LoginProtocol,
+  SignInProtocol,
   Onward,
   PasswordLogin,
   SignedIn,
@@ -22,9 +22,9 @@ import type {
   StartLogin,
   TenantNotFound,
 } from './protocol.js'
-import { openAlong, type Opening } from './login-challenges.js'
+import { openSessionInFlow, type FirstFactorLogin } from './login-challenges.js'
 
-export type PasswordTools = LoginTools & {
+export type PasswordTools = SignInTools & {
   readonly offers: SignInOffers
   readonly gate: CaptchaGate
 }
@@ -63,7 +63,7 @@ export function passwordStep(tools: PasswordTools) {
     async password(
       message: PasswordLogin,
       context: MessageContext,
-    ): Promise<LoginProtocol['password']['reply']> {
+    ): Promise<SignInProtocol['password']['reply']> {
       const { flow: token, password, captcha, visitor } = message
       const email = message.email.trim()
       const progress = await progressIn(tools, token, visitor.token, context)
@@ -99,7 +99,7 @@ export function passwordStep(tools: PasswordTools) {
             if (verdict.tag === 'busy') return { tag: 'busy' } as const
             if (verdict.tag === 'match' && found !== undefined) {
               const opening = { flow, token, found, amr: ['pwd'], visitor }
-              const opened = await openStill(opening, phc!, context)
+              const opened = await openUnlessReplaced(opening, phc!, context)
               // The hash has changed, possibly a rehash of the same password.
               if (opened === null && isFirst) continue
               if (opened !== null) {
@@ -109,7 +109,7 @@ export function passwordStep(tools: PasswordTools) {
               }
             }
             const locked = await attempt.failed()
-            await tellFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, context)
+            await recordFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, context)
             return { tag: 'wrong' } as const
           }
         })
@@ -148,8 +148,8 @@ export function passwordStep(tools: PasswordTools) {
   }
 
   /** Null when the password was replaced while it was being verified. */
-  async function openStill(
-    opening: Opening,
+  async function openUnlessReplaced(
+    opening: FirstFactorLogin,
     phc: string,
     context: MessageContext,
   ): Promise<SignedIn | null> {
@@ -157,7 +157,7 @@ export function passwordStep(tools: PasswordTools) {
       if (!(await holdPassword(tx, opening.found.accountId, phc))) throw new PasswordReplaced()
     }
     try {
-      return await openAlong(tools, { ...opening, also }, context)
+      return await openSessionInFlow(tools, { ...opening, also }, context)
     } catch (error) {
       if (error instanceof PasswordReplaced) return null
       throw error
@@ -176,7 +176,7 @@ export function passwordStep(tools: PasswordTools) {
     await database.system((tx) => rehashPassword(tx, accountId, from, hashed.phc), context)
   }
 
-  async function tellFailure(
+  async function recordFailure(
     tenantId: string,
     sub: string | null,
     locked: boolean,
@@ -185,7 +185,7 @@ export function passwordStep(tools: PasswordTools) {
   ): Promise<void> {
     const now = clock.now()
     const doing = { tenantId, sub, sessionId: null, requestId: context.requestId }
-    const told: Doing[] = [
+    const told: PersonEvent[] = [
       { ...doing, type: 'auth.login.failure', fields: { reason: 'password', ip: address } },
     ]
     if (locked) {

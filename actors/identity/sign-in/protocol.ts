@@ -8,7 +8,7 @@ import type { TenantSelector } from '../../domain/tenants/tenancy.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { FlowReason } from '../sessions/protocol.js'
 
-export type LoginProtocol = {
+export type SignInProtocol = {
   /** The sign-in page. Without a flow, one is started that ends at `returnTo`. */
   start: Ask<StartLogin, LoginPage | Onward | FlowUnknown | TenantNotFound>
   /** Submits email and password. */
@@ -44,10 +44,10 @@ export type LoginProtocol = {
     | WayAbsent
     | Busy
   >
-  /** The page behind a link. Opening it does not use the link up. */
-  readLink: Ask<{ token: string; flow: string }, ({ tag: 'page' } & LinkPage) | LinkGone>
+  /** The page behind a link. FirstFactorLogin it does not use the link up. */
+  readLink: Ask<{ token: string; flow: string }, ({ tag: 'page' } & LinkPage) | ExpiredLink>
   /** Signs in with the link, in the browser that requested it. */
-  useLink: Ask<UseLink, SignedIn | LinkGone | OtherBrowser>
+  useLink: Ask<UseLink, SignedIn | ExpiredLink | OtherBrowser>
   /** The second-factor page. */
   challenge: Ask<FlowStep, FactorPage | Onward | FlowUnknown>
   /** Submits a TOTP code or a recovery code. */
@@ -80,14 +80,14 @@ export type LoginProtocol = {
   /** The page of the message for an operator invite. */
   readInviteLetter: Ask<
     { token: string; browserId: string },
-    ({ tag: 'page' } & InviteLetterShown) | { tag: 'spent' }
+    ({ tag: 'page' } & InviteMessageShown) | { tag: 'spent' }
   >
   /** Accepts the invite. The message proves the mailbox. */
   acceptInviteLetter: Ask<
     { token: string; password: string; browserId: string; visitor: Visitor },
     | InviteAccepted
     | { tag: 'sign_in'; location: string }
-    | (InviteLetterShown & { tag: 'weak_password' | 'common_password' | 'breached_password' })
+    | (InviteMessageShown & { tag: 'weak_password' | 'common_password' | 'breached_password' })
     | { tag: 'spent' }
     | Busy
   >
@@ -158,7 +158,7 @@ export type SignedOut = { readonly tag: 'signed_out'; readonly tenant: PageTenan
 /** A link of a message, opened in another browser than the one that requested it. */
 export type OtherBrowser = { readonly tag: 'other_browser'; readonly tenant: PageTenant }
 /** An invalid, used or expired link. `tenant` is null when unknown. */
-export type LinkGone = { readonly tag: 'gone'; readonly tenant: PageTenant | null }
+export type ExpiredLink = { readonly tag: 'gone'; readonly tenant: PageTenant | null }
 /** The deployment does not offer this method. */
 export type WayAbsent = { readonly tag: 'absent' }
 
@@ -257,7 +257,7 @@ export type InviteSent = {
   readonly email: string
   readonly organizationName: string
 }
-export type InviteLetterShown = {
+export type InviteMessageShown = {
   readonly organizationName: string
   readonly expiresAt: Date
   readonly email: string
@@ -280,4 +280,4 @@ export type InviteFault = {
 /** The password workers are busy, or failures cannot be counted at the moment. */
 export type Busy = { readonly tag: 'busy' }
 
-export const login = address<LoginProtocol>('login', ['start', 'challenge'])
+export const login = address<SignInProtocol>('login', ['start', 'challenge'])

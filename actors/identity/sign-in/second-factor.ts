@@ -10,11 +10,11 @@ import {
   type TotpFactorRow,
 } from '../../../storage/identity/second-factors.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import type { Doing } from '../sessions/events.js'
+import type { PersonEvent } from '../sessions/events.js'
 import { amrWith, attempted, authTimeOf, signedIn, verified } from './login-attempt.js'
 import {
   flowPage,
-  type LoginTools,
+  type SignInTools,
   methodsOf,
   offeredMethods,
   onward,
@@ -29,7 +29,7 @@ import type {
   FactorShown,
   FlowStep,
   FlowUnknown,
-  LoginProtocol,
+  SignInProtocol,
   Onward,
   SignedIn,
 } from './protocol.js'
@@ -38,9 +38,9 @@ import { totpStepOf } from './totp.js'
 import { digits, type OfferedSecret, secretShown, totpOffers } from './totp-offer.js'
 
 type Coded = FlowStep & { readonly code: string }
-type Outcome<K extends 'secondFactor' | 'enrol'> = LoginProtocol[K]['reply']
+type Outcome<K extends 'secondFactor' | 'enrol'> = SignInProtocol[K]['reply']
 
-export function secondFactorStep(tools: LoginTools) {
+export function secondFactorStep(tools: SignInTools) {
   const { database, clock, random, passkeys } = tools
   const { offered, kept, opened } = totpOffers(tools)
 
@@ -78,7 +78,7 @@ export function secondFactorStep(tools: LoginTools) {
         proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
         async succeed(tx, raised, now) {
           if (spend === null || !(await spend.run(tx, now))) return null
-          const told: Doing[] = [
+          const told: PersonEvent[] = [
             verified(session, context, { outcome: 'success', method: spend.method }),
           ]
           if (session.pending) told.push(signedIn(session, context, amr, 2))

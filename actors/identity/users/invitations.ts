@@ -1,11 +1,11 @@
 /** The invitation message: sealed before the transaction that creates the user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sha256 } from '../sessions/flows.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { MailShareUsed, type SealedMail } from '../../platform/mail/mail-queue.js'
-import { sendTicketed } from '../../platform/mail/with-ticket.js'
+import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import type { UsersNeeds } from './needs.js'
 import type { MailThrottled } from './protocol.js'
 
@@ -25,7 +25,7 @@ export function mailThrottled(error: unknown): MailThrottled {
 
 type Tools = Pick<UsersNeeds, 'database' | 'clock' | 'random' | 'mail' | 'invitations' | 'issuer'>
 
-export function invitationLetters(tools: Tools) {
+export function invitationMessages(tools: Tools) {
   const { database, clock, random, mail, invitations, issuer } = tools
   return {
     /** Null when invitations are not sent by mail. */
@@ -35,9 +35,9 @@ export function invitationLetters(tools: Tools) {
       context: MessageContext,
     ): Promise<PreparedInvitation | null> {
       if (!invitations.enabled) return null
-      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
-      if (face === undefined) return null
-      const shown = brandingOf(tenantId, face.tenantName, face.tenantSettings)
+      const branding = await database.tenant(tenantId, (tx) => findTenantBranding(tx, tenantId), context)
+      if (branding === undefined) return null
+      const shown = brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
       const { name: tenant, color, locale } = shown
       const token = random.token(LINK_TOKEN_BYTES)
       const expiresAt = new Date(clock.now().getTime() + invitations.ttl_secs * 1000)
@@ -69,7 +69,7 @@ export function invitationLetters(tools: Tools) {
         createdAt: clock.now(),
         expiresAt,
       } as const
-      await sendTicketed(tx, { random, mail }, ticket, letter)
+      await sendWithTicket(tx, { random, mail }, ticket, letter)
     },
   }
 }

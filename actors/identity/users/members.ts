@@ -48,7 +48,7 @@ import type {
   UsersListed,
   UsersProtocol,
 } from './protocol.js'
-import { invitationLetters, mailThrottled, type PreparedInvitation } from './invitations.js'
+import { invitationMessages, mailThrottled, type PreparedInvitation } from './invitations.js'
 import { holdsLess, rolesBeyond, standsAbove } from './rules.js'
 
 const SUBJECT_BYTES = 24
@@ -62,7 +62,7 @@ type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
 
 export function members(needs: UsersNeeds) {
   const { database, clock, random, passwords } = needs
-  const letters = invitationLetters(needs)
+  const letters = invitationMessages(needs)
 
   /** The user, unless removed: removed users appear only in the list. */
   async function find(tx: Transaction, { caller, userId }: OneUser) {

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { createTransport } from 'nodemailer'
 import type { Logger } from '../../../runtime/kernel/log.js'
-import type { Letter } from '../../platform/mail/render.js'
+import type { MailMessage } from '../../platform/mail/render.js'
 import type { EmailSettings } from './settings.js'
 
 const CONNECT_TIMEOUT_MS = 10_000
@@ -24,7 +24,7 @@ export type Posted =
 
 export interface Mailer {
   /** Never throws. `id` stays the same for every attempt at a letter. */
-  post(id: string, letter: Letter): Promise<Posted>
+  post(id: string, letter: MailMessage): Promise<Posted>
 }
 
 /** Writes letters to the log, links included: that is what it is for (decisions.md 15). */

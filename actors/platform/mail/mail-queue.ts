@@ -15,10 +15,10 @@ import {
 import { insertMail, mailContext, type NewMail } from '../../../storage/operations/outgoing-mail.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { compose, type Letterhead, type Occasion } from './render.js'
+import { renderMessage, type MessageHeader, type MessageContent } from './render.js'
 import {
   judgeAddress,
-  LETTER_RULES,
+  MESSAGE_RULES,
   type MailDestination,
   type Unsendable,
 } from './message-rules.js'
@@ -54,13 +54,13 @@ export type Writing = {
   readonly to: string
   /** False: no account has this address. The work is the same. */
   readonly known: boolean
-  readonly occasion: Occasion
-  readonly head: Letterhead
+  readonly occasion: MessageContent
+  readonly head: MessageHeader
   readonly expiresAt: Date
 }
 
 export type SealedMail = NewMail & {
-  readonly kind: Occasion['kind']
+  readonly kind: MessageContent['kind']
   readonly to: string
   /** Why the tenant may not send mail to the address; null: it may. */
   readonly refusal: Unsendable | null
@@ -104,7 +104,7 @@ export function openMailQueue({
   /** Counts a message. @returns the seconds to wait when a limit is reached, else null. */
   async function take(tx: Transaction, mail: SealedMail): Promise<number | null> {
     const { kind, tenantId, to, tenantMax } = mail
-    if (LETTER_RULES[kind].countsForAddress) {
+    if (MESSAGE_RULES[kind].countsForAddress) {
       const waitSecs = await takeAddressShare(tx, to, { perDayMax, gapSecs })
       if (waitSecs !== null) {
         shares.count('mail_per_address')
@@ -126,8 +126,8 @@ export function openMailQueue({
       const judged = judgeAddress(to, standing, destination)
       const refusal = invitesOwner && judged === 'sandbox_address' ? null : judged
       const isSandbox = standing?.environment === 'sandbox'
-      const counted = isSandbox || LETTER_RULES[kind].countsIn === 'every_tenant'
-      const letter = compose(to, occasion, head)
+      const counted = isSandbox || MESSAGE_RULES[kind].countsIn === 'every_tenant'
+      const letter = renderMessage(to, occasion, head)
       const bytes = new TextEncoder().encode(JSON.stringify(letter))
       const letterSealed = await sealer.seal(tenantId, mailContext(id), bytes)
       if (refusal === 'sandbox_address' && known) shares.count('mail_sandbox_address')
@@ -150,7 +150,7 @@ export function openMailQueue({
       if (waitSecs === null) {
         return insertMail(tx, mail, bounds.queuedMax, refusal ?? 'not_sendable')
       }
-      if (LETTER_RULES[mail.kind].beyond === 'refused') throw new MailShareUsed(waitSecs)
+      if (MESSAGE_RULES[mail.kind].beyond === 'refused') throw new MailShareUsed(waitSecs)
       return insertMail(tx, { ...mail, sendable: false }, bounds.queuedMax, 'share_used')
     },
   }

@@ -1,9 +1,9 @@
 /** Which addresses may get mail, and how often, for every kind of message. */
 import type { MailStanding } from '../../../storage/operations/mail-shares.js'
-import type { Occasion } from './render.js'
+import type { MessageContent } from './render.js'
 import { isReserved, isUndeliverable } from './reserved-domains.js'
 
-export type LetterRule = {
+export type MessageRule = {
   /**
    * Which tenants' daily limits count this kind: all, or only sandboxes. Users request the other kinds themselves, with
    * their own limits (`email.requests_per_name_max`).
@@ -15,7 +15,7 @@ export type LetterRule = {
   readonly beyond: 'refused' | 'dropped'
 }
 
-export const LETTER_RULES: Readonly<Record<Occasion['kind'], LetterRule>> = {
+export const MESSAGE_RULES: Readonly<Record<MessageContent['kind'], MessageRule>> = {
   invitation: { countsIn: 'every_tenant', countsForAddress: true, beyond: 'refused' },
   sign_in: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   password_reset: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },

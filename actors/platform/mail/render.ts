@@ -8,7 +8,7 @@ import { en, type MailCatalogue, type MailKey } from './catalogue/en.js'
 export const MAIL_CATALOGUES: Readonly<Record<string, MailCatalogue>> = { en, de }
 
 /** The content of a message by kind. URLs are absolute. */
-export type Occasion =
+export type MessageContent =
   | {
       readonly kind: 'sign_in'
       /** As shown, `XXXX-XXXX`; null: none. */
@@ -24,7 +24,7 @@ export type Occasion =
   | { readonly kind: 'password_changed'; readonly at: Date }
 
 /** Sender name, color and language. */
-export type Letterhead = {
+export type MessageHeader = {
   readonly tenant: string
   /** `#rrggbb`; null: our default. */
   readonly color: string | null
@@ -37,7 +37,7 @@ export type Letterhead = {
 }
 
 /** A rendered message. */
-export type Letter = {
+export type MailMessage = {
   readonly to: string
   readonly locale: string
   readonly subject: string
@@ -51,7 +51,7 @@ type Part =
   | { readonly tag: 'code'; readonly code: string }
   | { readonly tag: 'link'; readonly link: string; readonly button: string; readonly copy: string }
 
-export function compose(to: string, occasion: Occasion, head: Letterhead): Letter {
+export function renderMessage(to: string, occasion: MessageContent, head: MessageHeader): MailMessage {
   const locales = Object.keys(MAIL_CATALOGUES)
   const locale = wantedLocale(locales, head.uiLocales, head.languages) ?? head.locale ?? 'en'
   const catalogue = MAIL_CATALOGUES[locale]!
@@ -72,9 +72,9 @@ export function compose(to: string, occasion: Occasion, head: Letterhead): Lette
   }
 }
 
-type Say = (key: MailKey, values?: Readonly<Record<string, string>>) => string
+type Translate = (key: MailKey, values?: Readonly<Record<string, string>>) => string
 
-function partsOf(occasion: Occasion, say: Say, time: (moment: Date) => string): Part[] {
+function partsOf(occasion: MessageContent, say: Translate, time: (moment: Date) => string): Part[] {
   const words = (key: MailKey, values?: Readonly<Record<string, string>>): Part => ({
     tag: 'words',
     words: say(key, values),

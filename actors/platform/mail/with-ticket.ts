@@ -8,16 +8,16 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { MailQueue, SealedMail } from './mail-queue.js'
 
 /** Stored as hashes. Absent members are not offered; `attempts` defaults to 1, as a link needs. */
-export type Ticketed = Pick<
+export type MessageTicket = Pick<
   NewTicket,
   'tenantId' | 'purpose' | 'accountId' | 'email' | 'linkSha256' | 'createdAt' | 'expiresAt'
 > &
   Partial<Pick<NewTicket, 'codeSha256' | 'flowSha256' | 'browserSha256' | 'attempts'>>
 
-export async function sendTicketed(
+export async function sendWithTicket(
   tx: Transaction,
   { random, mail }: { readonly random: Random; readonly mail: Pick<MailQueue, 'queue'> },
-  ticket: Ticketed,
+  ticket: MessageTicket,
   letter: SealedMail,
 ): Promise<void> {
   await insertTicket(tx, {

@@ -2,8 +2,8 @@
 import type {
   ConfirmStart,
   Linked,
-  SsoFailed,
-  SsoSignedIn,
+  FederatedLoginFailed,
+  FederatedLoginSignedIn,
   ToUpstream,
 } from '../../../actors/identity/federated-login/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
@@ -36,7 +36,7 @@ export function confirmStartPage(shown: ConfirmStart, { browser }: ReplyContext)
 
 /** Signed in or linked. An intermediate page, because the provider's form policy may not list us. */
 export function backPage(
-  { location, tenant, ...outcome }: SsoSignedIn | Linked,
+  { location, tenant, ...outcome }: FederatedLoginSignedIn | Linked,
   { browser }: ReplyContext,
 ): PageAnswer {
   const frame = {
@@ -49,7 +49,7 @@ export function backPage(
   return outcome.tag === 'signed_in' ? { html, session: outcome.token } : { html }
 }
 
-const WORDS: Readonly<Partial<Record<SsoFailed['fault'], MessageKey>>> = {
+const WORDS: Readonly<Partial<Record<FederatedLoginFailed['fault'], MessageKey>>> = {
   unknown_flow: 'error.flow',
   unknown_tenant: 'error.404',
 }
@@ -57,8 +57,8 @@ const WORDS: Readonly<Partial<Record<SsoFailed['fault'], MessageKey>>> = {
 /** A provider that was unavailable may be available again soon. */
 const AWAY_RETRY_SECS = '5'
 
-export function ssoFailedPage(status: number) {
-  return ({ fault, location, tenant }: SsoFailed, context: ReplyContext): PageAnswer => {
+export function federatedLoginFailedPage(status: number) {
+  return ({ fault, location, tenant }: FederatedLoginFailed, context: ReplyContext): PageAnswer => {
     const { browser, requestId } = context
     const key = WORDS[fault] ?? (`sso.${fault}` as MessageKey)
     const link = { path: location ?? '/auth/login', key: 'error.again' } as const

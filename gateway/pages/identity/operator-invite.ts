@@ -1,7 +1,7 @@
 /** The page of an operator invite: organization, expiry, and the form to accept. */
 import type {
   InviteFault,
-  InviteLetterShown,
+  InviteMessageShown,
   InviteSent,
 } from '../../../actors/identity/sign-in/protocol.js'
 import type { InviteValid } from '../../../actors/agents/workspaces/protocol.js'
@@ -44,17 +44,17 @@ export function inviteSentPage(
   return { html: renderPage('invite-sent', frame, { email, organization }) }
 }
 
-const LETTER_FAULTS: Readonly<Record<string, { key: MessageKey; field: string }>> = FAULTS
+const MESSAGE_FAULTS: Readonly<Record<string, { key: MessageKey; field: string }>> = FAULTS
 
 /** The page behind the link of the mail, with a password field if the account has no password. */
-export function inviteLetterPage(
-  shown: InviteLetterShown & { readonly tag: string },
+export function inviteMessagePage(
+  shown: InviteMessageShown & { readonly tag: string },
   { browser, path }: ReplyContext,
 ): PageAnswer {
   const { languages: acceptLanguage, csrfToken: csrf } = browser
   const { time } = chooseLanguage(null, acceptLanguage)
   const { organizationName: organization, email, expiresAt, isKnown, needsPassword } = shown
-  const error = LETTER_FAULTS[shown.tag]
+  const error = MESSAGE_FAULTS[shown.tag]
   const frame = { titleKey: 'invite.title', branding: null, acceptLanguage, error } as const
   const html = renderPage('invite-letter', frame, {
     organization,

@@ -9,7 +9,7 @@ import type {
 } from '../../../actors/identity/password-recovery/protocol.js'
 import type {
   FlowPage,
-  LinkGone,
+  ExpiredLink,
   LinkPage,
   MailShown,
   OtherBrowser,
@@ -70,7 +70,7 @@ export function otherBrowserPage({ tenant }: OtherBrowser, context: ReplyContext
   return notice('link.browser.title', 'link.browser', tenant, context)
 }
 
-export function linkGonePage({ tenant }: LinkGone, context: ReplyContext): PageAnswer {
+export function expiredLinkPage({ tenant }: ExpiredLink, context: ReplyContext): PageAnswer {
   const path = `/auth/login?tenant_id=${tenant?.id}`
   const link = tenant === null ? null : ({ path, key: 'login.submit' } as const)
   return notice('link.gone.title', 'link.gone', tenant, context, link)

@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { isEmail } from '../../../actors/domain/email.js'
 import {
-  type SsoFailed,
-  type SsoFault,
-  sso,
+  type FederatedLoginFailed,
+  type FederatedLoginFault,
+  federatedLogin,
 } from '../../../actors/identity/federated-login/protocol.js'
 import { idText } from '../../request/ids.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
@@ -13,7 +13,7 @@ import {
   backPage,
   confirmStartPage,
   lastWayInPage,
-  ssoFailedPage,
+  federatedLoginFailedPage,
 } from '../../pages/identity/federated-login.js'
 import {
   choice,
@@ -32,8 +32,8 @@ const shared = { tags: ['Hosted pages'], exposure: 'internal', errors: 'page' } 
 const browserPage = { ...shared, security: { scheme: 'browser' } } as const
 const personPage = { ...shared, security: { scheme: 'session' } } as const
 
-const failure = (status: number) => page<SsoFailed>(status, ssoFailedPage(status))
-const failed = choice<SsoFailed, SsoFault>(({ fault }) => fault, {
+const failure = (status: number) => page<FederatedLoginFailed>(status, federatedLoginFailedPage(status))
+const failed = choice<FederatedLoginFailed, FederatedLoginFault>(({ fault }) => fault, {
   unknown_state: failure(400),
   unknown_flow: failure(400),
   unknown_provider: failure(404),
@@ -62,7 +62,7 @@ const StartFields = {
     .optional(),
 }
 
-const start = route(sso, 'start', {
+const start = route(federatedLogin, 'start', {
   ...browserPage,
   method: 'GET',
   path: '/auth/sso/start',
@@ -96,7 +96,7 @@ const start = route(sso, 'start', {
   },
 })
 
-const confirm = route(sso, 'start', {
+const confirm = route(federatedLogin, 'start', {
   ...browserPage,
   method: 'POST',
   path: '/auth/sso/start',
@@ -129,7 +129,7 @@ const Callback = z.object({
   error_description: z.string().max(2048).optional(),
 })
 
-const callback = route(sso, 'callback', {
+const callback = route(federatedLogin, 'callback', {
   ...browserPage,
   method: 'GET',
   path: '/auth/sso/callback/{provider}',
@@ -152,7 +152,7 @@ const callback = route(sso, 'callback', {
   },
 })
 
-const link = route(sso, 'link', {
+const link = route(federatedLogin, 'link', {
   ...personPage,
   method: 'POST',
   path: '/auth/account/identities',
@@ -169,7 +169,7 @@ const link = route(sso, 'link', {
   replies: { to_upstream: page(200, awayPage), sign_in: signIn, failed },
 })
 
-const unlink = route(sso, 'unlink', {
+const unlink = route(federatedLogin, 'unlink', {
   ...personPage,
   method: 'POST',
   path: '/auth/account/identities/{id}/unlink',
@@ -201,7 +201,7 @@ const CheckSso = z
     tenant_slug: z.string().max(64).optional(),
   })
   .meta({ id: 'CheckSso' })
-const SsoAnswer = z
+const CheckSsoAnswer = z
   .object({
     sso: z.boolean(),
     organization_id: z.uuid().optional(),
@@ -211,9 +211,9 @@ const SsoAnswer = z
       .optional()
       .meta({ description: 'Where to redirect the browser of the user.' }),
   })
-  .meta({ id: 'SsoAnswer' })
+  .meta({ id: 'CheckSsoAnswer' })
 
-const check = route(sso, 'check', {
+const check = route(federatedLogin, 'check', {
   method: 'POST',
   path: '/auth/check-sso',
   operationId: 'checkSso',
@@ -231,13 +231,13 @@ const check = route(sso, 'check', {
     tenant: { tenantId: body.tenant_id, tenantSlug: body.tenant_slug, host },
   }),
   replies: {
-    routed: reply(200, SsoAnswer, ({ organizationId, organizationName, authorizeUrl }) => ({
+    routed: reply(200, CheckSsoAnswer, ({ organizationId, organizationName, authorizeUrl }) => ({
       sso: true,
       organization_id: organizationId,
       organization_name: organizationName,
       authorize_url: authorizeUrl,
     })),
-    not_routed: reply(200, SsoAnswer, () => ({ sso: false })),
+    not_routed: reply(200, CheckSsoAnswer, () => ({ sso: false })),
     unknown_tenant: problem(404, 'not-found', { detail: 'There is no such tenant.' }),
     conflicting_tenant: problem(400, 'bad-request', {
       detail: 'Name the tenant by tenant_id or by tenant_slug, not by both.',
@@ -245,4 +245,4 @@ const check = route(sso, 'check', {
   },
 })
 
-export const ssoRoutes: readonly Route[] = [start, confirm, callback, link, unlink, check]
+export const federatedLoginRoutes: readonly Route[] = [start, confirm, callback, link, unlink, check]

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import {
   type DomainRecord,
-  federation,
+  identityProviders,
   type ProviderRecord,
 } from '../../../actors/identity/identity-providers/protocol.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
@@ -51,8 +51,8 @@ const foundDomain = reply(200, Domain, (found: { domain: DomainRecord }) =>
   domainJson(found.domain),
 )
 
-export const federationRoutes: readonly Route[] = [
-  route(federation, 'listProviders', {
+export const identityProviderRoutes: readonly Route[] = [
+  route(identityProviders, 'listProviders', {
     ...providers,
     method: 'GET',
     path: PROVIDERS,
@@ -70,7 +70,7 @@ export const federationRoutes: readonly Route[] = [
       off,
     },
   }),
-  route(federation, 'createProvider', {
+  route(identityProviders, 'createProvider', {
     ...providers,
     method: 'POST',
     path: PROVIDERS,
@@ -96,7 +96,7 @@ export const federationRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(federation, 'readProvider', {
+  route(identityProviders, 'readProvider', {
     ...providers,
     method: 'GET',
     path: `${PROVIDERS}/{id}`,
@@ -106,7 +106,7 @@ export const federationRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: foundProvider, unknown, off },
   }),
-  route(federation, 'updateProvider', {
+  route(identityProviders, 'updateProvider', {
     ...providers,
     method: 'PATCH',
     path: `${PROVIDERS}/{id}`,
@@ -124,7 +124,7 @@ export const federationRoutes: readonly Route[] = [
     }),
     replies: { found: foundProvider, invalid, unknown, off },
   }),
-  route(federation, 'deleteProvider', {
+  route(identityProviders, 'deleteProvider', {
     ...providers,
     method: 'DELETE',
     path: `${PROVIDERS}/{id}`,
@@ -134,7 +134,7 @@ export const federationRoutes: readonly Route[] = [
     message: (request) => ({ caller: callerOf(request), id: request.params.id }),
     replies: { deleted: empty(204), unknown, off },
   }),
-  route(federation, 'listDomains', {
+  route(identityProviders, 'listDomains', {
     ...domains,
     method: 'GET',
     path: DOMAINS,
@@ -152,7 +152,7 @@ export const federationRoutes: readonly Route[] = [
       off,
     },
   }),
-  route(federation, 'createDomain', {
+  route(identityProviders, 'createDomain', {
     ...domains,
     method: 'POST',
     path: DOMAINS,
@@ -182,7 +182,7 @@ export const federationRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(federation, 'readDomain', {
+  route(identityProviders, 'readDomain', {
     ...domains,
     method: 'GET',
     path: `${DOMAINS}/{id}`,
@@ -192,7 +192,7 @@ export const federationRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: foundDomain, unknown, off },
   }),
-  route(federation, 'updateDomain', {
+  route(identityProviders, 'updateDomain', {
     ...domains,
     method: 'PATCH',
     path: `${DOMAINS}/{id}`,
@@ -210,7 +210,7 @@ export const federationRoutes: readonly Route[] = [
     }),
     replies: { found: foundDomain, invalid, unknown, off },
   }),
-  route(federation, 'verifyDomain', {
+  route(identityProviders, 'verifyDomain', {
     ...domains,
     method: 'POST',
     path: `${DOMAINS}/{id}/verify`,
@@ -235,7 +235,7 @@ export const federationRoutes: readonly Route[] = [
       off,
     },
   }),
-  route(federation, 'deleteDomain', {
+  route(identityProviders, 'deleteDomain', {
     ...domains,
     method: 'DELETE',
     path: `${DOMAINS}/{id}`,

@@ -7,7 +7,7 @@ import { busyPage } from '../../pages/identity/login.js'
 import {
   inviteFaultPage,
   inviteGonePage,
-  inviteLetterPage,
+  inviteMessagePage,
   invitePage,
   inviteSentPage,
   inviteUnknownPage,
@@ -82,7 +82,7 @@ const letter = {
   ...shared,
   path: '/auth/invites/letters/{token}',
 } as const
-const letterPage = page(200, inviteLetterPage)
+const letterPage = page(200, inviteMessagePage)
 
 const showLetter = route(login, 'readInviteLetter', {
   ...letter,

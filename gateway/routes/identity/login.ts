@@ -179,7 +179,7 @@ const logout = route(login, 'signOut', {
 
 const codeOf = ({ flow, code }: { flow: string; code: string }) => ({ flow, code })
 
-export const loginRoutes: readonly Route[] = [
+export const signInRoutes: readonly Route[] = [
   showLogin,
   sendLogin,
   showFactor,

@@ -1,6 +1,6 @@
 /** Forgot password, password change, invitations and email verification on hosted pages. */
 import { z } from 'zod'
-import { credentials } from '../../../actors/identity/password-recovery/protocol.js'
+import { passwordRecovery } from '../../../actors/identity/password-recovery/protocol.js'
 import {
   CAPTCHA_FIELDS,
   captchaIn,
@@ -11,7 +11,7 @@ import {
   changePage,
   forgotPage,
   invitationPage,
-  linkGonePage,
+  expiredLinkPage,
   lockedPage,
   passwordDonePage,
   resetPage,
@@ -40,10 +40,10 @@ const params = z.object({ token: z.string().min(1).max(128) })
 const unknownFlow = page(400, unknownFlowPage)
 const absent = page(404, unknownTenantPage)
 const busy = page(503, busyPage)
-const gone = page(410, linkGonePage)
+const gone = page(410, expiredLinkPage)
 
 const forgotten = [
-  route(credentials, 'forgot', {
+  route(passwordRecovery, 'forgot', {
     ...shared,
     method: 'GET',
     path: '/auth/password/forgot',
@@ -53,7 +53,7 @@ const forgotten = [
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, forgotPage), unknown_flow: unknownFlow, absent },
   }),
-  route(credentials, 'requestReset', {
+  route(passwordRecovery, 'requestReset', {
     ...shared,
     method: 'POST',
     path: '/auth/password/forgot',
@@ -83,7 +83,7 @@ const forgotten = [
       busy,
     },
   }),
-  route(credentials, 'readReset', {
+  route(passwordRecovery, 'readReset', {
     ...shared,
     method: 'GET',
     path: '/auth/password/reset/{token}',
@@ -93,7 +93,7 @@ const forgotten = [
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, resetPage), gone },
   }),
-  route(credentials, 'reset', {
+  route(passwordRecovery, 'reset', {
     ...shared,
     method: 'POST',
     path: '/auth/password/reset/{token}',
@@ -119,7 +119,7 @@ const forgotten = [
 ]
 
 const invited = [
-  route(credentials, 'readInvitation', {
+  route(passwordRecovery, 'readInvitation', {
     ...shared,
     method: 'GET',
     path: '/auth/invitations/{token}',
@@ -129,7 +129,7 @@ const invited = [
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, invitationPage), gone },
   }),
-  route(credentials, 'acceptInvitation', {
+  route(passwordRecovery, 'acceptInvitation', {
     ...shared,
     method: 'POST',
     path: '/auth/invitations/{token}',
@@ -168,7 +168,7 @@ const ownAccount = [
     responses: toChange.docs,
     answer: () => toChange.render(null, NO_CONTEXT),
   }),
-  route(credentials, 'readChange', {
+  route(passwordRecovery, 'readChange', {
     ...signedInOnly,
     method: 'GET',
     path: '/auth/account/password',
@@ -177,7 +177,7 @@ const ownAccount = [
     message: ({ session }) => ({ session }),
     replies: { page: page(200, changePage) },
   }),
-  route(credentials, 'change', {
+  route(passwordRecovery, 'change', {
     ...signedInOnly,
     method: 'POST',
     path: '/auth/account/password',
@@ -201,7 +201,7 @@ const ownAccount = [
       busy,
     },
   }),
-  route(credentials, 'requestVerification', {
+  route(passwordRecovery, 'requestVerification', {
     ...signedInOnly,
     method: 'POST',
     path: '/auth/account/email/verification',
@@ -223,7 +223,7 @@ const ownAccount = [
       busy,
     },
   }),
-  route(credentials, 'readVerification', {
+  route(passwordRecovery, 'readVerification', {
     ...shared,
     method: 'GET',
     path: '/auth/email/{token}',
@@ -233,7 +233,7 @@ const ownAccount = [
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, verificationPage), gone },
   }),
-  route(credentials, 'verify', {
+  route(passwordRecovery, 'verify', {
     ...shared,
     method: 'POST',
     path: '/auth/email/{token}',
@@ -254,4 +254,4 @@ const ownAccount = [
   }),
 ]
 
-export const credentialRoutes: readonly Route[] = [...forgotten, ...invited, ...ownAccount]
+export const passwordRecoveryRoutes: readonly Route[] = [...forgotten, ...invited, ...ownAccount]

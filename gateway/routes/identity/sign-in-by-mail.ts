@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { login } from '../../../actors/identity/sign-in/protocol.js'
 import {
-  linkGonePage,
+  expiredLinkPage,
   linkPage,
   mailSentPage,
   otherBrowserPage,
@@ -29,7 +29,7 @@ const LinkParams = z.object({ token: z.string().min(1).max(128) })
 const unknownFlow = page(400, unknownFlowPage)
 const absent = page(404, unknownTenantPage)
 const busy = page(503, busyPage)
-const gone = page(410, linkGonePage)
+const gone = page(410, expiredLinkPage)
 const onward = seeOther(({ location }: { location: string }) => ({ location }))
 const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
   location,

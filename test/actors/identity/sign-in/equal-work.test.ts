@@ -2,10 +2,10 @@
 import test from 'ava'
 import { Registry } from 'prom-client'
 import { browserSessionsActor } from '../../../../actors/identity/sessions/actor.js'
-import { loginActor } from '../../../../actors/identity/sign-in/actor.js'
+import { signInActor } from '../../../../actors/identity/sign-in/actor.js'
 import { ShareCounts } from '../../../../runtime/kernel/fairness/fair-share.js'
 import { openMailQueue } from '../../../../actors/platform/mail/mail-queue.js'
-import type { SsoProtocol } from '../../../../actors/identity/federated-login/protocol.js'
+import type { FederatedLoginProtocol } from '../../../../actors/identity/federated-login/protocol.js'
 import type { PasswordsProtocol } from '../../../../actors/identity/passwords/protocol.js'
 import { NO_CAPTCHA } from '../../../../actors/identity/abuse-protection/gate.js'
 import type { ActorRef } from '../../../../runtime/kernel/actor.js'
@@ -74,11 +74,11 @@ const sealer = {
   },
   open: () => Promise.reject(new Error('nothing is opened here')),
 }
-const sso = {
+const federatedLogin = {
   name: 'sso',
   ask: async () => ({ tag: 'offered', upstreams: [] }),
   tell: () => undefined,
-} as unknown as ActorRef<SsoProtocol>
+} as unknown as ActorRef<FederatedLoginProtocol>
 
 test('a wrong password and an unknown address cost the same work', async (t) => {
   const clock = systemClock
@@ -90,7 +90,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
     options,
   )
   const login = spawnInline(
-    loginActor,
+    signInActor,
     {
       database,
       coordination: counted,
@@ -100,7 +100,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       passwords,
       tenants: resources.tenants,
       browserSessions: sessions.ref,
-      sso,
+      federatedLogin,
       registry: new Registry(),
       settings: {
         brute_force_max_attempts: 10,

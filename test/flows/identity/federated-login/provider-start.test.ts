@@ -200,7 +200,7 @@ test.serial('a confined session neither sees nor changes the keys of the account
   t.is(shown.status, 200)
   for (const hidden of ['Key of elsewhere', 'private@mail.example', 'deployment.example'])
     t.false(shown.html.includes(hidden), hidden)
-  t.true(shown.html.includes('You signed in by a provider of'))
+  t.true(shown.html.includes('You signed in through a provider of'))
   t.true(shown.html.includes(provider.issuer) || shown.html.includes('Evil ID'), 'its own')
   const { csrf_token: csrf = '' } = shown.forms[0]!.fields
   const rename = `/auth/account/passkeys/${key!.id}/rename`

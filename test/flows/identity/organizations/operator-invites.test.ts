@@ -89,7 +89,7 @@ test.serial(
     t.is(known.html.replaceAll(email, 'nobody@harbour.works'), unknown.html)
     const there = await second.browser.get(await second.letter(email, 1))
     t.false(there.html.includes('type="password"'))
-    t.true(there.html.includes('You have an account already'))
+    t.true(there.html.includes('You already have an account'))
     const accepted = await second.browser.submit(there, { password: 'another password of linus' })
     t.is(accepted.location, `/auth/login?tenant_id=${second.tenantId}`)
     t.deepEqual(await membersOf(second.tenantId, email), [OWNER])

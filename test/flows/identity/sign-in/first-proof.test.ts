@@ -355,7 +355,7 @@ const letterElsewhere: Attack = async (t) => {
   const victim = browserOf(t)
   const pressed = await victim.submit(await victim.get(path))
   t.is(pressed.status, 403, pressed.html)
-  t.true(pressed.html.includes('in the browser where you asked for it'))
+  t.true(pressed.html.includes('in the browser where you requested it'))
   const [row] = await sql(db, 'select email_verified as proved from accounts where email = $1', [
     email,
   ])

@@ -66,7 +66,7 @@ test('a passkey is added, signs in by itself, is renamed and removed', async (t)
   const after = browserOf(t, running)
   const refused = await useKey(after, await loginPage(after, workspace), key)
   t.is(refused.status, 200)
-  t.regex(refused.html, /does not open an account/)
+  t.regex(refused.html, /does not belong to an account/)
   t.is((await first.get('/auth/account')).status, 200)
 })
 
@@ -177,7 +177,7 @@ test('an answer of another origin, party, person or to another challenge signs n
     const title = JSON.stringify(claims)
     const refused = await useKey(browser, page, of.key, claims)
     t.is(refused.status, 200, title)
-    t.regex(refused.html, /does not open an account/, title)
+    t.regex(refused.html, /does not belong to an account/, title)
     t.false(browser.cookies.has('svc_session'), title)
   }
   const told = await eventsOf(of, 'auth.login.failure')
@@ -280,7 +280,7 @@ test('somebody else’s passkey is not a second factor, nor is one of another te
   const stranger = await bootstrapped(running)
   const browser = browserOf(t, running)
   const refused = await useKey(browser, await loginPage(browser, stranger), key)
-  t.regex(refused.html, /does not open an account/)
+  t.regex(refused.html, /does not belong to an account/)
 
   const enrolled = await enrolledBrowser(running, stranger)
   t.teardown(() => enrolled.browser.close())

@@ -149,7 +149,7 @@ test('an address that only takes forms says so to whoever opens it', async (t) =
   for (const path of ['/auth/logout', '/auth/login/code', '/auth/account/recovery-codes']) {
     const page = await browser.get(path)
     t.is(page.status, 405, path)
-    t.true(page.html.includes('This address cannot be opened by itself'), path)
+    t.true(page.html.includes('This address cannot be opened directly'), path)
   }
 })
 
@@ -259,8 +259,8 @@ test('a button for what ended meanwhile says so, and speaks of no address', asyn
   t.is((await browser.submit(account, {}, own)).status, 303)
   const again = await browser.submit(account, {}, own)
   t.is(again.status, 404)
-  t.true(again.html.includes('This is not there any more'))
-  t.false(again.html.includes('There is nothing at this address'))
+  t.true(again.html.includes('This no longer exists'))
+  t.false(again.html.includes('There is no page at this address'))
 })
 
 test('a page says how long to wait, and one minute is one', async (t) => {
