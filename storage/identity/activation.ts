@@ -8,7 +8,7 @@ export type FixtureRow = {
   readonly sub: string
 }
 
-/** The fixture users of a tenant that are not removed, suspended ones included. Locks them. */
+/** Locks and returns a tenant's fixture users, including suspended but not removed ones. */
 export async function holdFixtures(tx: Transaction, tenantId: string): Promise<FixtureRow[]> {
   const { rows } = await tx.query<FixtureRow>({
     name: 'activation.fixtures',

@@ -291,7 +291,7 @@ export async function removeExpiredBrowserSessions(
 }
 
 export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'> & {
-  /** Id of the session that replaces it. */
+  /** Id of the new session. */
   readonly newId: string
 }
 

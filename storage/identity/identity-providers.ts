@@ -78,7 +78,10 @@ export async function insertIdentityProvider(
 }
 
 /** Updates all columns of a provider. Its row must be locked. */
-export async function updateIdentityProvider(tx: Transaction, row: IdentityProviderRow): Promise<void> {
+export async function updateIdentityProvider(
+  tx: Transaction,
+  row: IdentityProviderRow,
+): Promise<void> {
   await tx.query({
     name: 'sso_provider.replace',
     text: `update sso_providers set name = $3, issuer = $4, client_id = $5,

@@ -12,7 +12,7 @@ export type MemberRow = {
   readonly organizationId: string
   readonly kind: 'user' | 'agent'
   readonly agentId: string | null
-  /** The user in the oldest environment of the organization that has the account. */
+  /** The account's user in the organization's oldest environment. */
   readonly userId: string | null
   readonly email: string | null
   readonly displayName: string

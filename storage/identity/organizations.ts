@@ -121,7 +121,7 @@ const NAMEABLE = `organizations o left join organization_members m
       or (o.made_in_tenant_id = $2 and m.member_id is not null))
     and ($3::uuid is null or o.id = $3)`
 
-/** A page of the organizations that a user token may name, newest first. */
+/** A page of organizations that a user token may name, newest first. */
 export async function listPersonOrganizations(
   tx: Transaction,
   { accountId, tenantId, organizationId }: PersonWithin,

@@ -131,7 +131,7 @@ export async function findAccountRecord(
   return rows[0]
 }
 
-/** Users of an account that are not removed, each with its tenant. */
+/** The account's users, except removed ones, each with its tenant. */
 export async function usersOfAccount(
   tx: Transaction,
   accountId: string,

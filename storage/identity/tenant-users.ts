@@ -320,7 +320,7 @@ export async function findOldestFixture(
   })
   return rows[0]?.id
 }
-/** The claims of a user that an application may be allowed to read. */
+/** User claims that an application may be allowed to read. */
 export type PersonRow = {
   readonly email: string
   readonly emailVerified: boolean

@@ -214,7 +214,7 @@ export async function hasVerifiedDomain(
   return rows.length === 1
 }
 
-/** True if an account is a user of a tenant that verified the domain. A pending invitation does not count. */
+/** True if the account is a user of any tenant with this domain verified. A pending invitation does not count. */
 export async function isUserOfDomainOwner(
   tx: Transaction,
   accountId: string,

@@ -40,7 +40,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     renewCodes: ({ session }) => session.accountId,
   },
   create: (needs) => {
-    const { database, clock, random, browserSessions, authorization, delegation, federatedLogin } = needs
+    const { database, clock, random, browserSessions, authorization, delegation, federatedLogin } =
+      needs
     const { selfService } = needs
     const demanded = (
       session: BrowserSession,
@@ -70,7 +71,11 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         const { consents } = await authorization.ask('listConsents', person, context)
         const lent = { tenantId, sub: session.sub }
         const { delegations } = await delegation.ask('ofPerson', lent, context)
-        const { identities, upstreams } = await federatedLogin.ask('identities', { session }, context)
+        const { identities, upstreams } = await federatedLogin.ask(
+          'identities',
+          { session },
+          context,
+        )
         // Factors belong to the account, which belongs to no tenant.
         return database.system(async (tx) => {
           const branding = await findTenantBranding(tx, tenantId)
@@ -130,7 +135,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         const now = clock.now()
         return database.system(async (tx) => {
           if (!(await removeTotpFactor(tx, accountId, factorId))) return { tag: 'unknown_factor' }
-          const doing = {
+          const event = {
             tenantId,
             type: 'security.suspicious_activity',
             sub,
@@ -138,7 +143,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
             requestId: context.requestId,
             fields: { reason: 'second_factor_removed' },
           } as const
-          appendEvents(tx, [personEvent(random, doing, now)])
+          appendEvents(tx, [personEvent(random, event, now)])
           return { tag: 'removed' }
         }, context)
       },

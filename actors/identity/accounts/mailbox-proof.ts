@@ -15,7 +15,7 @@ import { voidTickets } from '../../../storage/operations/mail-tickets.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { IdentityKey } from '../../../storage/identity/upstream-identities.js'
 import { isUserOfDomainOwner } from '../../../storage/identity/verified-domains.js'
-import { endGivenOut } from '../password-recovery/ending.js'
+import { endGivenOut } from '../password-recovery/revocation.js'
 import { personDid } from '../password-recovery/records.js'
 
 export type MailboxProof = {
@@ -72,8 +72,8 @@ export async function proveMailbox(
 
 /**
  * Lets the owner of a domain take over an account of that domain whose address is unverified. The account's sign-in
- * methods are dropped, and its address stays unverified. Returns false when the address is verified, or when the
- * account is already a user of a tenant that owns the domain. The transaction crosses tenants.
+ * methods are dropped, and its address stays unverified. Returns false when the address is verified, or when a
+ * tenant with this domain already has the account as a user. The transaction crosses tenants.
  */
 export async function reclaimUnproved(
   tx: Transaction,

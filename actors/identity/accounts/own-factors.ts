@@ -33,7 +33,7 @@ type Reply<K extends keyof AccountProtocol> = Promise<AccountProtocol[K]['reply'
 
 export function ownFactors(needs: AccountNeeds) {
   const { database, clock, random, browserSessions } = needs
-  const { offered, kept } = totpOffers(needs)
+  const { offered, sealed } = totpOffers(needs)
 
   return {
     async totpPage(own: OwnAccount, context: MessageContext): Reply<'totpPage'> {
@@ -59,7 +59,7 @@ export function ownFactors(needs: AccountNeeds) {
       const step = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
       const wrong = { tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const
       if (step === null) return wrong
-      const factor = await kept(secret)
+      const factor = await sealed(secret)
       const now = clock.now()
       const { requestId } = context
       const codes = await database.system(async (tx) => {

@@ -7,7 +7,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import { insertAccount } from '../../../storage/identity/accounts.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
 import { appendAudit, type NewAuditEvent } from '../../../storage/operations/audit.js'
-import { joinByInvitation } from '../organizations/joining.js'
+import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { recordSignIn } from '../../../storage/identity/sign-ins.js'
 import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -130,8 +130,8 @@ async function completeIn(
     const { sub } = found
     const how = 'provider'
     const proof = { accountId: account, how, inOwnSession: false, provedBy: key } as const
-    const at = { tenantId, sub, address: visitor.address }
-    await proveMailbox(tx, tools, { ...proof, ...at }, context, now)
+    const where = { tenantId, sub, address: visitor.address }
+    await proveMailbox(tx, tools, { ...proof, ...where }, context, now)
     returning = (await findReturning(tx, tenantId, account, provider.id, vouchedEmail)) ?? found
   }
   if (decision.tag !== 'use') {

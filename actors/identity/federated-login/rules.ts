@@ -150,6 +150,6 @@ export function evidenceOf(
   trustedAcrValues: readonly string[],
 ): { readonly level: 1 | 2; readonly amr: readonly string[] } {
   if (typeof acr !== 'string' || !trustedAcrValues.includes(acr)) return { level: 1, amr: ['fed'] }
-  const said = Array.isArray(amr) ? amr.filter((one): one is string => AMR_KNOWN.has(one)) : []
-  return { level: 2, amr: [...new Set(['fed', ...said, 'mfa'])] }
+  const known = Array.isArray(amr) ? amr.filter((one): one is string => AMR_KNOWN.has(one)) : []
+  return { level: 2, amr: [...new Set(['fed', ...known, 'mfa'])] }
 }

@@ -121,8 +121,12 @@ export function signInSteps(tools: FederatedLoginTools) {
         return { tag: 'confirm', ...shown }
       }
       if (other !== null) {
-        const { tenantId: at, accountId, id: sessionId } = other
-        await browserSessions.ask('revokeOne', { tenantId: at, accountId, sessionId }, context)
+        const { tenantId: otherTenantId, accountId, id: sessionId } = other
+        await browserSessions.ask(
+          'revokeOne',
+          { tenantId: otherTenantId, accountId, sessionId },
+          context,
+        )
       }
       return redirect(
         {
@@ -395,8 +399,8 @@ export function signInSteps(tools: FederatedLoginTools) {
       const owner = await useIdentity(tx, key, email, now)
       if (owner !== undefined && owner !== accountId) return 'identity_taken'
       if (email !== null && sameMailbox(email, read.session.email)) {
-        const at = { tenantId, sub, address }
-        const proof = { accountId, how: 'provider', inOwnSession: true, ...at } as const
+        const where = { tenantId, sub, address }
+        const proof = { accountId, how: 'provider', inOwnSession: true, ...where } as const
         await proveMailbox(tx, tools, proof, context, now)
       }
       if (owner !== undefined) return null

@@ -7,7 +7,10 @@ import type { IdentityProvidersNeeds } from './needs.js'
 
 const anyOrder = () => undefined
 
-export const identityProvidersActor = defineActor<IdentityProvidersProtocol, IdentityProvidersNeeds>({
+export const identityProvidersActor = defineActor<
+  IdentityProvidersProtocol,
+  IdentityProvidersNeeds
+>({
   address: identityProviders,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },

@@ -17,7 +17,12 @@ import { eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { IdentityProvidersNeeds } from './needs.js'
-import type { IdentityProvidersProtocol, Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
+import type {
+  IdentityProvidersProtocol,
+  Invalid,
+  ProviderDraft,
+  ProviderRecord,
+} from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
@@ -100,7 +105,8 @@ export function providerSteps(
             idempotency,
             async () => {
               const most = settings.max_providers_per_tenant
-              if (!(await insertIdentityProvider(tx, row, most))) return { tag: 'full', most } as const
+              if (!(await insertIdentityProvider(tx, row, most)))
+                return { tag: 'full', most } as const
               appendEvents(tx, [configured(caller, row, 'created', now, requestId)])
               return { tag: 'created', provider: recordOf(row), replayed: false } as const
             },
@@ -198,7 +204,10 @@ export function draftFault(draft: Held, rules: TargetRules): Invalid | null {
     )
   }
   if (draft.userinfoEndpoint !== null && stated === 0) {
-    return invalid('/userinfo_endpoint', 'Leave it out when the other endpoints come from discovery.')
+    return invalid(
+      '/userinfo_endpoint',
+      'Leave it out when the other endpoints come from discovery.',
+    )
   }
   if (!draft.scopes.includes('openid')) return invalid('/scopes', 'Must include openid.')
   if (draft.hasSecret === (draft.tokenEndpointAuthMethod === 'none')) {

@@ -78,13 +78,13 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     const now = clock.now()
     const tenant = await activateTenant(tx, tenantId, now)
     if (tenant === undefined) return { tag: 'already_production' }
-    const told = await retire(tx, fixtures, caller, now, requestId)
+    const events = await retire(tx, fixtures, caller, now, requestId)
     const applications = await rotateAll(tx, tenantId, now)
     await endInvites(tx, tenantId, now)
     await endAgentSessionsIn(tx, tenantId, REASON, now)
     // Append events before revoking tokens: the append serializes the tenant's transactions, so the revocation sees
     // every token issued for the old secrets.
-    appendEvents(tx, told)
+    appendEvents(tx, events)
     const audit = audited(caller, {
       id: random.uuid(),
       tenantId,
@@ -118,32 +118,35 @@ export function activation({ database, clock, random }: ActivationNeeds) {
   ): Promise<NewEvent[]> {
     const actor = actorOf(caller)
     const audit = doneBy(caller)
-    const told: NewEvent[] = []
+    const events: NewEvent[] = []
     for (const user of fixtures) {
       const { tenantId, id, sub } = user
       // End sessions first: this waits for approvals that are being decided in one of them, and those end too.
       await endHumanSessions(tx, user, REASON, now)
-      const lent = await endDelegations(tx, { tenantId, subject: sub }, REASON, now)
+      const delegations = await endDelegations(tx, { tenantId, subject: sub }, REASON, now)
       await removeTenantUser(tx, tenantId, id, now)
       const by = { actor, audit, requestId }
-      told.push(...lent.map((one) => delegationRevoked(random.uuid(), one, by)), {
-        id: random.uuid(),
-        tenantId,
-        type: 'tenant_user.removed',
-        occurredAt: now,
-        audit,
-        data: eventData(
-          { actor, resource: { type: 'tenant_user', id }, requestId },
-          { status: 'removed', fixture: true },
-        ),
-      })
+      events.push(
+        ...delegations.map((delegation) => delegationRevoked(random.uuid(), delegation, by)),
+        {
+          id: random.uuid(),
+          tenantId,
+          type: 'tenant_user.removed',
+          occurredAt: now,
+          audit,
+          data: eventData(
+            { actor, resource: { type: 'tenant_user', id }, requestId },
+            { status: 'removed', fixture: true },
+          ),
+        },
+      )
     }
     await emptyFixtureAccounts(
       tx,
       fixtures.map(({ accountId }) => accountId),
       now,
     )
-    return told
+    return events
   }
 
   /** Replaces the secrets of bootstrap applications. The old ones end at once. */

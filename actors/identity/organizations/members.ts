@@ -32,7 +32,7 @@ import type {
   OrganizationsProtocol,
   Page,
 } from './protocol.js'
-import { organizationEvents } from './telling.js'
+import { organizationEvents } from './events.js'
 
 const UNKNOWN_MEMBER = { tag: 'unknown_member' } as const
 const LAST_OWNER = { tag: 'last_owner' } as const
@@ -56,7 +56,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
   ): Promise<T | AccessRefused> =>
     access.inOrganization(caller, organizationId, OWNERS, context, (tx) => work(tx))
 
-  async function tell(
+  async function appendMemberEvent(
     tx: Transaction,
     caller: Caller,
     type: EventType,
@@ -120,14 +120,14 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
               const invited = await inviteMember(tx, added, who.email)
               if (invited === undefined) return { tag: 'is_member' as const }
               const { email } = who
-              await tell(tx, caller, 'org.member.invited', invited, { email }, context)
+              await appendMemberEvent(tx, caller, 'org.member.invited', invited, { email }, context)
               return { tag: 'member' as const, member: invited, replayed: false }
             }
             const joined = isUuid(who.agentId)
               ? await addAgentMember(tx, added, who.agentId)
               : 'unknown_agent'
             if (typeof joined === 'string') return { tag: joined }
-            await tell(tx, caller, 'org.member.added', joined, {}, context)
+            await appendMemberEvent(tx, caller, 'org.member.added', joined, {}, context)
             return { tag: 'member' as const, member: joined, replayed: false }
           },
           (outcome) => (outcome.tag === 'member' ? outcome : undefined),
@@ -148,7 +148,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
         if (!(await setMemberRole(tx, organizationId, memberId, role))) return LAST_OWNER
         const member = { ...before, role }
         await endWhatItGave(tx, member)
-        await tell(
+        await appendMemberEvent(
           tx,
           caller,
           'org.member.role_changed',
@@ -171,7 +171,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
         if (gone === undefined) return UNKNOWN_MEMBER
         if (!(await removeMember(tx, organizationId, memberId))) return LAST_OWNER
         await endWhatItGave(tx, gone)
-        await tell(tx, caller, 'org.member.removed', gone, {}, context)
+        await appendMemberEvent(tx, caller, 'org.member.removed', gone, {}, context)
         return { tag: 'removed' as const }
       })
       if (outcome.tag === 'removed') forget(gone)

@@ -38,7 +38,7 @@ export interface Ceremonies {
     bound: Bound,
     owner: Owner,
     known: readonly PasskeyRow[],
-    wish: { readonly name: string; readonly deviceBound: boolean },
+    wanted: { readonly name: string; readonly deviceBound: boolean },
     context: MessageContext,
   ): Promise<object>
   /** Uses up a challenge. False when it was not issued to this browser, has expired or was used. */
@@ -60,7 +60,7 @@ export function ceremonies(needs: {
   ): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = new Uint8Array(random.bytes(CHALLENGE_BYTES))
     const expiresAt = new Date(clock.now().getTime() + timeout)
-    const ceremony = kept(bound, Buffer.from(bytes).toString('base64url'))
+    const ceremony = ceremonyOf(bound, Buffer.from(bytes).toString('base64url'))
     await database.tenant(
       bound.tenantId,
       (tx) => insertPasskeyCeremony(tx, ceremony, expiresAt),
@@ -96,7 +96,7 @@ export function ceremonies(needs: {
       return deviceBound ? { ...options, hints: ['security-key', 'client-device'] } : options
     },
     spend(bound, text, context) {
-      const ceremony = kept(bound, text)
+      const ceremony = ceremonyOf(bound, text)
       return database.tenant(
         bound.tenantId,
         (tx) => spendPasskeyCeremony(tx, ceremony, clock.now()),
@@ -106,7 +106,7 @@ export function ceremonies(needs: {
   }
 }
 
-function kept({ browser, ...bound }: Bound, challenge: string): PasskeyCeremony {
+function ceremonyOf({ browser, ...bound }: Bound, challenge: string): PasskeyCeremony {
   return { ...bound, challengeSha256: sha256(challenge), browserSha256: sha256(browser) }
 }
 

@@ -35,10 +35,10 @@ export function ownPasskeys(tools: PasskeyTools) {
       const first = await signInFirst(own, 'highest', ADD_PATH, context)
       if (first !== null) return first
       const { name } = await brandingFor(own.session, context)
-      const wish = { name, deviceBound: false }
+      const wanted = { name, deviceBound: false }
       return {
         tag: 'options',
-        options: await create(own.session, own.browser, wish, context),
+        options: await create(own.session, own.browser, wanted, context),
       } as const
     },
 
@@ -59,7 +59,7 @@ export function ownPasskeys(tools: PasskeyTools) {
           const stored = await storePasskey(tx, tools, session, created, name, now)
           if (stored === null) return null
           const fields = { outcome: 'success', method: 'passkey', enrolled: true }
-          appendEvents(tx, [told(session, 'auth.mfa.verify', fields, now, context)])
+          appendEvents(tx, [changeEvent(session, 'auth.mfa.verify', fields, now, context)])
           return stored
         }, context))
       return codes === null
@@ -101,7 +101,9 @@ export function ownPasskeys(tools: PasskeyTools) {
         if (removed === 'unknown') return { tag: 'unknown_passkey' }
         if (removed === 'last') return { tag: 'last_way_in' }
         const fields = { reason: 'passkey_removed' }
-        appendEvents(tx, [told(session, 'security.suspicious_activity', fields, now, context)])
+        appendEvents(tx, [
+          changeEvent(session, 'security.suspicious_activity', fields, now, context),
+        ])
         return { tag: 'removed' }
       }, context)
     },
@@ -141,7 +143,7 @@ export function ownPasskeys(tools: PasskeyTools) {
     return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 
-  function told(
+  function changeEvent(
     { tenantId, sub, id: sessionId }: BrowserSession,
     type: EventType,
     fields: Readonly<Record<string, unknown>>,

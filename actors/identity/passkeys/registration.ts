@@ -27,12 +27,12 @@ export function registration({ database, ceremonies, relyingParty }: PasskeyTool
     async create(
       who: Registrant,
       browser: string,
-      wish: { readonly name: string; readonly deviceBound: boolean },
+      wanted: { readonly name: string; readonly deviceBound: boolean },
       context: MessageContext,
     ): Promise<object> {
       // Accounts and their passkeys are global.
       const known = await database.system((tx) => listPasskeys(tx, who.accountId), context)
-      return ceremonies.create(bound(who, browser), who, known, wish, context)
+      return ceremonies.create(bound(who, browser), who, known, wanted, context)
     },
 
     /** The new credential; null when the response is invalid or its challenge is not ours. */

@@ -4,7 +4,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import { listPasskeys, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
 import { personEvent } from '../sessions/events.js'
-import { amrWith, attempted, doingOf, signedIn, verified } from '../sign-in/login-attempt.js'
+import { amrWith, attempted, eventBase, signedIn, verified } from '../sign-in/login-attempt.js'
 import {
   flowPage,
   methodsOf,
@@ -72,9 +72,9 @@ export function secondFactorStep(tools: PasskeyTools) {
           if (!fits) return null
           copied = !(await spendPasskeyCounter(tx, passkey, signed, now))
           if (copied) return null
-          const told = [verified(session, context, { outcome: 'success', method: 'passkey' })]
-          if (session.pending) told.push(signedIn(session, context, amr, level))
-          return { told, outcome: { ...raised } satisfies SignedIn }
+          const newEvents = [verified(session, context, { outcome: 'success', method: 'passkey' })]
+          if (session.pending) newEvents.push(signedIn(session, context, amr, level))
+          return { newEvents, outcome: { ...raised } satisfies SignedIn }
         },
       })
       if (copied) await recordClonedKey(session, context)
@@ -90,8 +90,8 @@ export function secondFactorStep(tools: PasskeyTools) {
       const { session, step } = progress
       if (step !== 'enroll' || session === undefined) return onward(progress)
       const name = flowPage(flow, progress.flow).tenant.name
-      const wish = { name, deviceBound: progress.flow.level === 3 }
-      return { tag: 'options', options: await create(session, browser, wish, context) } as const
+      const wanted = { name, deviceBound: progress.flow.level === 3 }
+      return { tag: 'options', options: await create(session, browser, wanted, context) } as const
     },
 
     async enrol(
@@ -133,7 +133,7 @@ export function secondFactorStep(tools: PasskeyTools) {
               location: raised.location,
             }
             const outcome: PasskeyEnrolled | SignedIn = codes.length === 0 ? raised : page
-            return { told: [verified(session!, context, fields)], outcome }
+            return { newEvents: [verified(session!, context, fields)], outcome }
           },
         })
         return reply.tag === 'locked' ? ({ tag: 'wrong' } as const) : reply
@@ -146,9 +146,12 @@ export function secondFactorStep(tools: PasskeyTools) {
     return progress === undefined ? {} : { location: onward(progress).location }
   }
 
-  async function recordClonedKey(session: BrowserSessionRow, context: MessageContext): Promise<void> {
-    const doing = { ...doingOf(session, context), type: COPIED.type, fields: COPIED.fields }
-    const event = personEvent(random, doing, clock.now())
-    await database.tenant(session.tenantId, (tx) => appendEvents(tx, [event]), context)
+  async function recordClonedKey(
+    session: BrowserSessionRow,
+    context: MessageContext,
+  ): Promise<void> {
+    const event = { ...eventBase(session, context), type: COPIED.type, fields: COPIED.fields }
+    const cloned = personEvent(random, event, clock.now())
+    await database.tenant(session.tenantId, (tx) => appendEvents(tx, [cloned]), context)
   }
 }

@@ -6,19 +6,19 @@ export const passkeySettings = section(
   'passkey',
   {
     enabled: dependentFlag().describe(
-      'People may sign in with passkeys and use them as second factor.',
+      'Users may sign in with passkeys and use them as second factor.',
     ),
     rp_id: text('id.example.com')
       .regex(/^(?!-)[a-z0-9-]+(?:\.[a-z0-9-]+)*$/)
       .optional()
       .describe(
         'The domain that passkeys belong to: the host of the issuer, or a parent domain of it. ' +
-          'Passkeys made for one domain are lost with it. Default: the host of oidc.issuer_url.',
+          'Changing it invalidates all existing passkeys. Default: the host of oidc.issuer_url.',
       ),
     origins: list(origin())
       .default([])
       .describe('Origins at which the pages may be opened. Empty: that of oidc.issuer_url.'),
-    ceremony_secs: seconds(300, 600).describe('How long a person has to touch their key.'),
+    ceremony_secs: seconds(300, 600).describe('How long a user has to complete a passkey prompt.'),
   },
   {
     about: 'Sign-in with a passkey.',

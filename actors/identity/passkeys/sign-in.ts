@@ -3,7 +3,7 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { type PasskeyRow, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
-import { joinByInvitation } from '../organizations/joining.js'
+import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { findAccountSignIn, recordSignIn } from '../../../storage/identity/sign-ins.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { pathOf } from '../sessions/flows.js'
@@ -61,10 +61,10 @@ export function signInStep(tools: PasskeyTools) {
         const attempted = { name, address: visitor.address, signal: context.signal }
         const judged = await lockout.attempt(attempted, async (attempt) => {
           if (passkey !== undefined && signed !== null) {
-            const opened = await open(progress, passkey, signed, visitor, context)
-            if (opened !== null) {
+            const signedIn = await open(progress, passkey, signed, visitor, context)
+            if (signedIn !== null) {
               await attempt.succeeded()
-              return opened
+              return signedIn
             }
           }
           const locked = await attempt.failed()
@@ -106,22 +106,22 @@ export function signInStep(tools: PasskeyTools) {
       const person = await findAccountSignIn(tx, tenantId, accountId)
       if (person === undefined) return null
       const { sub, tenantUserId } = person
-      const told = { tenantId, sub, requestId: context.requestId }
+      const base = { tenantId, sub, requestId: context.requestId }
       if (!(await spendPasskeyCounter(tx, passkey, signed, now))) {
-        appendEvents(tx, [personEvent(random, { ...told, ...COPIED }, now)])
+        appendEvents(tx, [personEvent(random, { ...base, ...COPIED }, now)])
         return null
       }
-      const opened = { tenantId, tenantSettings, accountId, pending: false, level, amr }
-      const session = await openSession(tx, tools, opened, visitor, now)
-      const doing = { ...told, sessionId: session.id }
+      const newSession = { tenantId, tenantSettings, accountId, pending: false, level, amr }
+      const session = await openSession(tx, tools, newSession, visitor, now)
+      const inSession = { ...base, sessionId: session.id }
       const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
-      const doings: PersonEvent[] = [
-        ...(activated ? [{ ...doing, type: 'tenant_user.activated' } as const] : []),
-        { ...doing, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
+      const newEvents: PersonEvent[] = [
+        ...(activated ? [{ ...inSession, type: 'tenant_user.activated' } as const] : []),
+        { ...inSession, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
       ]
       const joining = { tenantId, accountId, sub, requestId: context.requestId }
       appendEvents(tx, [
-        ...doings.map((one) => personEvent(random, one, now)),
+        ...newEvents.map((event) => personEvent(random, event, now)),
         ...(await joinByInvitation(tx, random, joining, now)),
       ])
       return session.token
@@ -139,15 +139,15 @@ export function signInStep(tools: PasskeyTools) {
     address: string,
     context: MessageContext,
   ): Promise<void> {
-    const doing = { tenantId, sub, sessionId: null, requestId: context.requestId }
-    const told: PersonEvent[] = [
-      { ...doing, type: 'auth.login.failure', fields: { reason: 'passkey', ip: address } },
+    const base = { tenantId, sub, sessionId: null, requestId: context.requestId }
+    const newEvents: PersonEvent[] = [
+      { ...base, type: 'auth.login.failure', fields: { reason: 'passkey', ip: address } },
     ]
     if (locked) {
       const fields = { subject: 'passkey', ip: address }
-      told.push({ ...doing, type: 'security.brute_force.detected', fields })
+      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
     }
-    const events = told.map((one) => personEvent(random, one, clock.now()))
+    const events = newEvents.map((event) => personEvent(random, event, clock.now()))
     await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }

@@ -19,25 +19,31 @@ import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { SESSION_TOKEN_BYTES } from '../sign-in/session.js'
-import { choosePassword } from './choosing.js'
-import { endGivenOut } from './ending.js'
+import { choosePassword } from './choose-password.js'
+import { endGivenOut } from './revocation.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { ABSENT, BUSY, type PasswordRecoveryTools, LINK_TOKEN_BYTES } from './needs.js'
 import type { ChangeShown, PasswordRecoveryProtocol } from './protocol.js'
 import { personDid } from './records.js'
 
-const NOTICE_MS = 3 * 86_400_000
+const NOTICE_EXPIRY_MS = 3 * 86_400_000
 const VERIFICATION_MS = 86_400_000
 
 type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
-type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<PasswordRecoveryProtocol[K]['reply']>
+type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
+  PasswordRecoveryProtocol[K]['reply']
+>
 
 export function changeSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords, mail, quota, lockout, selfService, issuer } = tools
   const { tenants } = tools
 
   async function brandingFor(tenantId: string, context: MessageContext): Promise<PageTenant> {
-    const branding = await database.tenant(tenantId, (tx) => findTenantBranding(tx, tenantId), context)
+    const branding = await database.tenant(
+      tenantId,
+      (tx) => findTenantBranding(tx, tenantId),
+      context,
+    )
     if (branding === undefined) throw new Error('the tenant of an open session is gone')
     return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
@@ -86,13 +92,13 @@ export function changeSteps(tools: PasswordRecoveryTools) {
       const now = clock.now()
       const token = random.token(SESSION_TOKEN_BYTES)
       const { name, color, locale } = shown.tenant
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: email,
         known: true,
-        occasion: { kind: 'password_changed', at: now },
-        head: { tenant: name, color, locale, languages },
-        expiresAt: new Date(now.getTime() + NOTICE_MS),
+        content: { kind: 'password_changed', at: now },
+        header: { tenant: name, color, locale, languages },
+        expiresAt: new Date(now.getTime() + NOTICE_EXPIRY_MS),
       })
       const done = await database.system(async (tx) => {
         const renewal = {
@@ -108,7 +114,7 @@ export function changeSteps(tools: PasswordRecoveryTools) {
         await endGivenOut(tx, tools, { ...ended, address: visitor.address }, context, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)
-        await mail.queue(tx, letter)
+        await mail.queue(tx, sealedMail)
         const { address } = visitor
         const type = 'account.password.changed'
         const done = { tenantId, type, sub, address, requestId: context.requestId } as const
@@ -126,8 +132,8 @@ export function changeSteps(tools: PasswordRecoveryTools) {
       if (session.emailVerified) return { tag: 'verified' }
       const { tenantId, accountId, email } = session
       try {
-        const asked = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
-        if (asked.tag === 'locked') return asked
+        const allowed = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (allowed.tag === 'locked') return allowed
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
@@ -137,17 +143,17 @@ export function changeSteps(tools: PasswordRecoveryTools) {
       const expiresAt = new Date(now.getTime() + VERIFICATION_MS)
       const token = random.token(LINK_TOKEN_BYTES)
       // The host where the user is signed in. Cookies of another host do not reach it.
-      const at = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context))
-      const letter = await mail.seal({
+      const origin = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context))
+      const sealedMail = await mail.seal({
         tenantId,
         to: email,
         known: true,
-        occasion: {
+        content: {
           kind: 'email_verification',
-          link: `${at}/auth/email/${token}`,
+          link: `${origin}/auth/email/${token}`,
           until: expiresAt,
         },
-        head: { tenant: tenant.name, color: tenant.color, locale: tenant.locale, languages },
+        header: { tenant: tenant.name, color: tenant.color, locale: tenant.locale, languages },
         expiresAt,
       })
       const ticket = {
@@ -160,7 +166,7 @@ export function changeSteps(tools: PasswordRecoveryTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, letter), context)
+      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
       return { tag: 'requested', tenant }
     },
 
@@ -170,7 +176,8 @@ export function changeSteps(tools: PasswordRecoveryTools) {
         (tx) => findTicket(tx, 'email_verification', hash, clock.now()),
         context,
       )
-      if (ticket === undefined) return readExpiredLink(database, 'email_verification', hash, context)
+      if (ticket === undefined)
+        return readExpiredLink(database, 'email_verification', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = ticket
       const tenant = brandingOf(tenantId, tenantName, tenantSettings)
       return { tag: 'page', tenant, email } as const

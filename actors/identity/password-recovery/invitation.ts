@@ -15,13 +15,15 @@ import { shownName } from '../../domain/shown-names.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
 import { openSession } from '../sign-in/session.js'
-import { choosePassword } from './choosing.js'
+import { choosePassword } from './choose-password.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { type PasswordRecoveryTools } from './needs.js'
 import type { PasswordRecoveryProtocol, InvitationShown } from './protocol.js'
 
 type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
-type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<PasswordRecoveryProtocol[K]['reply']>
+type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
+  PasswordRecoveryProtocol[K]['reply']
+>
 
 const hasWayIn = ({ hasPassword, hasFactor }: TicketFound) => hasPassword || hasFactor
 
@@ -65,7 +67,8 @@ export function invitationSteps(tools: PasswordRecoveryTools) {
     ): Outcome<'acceptInvitation'> {
       const { token, password, visitor } = message
       const known = await shownOf(token, context)
-      if (known === undefined) return readExpiredLink(database, 'invitation', sha256(token), context)
+      if (known === undefined)
+        return readExpiredLink(database, 'invitation', sha256(token), context)
       const displayName = shownName(message.displayName)
       const shown = { ...known, displayName }
       let phc: string | null = null
@@ -94,27 +97,27 @@ export function invitationSteps(tools: PasswordRecoveryTools) {
           phc !== null &&
           (proved !== 'known' || !isKnown(used)) &&
           (await setFirstPassword(tx, accountId, phc, displayName, now))
-        const doing = { tenantId, sub: user.sub, requestId: context.requestId }
-        const activated: PersonEvent = { ...doing, sessionId: null, type: 'tenant_user.activated' }
+        const base = { tenantId, sub: user.sub, requestId: context.requestId }
+        const activated: PersonEvent = { ...base, sessionId: null, type: 'tenant_user.activated' }
         if (!isFirst) {
-          told(tx, [activated], now)
+          append(tx, [activated], now)
           return { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` } as const
         }
-        const opened = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
-        const session = await openSession(tx, tools, opened, visitor, now)
+        const newSession = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
+        const session = await openSession(tx, tools, newSession, visitor, now)
         const fields = { amr: ['pwd'], acr: 'aal1' }
         const sessionId = session.id
-        const signedIn: PersonEvent = { ...doing, sessionId, type: 'auth.login.success', fields }
-        told(tx, [activated, signedIn], now)
+        const signedIn: PersonEvent = { ...base, sessionId, type: 'auth.login.success', fields }
+        append(tx, [activated, signedIn], now)
         return { tag: 'accepted', token: session.token, location: '/auth/account' } as const
       }, context)
     },
   }
 
-  function told(tx: Transaction, doings: readonly PersonEvent[], now: Date): void {
+  function append(tx: Transaction, newEvents: readonly PersonEvent[], now: Date): void {
     appendEvents(
       tx,
-      doings.map((doing) => personEvent(random, doing, now)),
+      newEvents.map((event) => personEvent(random, event, now)),
     )
   }
 }

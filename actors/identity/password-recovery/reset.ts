@@ -11,18 +11,20 @@ import { brandingOf } from '../../domain/tenants/branding.js'
 import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
 import { flowPage, progressIn } from '../sign-in/flow.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
-import { choosePassword } from './choosing.js'
-import { endGivenOut } from './ending.js'
+import { choosePassword } from './choose-password.js'
+import { endGivenOut } from './revocation.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { ABSENT, BUSY, type PasswordRecoveryTools, LINK_TOKEN_BYTES } from './needs.js'
 import type { PasswordRecoveryProtocol, ForgotShown } from './protocol.js'
 import { personDid } from './records.js'
 
 /** Expiry of the "password changed" notice in the mail queue. */
-const NOTICE_MS = 3 * 86_400_000
+const NOTICE_EXPIRY_MS = 3 * 86_400_000
 
 type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
-type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<PasswordRecoveryProtocol[K]['reply']>
+type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
+  PasswordRecoveryProtocol[K]['reply']
+>
 
 export function resetSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords, mail, quota, selfService, issuer, gate } = tools
@@ -56,8 +58,8 @@ export function resetSteps(tools: PasswordRecoveryTools) {
         if (judged.tag === 'captcha') return { ...shown, tag: 'captcha' }
         if (judged.tag === 'unavailable') return { tag: 'captcha_unavailable' }
         if (judged.tag === 'throttled') return { ...judged, tag: 'captcha_throttled' }
-        const asked = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
-        if (asked.tag === 'locked') return { ...shown, ...asked }
+        const allowed = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (allowed.tag === 'locked') return { ...shown, ...allowed }
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
@@ -67,12 +69,12 @@ export function resetSteps(tools: PasswordRecoveryTools) {
       const expiresAt = new Date(now.getTime() + selfService.reset_ttl_secs * 1000)
       const token = random.token(LINK_TOKEN_BYTES)
       const { name: tenant, color, locale } = shown.tenant
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: found?.email ?? email,
         known: found !== undefined,
-        occasion: { kind: 'password_reset', link: linkTo(token), until: expiresAt },
-        head: { tenant, color, locale, uiLocales: flow.uiLocales, languages },
+        content: { kind: 'password_reset', link: linkTo(token), until: expiresAt },
+        header: { tenant, color, locale, uiLocales: flow.uiLocales, languages },
         expiresAt,
       })
       const ticket = {
@@ -84,7 +86,7 @@ export function resetSteps(tools: PasswordRecoveryTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, letter), context)
+      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
       return { tag: 'requested', ...flowPage(flowToken, flow) }
     },
 
@@ -116,18 +118,18 @@ export function resetSteps(tools: PasswordRecoveryTools) {
       if (chosen.tag === 'busy') return chosen
       if (chosen.tag !== 'hashed') return { ...chosen, tenant, email }
       const now = clock.now()
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: email,
         known: true,
-        occasion: { kind: 'password_changed', at: now },
-        head: {
+        content: { kind: 'password_changed', at: now },
+        header: {
           tenant: tenant.name,
           color: tenant.color,
           locale: tenant.locale,
           languages: message.languages,
         },
-        expiresAt: new Date(now.getTime() + NOTICE_MS),
+        expiresAt: new Date(now.getTime() + NOTICE_EXPIRY_MS),
       })
       // The account is global: its sessions end in every tenant.
       return database.system(async (tx) => {
@@ -153,7 +155,7 @@ export function resetSteps(tools: PasswordRecoveryTools) {
         const { requestId } = context
         const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
         await endGivenOut(tx, tools, ended, context, now)
-        await mail.queue(tx, letter)
+        await mail.queue(tx, sealedMail)
         const type = 'account.password.reset'
         appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
         return { tag: 'done', tenant } as const

@@ -107,9 +107,9 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
           password.fill(0)
           return { tag: 'common' }
         }
-        const tell = (reason: string) =>
+        const logFailure = (reason: string) =>
           context.log.warn({ reason }, 'password not set: breached-password check unavailable')
-        const verdict = breaches === null ? 'clean' : await breaches.check(password, tell)
+        const verdict = breaches === null ? 'clean' : await breaches.check(password, logFailure)
         password.fill(0)
         if (verdict === 'breached') return { tag: 'breached' }
         return verdict === 'unknown' ? { tag: 'unchecked' } : hash(text, context)

@@ -80,8 +80,8 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       return true
     }
 
-    const loggedOut = (one: Omit<PersonEvent, 'type' | 'fields'>, reason: string, now: Date) =>
-      personEvent(random, { ...one, type: 'auth.logout', fields: { reason } }, now)
+    const loggedOut = (event: Omit<PersonEvent, 'type' | 'fields'>, reason: string, now: Date) =>
+      personEvent(random, { ...event, type: 'auth.logout', fields: { reason } }, now)
 
     async function demanded(tx: Transaction, message: DemandSession) {
       const now = clock.now()
@@ -141,10 +141,10 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
           async (tx) => {
             const person = { tenantId, accountId, exceptId }
             const ended = await endOtherBrowserSessions(tx, person, 'revoked', now)
-            const told = ended.map(({ id: sessionId, sub }) =>
+            const events = ended.map(({ id: sessionId, sub }) =>
               loggedOut({ tenantId, sub, sessionId, requestId }, 'revoked', now),
             )
-            appendEvents(tx, told)
+            appendEvents(tx, events)
             return { tag: 'revoked_others' }
           },
           { signal },
@@ -175,6 +175,6 @@ function levelled(
   alwaysTwo: boolean,
 ): SessionDemand {
   const highest = reach > 2 ? reach : 2
-  const asked = level === 'highest' ? highest : level
-  return { ...demand, level: alwaysTwo && asked < 2 ? 2 : asked }
+  const required = level === 'highest' ? highest : level
+  return { ...demand, level: alwaysTwo && required < 2 ? 2 : required }
 }

@@ -12,8 +12,8 @@ export type PersonEvent = {
   readonly fields?: Readonly<Record<string, unknown>> | undefined
 }
 
-export function personEvent(random: Random, doing: PersonEvent, now: Date): NewEvent {
-  const { tenantId, type, sub, sessionId, requestId, fields = {} } = doing
+export function personEvent(random: Random, event: PersonEvent, now: Date): NewEvent {
+  const { tenantId, type, sub, sessionId, requestId, fields = {} } = event
   const actor = sub === null ? { type: 'anonymous', id: 'unknown' } : { type: 'human', id: sub }
   const resource =
     sessionId === null ? { type: 'tenant', id: tenantId } : { type: 'session', id: sessionId }

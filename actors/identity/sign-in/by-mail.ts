@@ -73,7 +73,7 @@ export function byMailStep(tools: ByMailTools) {
     magicLink.enabled ? magicLink.ttl_secs : Infinity,
   )
 
-  const gone = (hash: Uint8Array, context: MessageContext) =>
+  const expired = (hash: Uint8Array, context: MessageContext) =>
     readExpiredLink(database, 'sign_in', hash, context)
 
   return {
@@ -96,8 +96,8 @@ export function byMailStep(tools: ByMailTools) {
       }
       if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
       try {
-        const asked = await mailQuota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
-        if (asked.tag === 'locked') return { ...shown, ...asked }
+        const quota = await mailQuota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (quota.tag === 'locked') return { ...shown, ...quota }
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
@@ -109,17 +109,17 @@ export function byMailStep(tools: ByMailTools) {
       const linkToken = offers.link ? random.token(LINK_TOKEN_BYTES) : null
       const address = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context))
       const { name, color, locale } = shown.tenant
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: found?.email ?? email,
         known: found !== undefined,
-        occasion: {
+        content: {
           kind: 'sign_in',
           code: code === null ? null : showUserCode(code),
           link: linkToken === null ? null : `${address}/auth/magic/${linkToken}?flow=${token}`,
           until: expiresAt,
         },
-        head: { tenant: name, color, locale, uiLocales: flow.uiLocales, languages },
+        header: { tenant: name, color, locale, uiLocales: flow.uiLocales, languages },
         expiresAt,
       })
       const ticket = {
@@ -135,7 +135,7 @@ export function byMailStep(tools: ByMailTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, letter), context)
+      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
       return { tag: 'sent', location: `/auth/login/mail?flow=${token}` }
     },
 
@@ -175,7 +175,11 @@ export function byMailStep(tools: ByMailTools) {
         const found = judged.outcome
         if (found === null) return { tag: 'wrong', ...shown }
         const proves = proofOf(progress, found, 'code', visitor, context)
-        return await openSessionInFlow(tools, { flow, token, found, amr: AMR, visitor, proves }, context)
+        return await openSessionInFlow(
+          tools,
+          { flow, token, found, amr: AMR, visitor, proves },
+          context,
+        )
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
@@ -186,7 +190,7 @@ export function byMailStep(tools: ByMailTools) {
       const now = clock.now()
       const hash = sha256(token)
       const ticket = await database.system((tx) => findTicket(tx, 'sign_in', hash, now), context)
-      if (ticket === undefined || !isOfFlow(ticket, flow)) return gone(hash, context)
+      if (ticket === undefined || !isOfFlow(ticket, flow)) return expired(hash, context)
       const { tenantId, tenantName, tenantSettings } = ticket
       const page: LinkPage = { tenant: brandingOf(tenantId, tenantName, tenantSettings), flow }
       return { tag: 'page', ...page }
@@ -199,7 +203,7 @@ export function byMailStep(tools: ByMailTools) {
       const now = clock.now()
       const hash = sha256(token)
       const progress = await readProgress(tools, flowToken, visitor.token, context)
-      if (progress === undefined) return gone(hash, context)
+      if (progress === undefined) return expired(hash, context)
       // The tenant of a link is read from its row.
       const used = await database.system(async (tx) => {
         const ticket = await findTicket(tx, 'sign_in', hash, now)
@@ -220,7 +224,11 @@ export function byMailStep(tools: ByMailTools) {
       const { found } = used
       const proves = proofOf(progress, found, 'link', visitor, context)
       const { flow } = progress
-      return openSessionInFlow(tools, { flow, token: flowToken, found, amr: AMR, visitor, proves }, context)
+      return openSessionInFlow(
+        tools,
+        { flow, token: flowToken, found, amr: AMR, visitor, proves },
+        context,
+      )
     },
   } satisfies {
     [K in 'requestMail' | 'mailPage' | 'mailCode' | 'readLink' | 'useLink']: (
@@ -262,15 +270,15 @@ export function byMailStep(tools: ByMailTools) {
     context: MessageContext,
   ) {
     const now = clock.now()
-    const doing = { tenantId, sub: null, sessionId: null, requestId: context.requestId }
-    const told: PersonEvent[] = [
-      { ...doing, type: 'auth.login.failure', fields: { reason: 'email_otp', ip } },
+    const base = { tenantId, sub: null, sessionId: null, requestId: context.requestId }
+    const newEvents: PersonEvent[] = [
+      { ...base, type: 'auth.login.failure', fields: { reason: 'email_otp', ip } },
     ]
     if (locked) {
       const fields = { subject: 'email_otp', ip }
-      told.push({ ...doing, type: 'security.brute_force.detected', fields })
+      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
     }
-    const events = told.map((one) => personEvent(random, one, now))
+    const events = newEvents.map((event) => personEvent(random, event, now))
     await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }

@@ -30,7 +30,7 @@ import {
 } from '../../../storage/identity/tenant-users.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
-import { choosePassword } from '../password-recovery/choosing.js'
+import { choosePassword } from '../password-recovery/choose-password.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { isEmail } from '../../domain/email.js'
 import { eventData } from '../../domain/events.js'
@@ -74,25 +74,25 @@ export function inviteSteps(tools: ByMailTools) {
       const { visitor } = message
       if (isReserved(email) || isUndeliverable(email)) {
         const fresh = { email, displayName, phc: hashed.phc }
-        const made = await atOnce(tokenSha256, fresh, visitor, context)
-        if (made !== null) return made
+        const signedIn = await acceptDirectly(tokenSha256, fresh, visitor, context)
+        if (signedIn !== null) return signedIn
       }
       try {
         const name = `invite:${hex(message.token)}:${email.toLowerCase()}`
-        const asked = await mailQuota.ask(name, visitor.address)
-        if (asked.tag === 'locked') return asked
+        const quota = await mailQuota.ask(name, visitor.address)
+        if (quota.tag === 'locked') return quota
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
         throw error
       }
-      return write(message, { email, displayName, phc: hashed.phc }, context)
+      return sendInvitation(message, { email, displayName, phc: hashed.phc }, context)
     },
 
     async readInviteLetter(
       { token, browserId }: Message<'readInviteLetter'>,
       context: MessageContext,
     ): Outcome<'readInviteLetter'> {
-      const found = await letterOf(token, context)
+      const found = await messageOf(token, context)
       if (found === undefined) return { tag: 'spent' }
       return { tag: 'page', ...shownOf(found, browserId) }
     },
@@ -102,7 +102,7 @@ export function inviteSteps(tools: ByMailTools) {
       context: MessageContext,
     ): Outcome<'acceptInviteLetter'> {
       const { token, password, browserId, visitor } = message
-      const known = await letterOf(token, context)
+      const known = await messageOf(token, context)
       if (known === undefined) return { tag: 'spent' }
       const { place, isKnown } = known
       const { email, displayName } = place.letter
@@ -126,10 +126,10 @@ export function inviteSteps(tools: ByMailTools) {
         const accountId = await findAccountByEmail(tx, email)
         if (accountId === undefined) throw new Error('the account of an invite is missing')
         const invite = { ...place, role: used.role }
-        const person = await become(tx, invite, { accountId, email }, context, now)
+        const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
         const { address } = visitor
-        const at = { tenantId: place.tenantId, sub: person.sub, address }
-        const proof = { accountId, how: 'invitation', inOwnSession: false, ...at } as const
+        const where = { tenantId: place.tenantId, sub: person.sub, address }
+        const proof = { accountId, how: 'invitation', inOwnSession: false, ...where } as const
         await proveMailbox(tx, tools, proof, context, now)
         if (phc === null || !(await setFirstPassword(tx, accountId, phc, displayName, now)))
           return { tag: 'sign_in', location: `/auth/login?tenant_id=${place.tenantId}` }
@@ -146,7 +146,7 @@ export function inviteSteps(tools: ByMailTools) {
   }
 
   /** Queues the message whether or not the address has an account; five addresses at most per invite. */
-  async function write(
+  async function sendInvitation(
     message: Message<'acceptInvite'>,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
     context: MessageContext,
@@ -173,8 +173,8 @@ export function inviteSteps(tools: ByMailTools) {
       to: email,
       known: true,
       invitesOwner: true,
-      occasion: { kind: 'invitation', link, until: expiresAt },
-      head: { tenant, color, locale, languages: message.languages },
+      content: { kind: 'invitation', link, until: expiresAt },
+      header: { tenant, color, locale, languages: message.languages },
       expiresAt,
     })
     try {
@@ -188,7 +188,7 @@ export function inviteSteps(tools: ByMailTools) {
   }
 
   /** Creates an account for an address without a mailbox. Null: the address has an account. */
-  async function atOnce(
+  async function acceptDirectly(
     tokenSha256: Uint8Array,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
     visitor: Visitor,
@@ -208,7 +208,7 @@ export function inviteSteps(tools: ByMailTools) {
           passwordHash: phc,
         })
         if (!isNew) throw new AddressTaken()
-        const person = await become(tx, invite, { accountId, email }, context, now)
+        const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
         const token = await signIn(tx, invite, { accountId, ...person }, visitor, context, now)
         return { tag: 'accepted', token, location: ACCOUNT } as const
       }, context)
@@ -219,7 +219,7 @@ export function inviteSteps(tools: ByMailTools) {
   }
 
   /** Adds the user to the organization and its tenant. @throws Suspended */
-  async function become(
+  async function joinAsOperator(
     tx: Transaction,
     { tenantId, organizationId, role }: UsedInvite,
     { accountId, email }: { readonly accountId: string; readonly email: string },
@@ -231,8 +231,8 @@ export function inviteSteps(tools: ByMailTools) {
     let person: { readonly id: string; readonly sub: string } | undefined
     if (isNew) {
       person = { id: random.uuid(), sub: random.token(SUBJECT_BYTES) }
-      const made = { ...person, tenantId, accountId, status: 'active', roles: [role] } as const
-      await insertTenantUser(tx, { ...made, fixture: false, createdAt: now })
+      const user = { ...person, tenantId, accountId, status: 'active', roles: [role] } as const
+      await insertTenantUser(tx, { ...user, fixture: false, createdAt: now })
     } else person = await activateWithRole(tx, tenantId, accountId, role, now)
     if (person === undefined) throw new Suspended()
     const member = { organizationId, memberType: 'account', memberId: accountId } as const
@@ -241,14 +241,14 @@ export function inviteSteps(tools: ByMailTools) {
     const actor = { type: 'human', id: sub }
     const about = (type: string, about: string) =>
       eventData({ actor, resource: { type, id: about }, requestId: context.requestId }, {})
-    const told = { tenantId, occurredAt: now }
+    const base = { tenantId, occurredAt: now }
     const created = { ...about('tenant_user', id), email, status: 'active', fixture: false }
     const added = { ...about('organization', organizationId), member: actor, role }
     appendEvents(tx, [
       ...(isNew
-        ? [{ ...told, id: random.uuid(), type: 'admin.user.created' as const, data: created }]
+        ? [{ ...base, id: random.uuid(), type: 'admin.user.created' as const, data: created }]
         : []),
-      { ...told, id: random.uuid(), type: 'org.member.added', data: added },
+      { ...base, id: random.uuid(), type: 'org.member.added', data: added },
     ])
     return { id, sub }
   }
@@ -261,16 +261,16 @@ export function inviteSteps(tools: ByMailTools) {
     { requestId }: MessageContext,
     now: Date,
   ): Promise<string> {
-    const opened = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
-    const session = await openSession(tx, tools, opened, visitor, now)
+    const newSession = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
+    const session = await openSession(tx, tools, newSession, visitor, now)
     const fields = { amr: ['pwd'], acr: 'aal1' }
-    const told = { tenantId, sub, sessionId: session.id, requestId, fields }
-    const doing: PersonEvent = { ...told, type: 'auth.login.success' }
-    appendEvents(tx, [personEvent(random, doing, now)])
+    const base = { tenantId, sub, sessionId: session.id, requestId, fields }
+    const event: PersonEvent = { ...base, type: 'auth.login.success' }
+    appendEvents(tx, [personEvent(random, event, now)])
     return session.token
   }
 
-  async function letterOf(token: string, context: MessageContext) {
+  async function messageOf(token: string, context: MessageContext) {
     const [id = ''] = token.split('.')
     if (!isUuid(id)) return undefined
     const secret = hex(secretOf(token))
@@ -283,13 +283,13 @@ export function inviteSteps(tools: ByMailTools) {
   }
 }
 
-type Letter = {
+type OpenedMessage = {
   readonly place: InvitePlace & { readonly letter: { email: string; browser: string } }
   /** The account's address is verified and it has a sign-in method. */
   readonly isKnown: boolean
 }
 
-function shownOf({ place, isKnown }: Letter, browserId: string) {
+function shownOf({ place, isKnown }: OpenedMessage, browserId: string) {
   const { organizationName, expiresAt, letter } = place
   const needsPassword = !isKnown && letter.browser !== hex(browserId)
   return { organizationName, expiresAt, email: letter.email, isKnown, needsPassword }

@@ -51,7 +51,7 @@ export async function attempted<Shown extends object, Success extends object>(
       tx: Transaction,
       raised: SignedIn,
       now: Date,
-    ) => Promise<{ readonly told: readonly PersonEvent[]; readonly outcome: Success } | null>
+    ) => Promise<{ readonly newEvents: readonly PersonEvent[]; readonly outcome: Success } | null>
   },
 ): Promise<
   | Success
@@ -81,7 +81,7 @@ export async function attempted<Shown extends object, Success extends object>(
           ...work.proof,
         })
         if (!isRaised) throw new SessionGone()
-        const events = success.told.map((one) => personEvent(random, one, now))
+        const events = success.newEvents.map((event) => personEvent(random, event, now))
         appendEvents(tx, events)
         return success.outcome
       }, context)
@@ -90,12 +90,16 @@ export async function attempted<Shown extends object, Success extends object>(
         return done
       }
       const locked = await attempt.failed()
-      const told = [verified(session, context, { outcome: 'failure' })]
+      const newEvents = [verified(session, context, { outcome: 'failure' })]
       if (locked) {
         const fields = { subject: 'second_factor', ip: visitor.address }
-        told.push({ ...doingOf(session, context), type: 'security.brute_force.detected', fields })
+        newEvents.push({
+          ...eventBase(session, context),
+          type: 'security.brute_force.detected',
+          fields,
+        })
       }
-      const events = told.map((one) => personEvent(random, one, now))
+      const events = newEvents.map((event) => personEvent(random, event, now))
       await database.tenant(session.tenantId, (tx) => appendEvents(tx, events), context)
       return null
     })
@@ -116,7 +120,7 @@ export function authTimeOf({ authTime, passwordAt }: BrowserSessionRow, now: Dat
   return now.getTime() - passwordAt.getTime() <= PASSWORD_FRESH_MS * 2 ? now : authTime
 }
 
-export function doingOf({ tenantId, sub, id }: BrowserSessionRow, { requestId }: MessageContext) {
+export function eventBase({ tenantId, sub, id }: BrowserSessionRow, { requestId }: MessageContext) {
   return { tenantId, sub, sessionId: id, requestId }
 }
 
@@ -125,7 +129,7 @@ export function verified(
   context: MessageContext,
   fields: Readonly<Record<string, unknown>>,
 ): PersonEvent {
-  return { ...doingOf(session, context), type: 'auth.mfa.verify', fields }
+  return { ...eventBase(session, context), type: 'auth.mfa.verify', fields }
 }
 
 export function signedIn(
@@ -135,7 +139,7 @@ export function signedIn(
   level: 2 | 3,
 ): PersonEvent {
   return {
-    ...doingOf(session, context),
+    ...eventBase(session, context),
     type: 'auth.login.success',
     fields: { amr, acr: acrOf(level) },
   }
@@ -143,5 +147,5 @@ export function signedIn(
 
 /** Adds the methods of another factor to those of a session, with `mfa`. */
 export function amrWith({ amr }: Pick<BrowserSessionRow, 'amr'>, methods: readonly string[]) {
-  return [...new Set([...amr.filter((one) => one !== 'mfa'), ...methods, 'mfa'])]
+  return [...new Set([...amr.filter((method) => method !== 'mfa'), ...methods, 'mfa'])]
 }

@@ -3,7 +3,7 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
-import { joinByInvitation } from '../organizations/joining.js'
+import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { recordSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
@@ -42,23 +42,23 @@ export async function openSessionInFlow(
     await also?.(tx, now)
     // A first proof of the mailbox drops the factors of the account.
     const pending = (await proves?.(tx, now)) !== 'dropped' && found.hasFactor
-    const opened = { tenantId, tenantSettings, accountId, pending, amr }
-    const session = await openSession(tx, tools, opened, visitor, now)
-    const doing = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
+    const newSession = { tenantId, tenantSettings, accountId, pending, amr }
+    const session = await openSession(tx, tools, newSession, visitor, now)
+    const base = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
     const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
-    const told: PersonEvent[] = [
+    const newEvents: PersonEvent[] = [
       pending
         ? {
-            ...doing,
+            ...base,
             type: 'auth.mfa.challenge',
             fields: { methods: await challengeMethods(tx, accountId) },
           }
-        : { ...doing, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
+        : { ...base, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
     ]
-    if (activated) told.unshift({ ...doing, type: 'tenant_user.activated' })
+    if (activated) newEvents.unshift({ ...base, type: 'tenant_user.activated' })
     const joining = { tenantId, accountId, sub, requestId: context.requestId }
     appendEvents(tx, [
-      ...told.map((one) => personEvent(random, one, now)),
+      ...newEvents.map((event) => personEvent(random, event, now)),
       ...(await joinByInvitation(tx, random, joining, now)),
     ])
     return session.token

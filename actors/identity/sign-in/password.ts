@@ -98,14 +98,14 @@ export function passwordStep(tools: PasswordTools) {
             const verdict = await passwords.ask('verify', { phc, password }, share)
             if (verdict.tag === 'busy') return { tag: 'busy' } as const
             if (verdict.tag === 'match' && found !== undefined) {
-              const opening = { flow, token, found, amr: ['pwd'], visitor }
-              const opened = await openUnlessReplaced(opening, phc!, context)
+              const login = { flow, token, found, amr: ['pwd'], visitor }
+              const signedIn = await openUnlessReplaced(login, phc!, context)
               // The hash has changed, possibly a rehash of the same password.
-              if (opened === null && isFirst) continue
-              if (opened !== null) {
+              if (signedIn === null && isFirst) continue
+              if (signedIn !== null) {
                 await attempt.succeeded()
                 if (verdict.needsRehash) await rehash(found.accountId, phc!, password, context)
-                return opened
+                return signedIn
               }
             }
             const locked = await attempt.failed()
@@ -149,15 +149,15 @@ export function passwordStep(tools: PasswordTools) {
 
   /** Null when the password was replaced while it was being verified. */
   async function openUnlessReplaced(
-    opening: FirstFactorLogin,
+    login: FirstFactorLogin,
     phc: string,
     context: MessageContext,
   ): Promise<SignedIn | null> {
     const also = async (tx: Transaction) => {
-      if (!(await holdPassword(tx, opening.found.accountId, phc))) throw new PasswordReplaced()
+      if (!(await holdPassword(tx, login.found.accountId, phc))) throw new PasswordReplaced()
     }
     try {
-      return await openSessionInFlow(tools, { ...opening, also }, context)
+      return await openSessionInFlow(tools, { ...login, also }, context)
     } catch (error) {
       if (error instanceof PasswordReplaced) return null
       throw error
@@ -184,15 +184,15 @@ export function passwordStep(tools: PasswordTools) {
     context: MessageContext,
   ): Promise<void> {
     const now = clock.now()
-    const doing = { tenantId, sub, sessionId: null, requestId: context.requestId }
-    const told: PersonEvent[] = [
-      { ...doing, type: 'auth.login.failure', fields: { reason: 'password', ip: address } },
+    const base = { tenantId, sub, sessionId: null, requestId: context.requestId }
+    const newEvents: PersonEvent[] = [
+      { ...base, type: 'auth.login.failure', fields: { reason: 'password', ip: address } },
     ]
     if (locked) {
       const fields = { subject: 'password', ip: address }
-      told.push({ ...doing, type: 'security.brute_force.detected', fields })
+      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
     }
-    const events = told.map((one) => personEvent(random, one, now))
+    const events = newEvents.map((event) => personEvent(random, event, now))
     await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }

@@ -42,7 +42,7 @@ type Outcome<K extends 'secondFactor' | 'enrol'> = SignInProtocol[K]['reply']
 
 export function secondFactorStep(tools: SignInTools) {
   const { database, clock, random, passkeys } = tools
-  const { offered, kept, opened } = totpOffers(tools)
+  const { offered, sealed, unsealed } = totpOffers(tools)
 
   return {
     async challenge(
@@ -78,11 +78,11 @@ export function secondFactorStep(tools: SignInTools) {
         proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
         async succeed(tx, raised, now) {
           if (spend === null || !(await spend.run(tx, now))) return null
-          const told: PersonEvent[] = [
+          const newEvents: PersonEvent[] = [
             verified(session, context, { outcome: 'success', method: spend.method }),
           ]
-          if (session.pending) told.push(signedIn(session, context, amr, 2))
-          return { told, outcome: { ...raised } satisfies SignedIn }
+          if (session.pending) newEvents.push(signedIn(session, context, amr, 2))
+          return { newEvents, outcome: { ...raised } satisfies SignedIn }
         },
       })
     },
@@ -109,7 +109,7 @@ export function secondFactorStep(tools: SignInTools) {
       const secret = await offered(session, context)
       const shown: EnrolmentShown = enrolmentShown(token, progress, secret, passkeys)
       const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
-      const factor = timeStep === null ? null : await kept(secret)
+      const factor = timeStep === null ? null : await sealed(secret)
       return attempted(tools, progress, session, visitor, context, {
         shown,
         proof: {
@@ -132,7 +132,7 @@ export function secondFactorStep(tools: SignInTools) {
             recoveryCodes,
             location: raised.location,
           }
-          return { told: [verified(session, context, fields)], outcome }
+          return { newEvents: [verified(session, context, fields)], outcome }
         },
       })
     },
@@ -147,7 +147,7 @@ export function secondFactorStep(tools: SignInTools) {
     const code = digits(typed)
     if (/^[0-9]{6}$/.test(code)) {
       if (factor === undefined) return null
-      const secret = await opened(factor)
+      const secret = await unsealed(factor)
       const step = totpStepOf(secret, code, clock.nowSecs())
       secret.fill(0)
       if (step === null) return null

@@ -39,12 +39,12 @@ export type Elsewhere = {
 export async function openSession(
   tx: Transaction,
   { random, cookies }: Pick<SignInTools, 'random' | 'cookies'>,
-  opened: OpenSession,
+  newSession: OpenSession,
   visitor: Visitor,
   now: Date,
 ): Promise<{ readonly id: string; readonly token: string }> {
-  const { tenantId, tenantSettings, accountId, pending, level = 1, amr, elsewhere } = opened
-  const { leavesOtherTenants = false } = opened
+  const { tenantId, tenantSettings, accountId, pending, level = 1, amr, elsewhere } = newSession
+  const { leavesOtherTenants = false } = newSession
   const { idleSecs, absoluteSecs } = lifetimesOf(tenantSettings, cookies)
   const token = random.token(SESSION_TOKEN_BYTES)
   const id = random.uuid()

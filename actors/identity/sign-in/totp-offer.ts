@@ -19,7 +19,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import type { SecretShown } from './protocol.js'
 import { base32, otpauthUri, TOTP_SECRET_BYTES } from './totp.js'
 
-/** How long the offered secret stays the same when the page is opened again. */
+/** How long the offered secret stays the same when the page is unsealed again. */
 const OFFER_MS = 15 * 60_000
 
 export type OfferedSecret = {
@@ -37,7 +37,7 @@ export type OfferNeeds = {
 type Owner = { readonly id: string; readonly accountId: string; readonly email: string }
 
 export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
-  function opened({ id, secretSealed }: TotpFactorRow): Promise<Uint8Array> {
+  function unsealed({ id, secretSealed }: TotpFactorRow): Promise<Uint8Array> {
     return sealer.open(SYSTEM_TENANT_ID, totpSecretContext(id), secretSealed)
   }
 
@@ -49,32 +49,36 @@ export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
     const now = clock.now()
     const since = new Date(now.getTime() - OFFER_MS)
     // Factors belong to the global account.
-    const lately = await database.system((tx) => findOfferedTotp(tx, accountId, since), context)
-    const to = (id: string, base: Uint8Array) => ({ id, bytes: drawn(base, sessionId), email })
-    if (lately !== undefined) return to(lately.id, await opened(lately))
+    const recent = await database.system((tx) => findOfferedTotp(tx, accountId, since), context)
+    const offer = (id: string, base: Uint8Array) => ({
+      id,
+      bytes: sessionSecret(base, sessionId),
+      email,
+    })
+    if (recent !== undefined) return offer(recent.id, await unsealed(recent))
     const id = random.uuid()
     const fresh = random.bytes(TOTP_SECRET_BYTES)
     const secretSealed = await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), fresh)
-    const counts = await database.system(
+    const stored = await database.system(
       (tx) => offerTotp(tx, accountId, { id, secretSealed, createdAt: now }, since),
       context,
     )
-    if (counts === undefined) throw new Error('a secret that was just offered is gone')
-    return to(counts.id, counts.id === id ? fresh : await opened(counts))
+    if (stored === undefined) throw new Error('a secret that was just offered is gone')
+    return offer(stored.id, stored.id === id ? fresh : await unsealed(stored))
   }
 
   /** The secret as stored after its first code was confirmed. */
-  async function kept({ id, bytes }: OfferedSecret) {
+  async function sealed({ id, bytes }: OfferedSecret) {
     return { id, secretSealed: await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), bytes) }
   }
 
-  return { offered, kept, opened }
+  return { offered, sealed, unsealed }
 }
 
 /**
  * Derives the secret of a session. It reveals nothing about those of other sessions, and `base` is not used afterwards.
  */
-function drawn(base: Uint8Array, sessionId: string): Uint8Array {
+function sessionSecret(base: Uint8Array, sessionId: string): Uint8Array {
   const bytes = createHmac('sha256', base).update(`totp offer ${sessionId}`).digest()
   base.fill(0)
   return new Uint8Array(bytes.subarray(0, TOTP_SECRET_BYTES))

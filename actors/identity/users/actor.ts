@@ -26,12 +26,12 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const made = fixtures(needs)
+    const fixtureSteps = fixtures(needs)
     return {
       ...members(needs),
-      prepareFixture: (_message, context) => made.prepare(context),
-      mintFixture: made.mint,
-      rotateFixture: made.rotate,
+      prepareFixture: (_message, context) => fixtureSteps.prepare(context),
+      mintFixture: fixtureSteps.mint,
+      rotateFixture: fixtureSteps.rotate,
     }
   },
 })

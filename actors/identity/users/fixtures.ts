@@ -64,10 +64,10 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
   }
 
   async function prepare(context: MessageContext): Promise<FixturePrepared | Busy> {
-    const made = await newPassword(context)
-    if ('tag' in made) return made
+    const password = await newPassword(context)
+    if ('tag' in password) return password
     const mailbox = `fixture-${Buffer.from(random.bytes(MAILBOX_BYTES)).toString('hex')}`
-    return { tag: 'prepared', mailbox, displayName: 'Fixture User', ...made }
+    return { tag: 'prepared', mailbox, displayName: 'Fixture User', ...password }
   }
 
   async function insert(
@@ -180,8 +180,8 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
       }
       const known = await database.system(find, { signal: context.signal })
       if (known === undefined) return UNKNOWN_USER
-      const made = await newPassword(context)
-      if ('tag' in made) return made
+      const password = await newPassword(context)
+      if ('tag' in password) return password
       const now = clock.now()
       return database.system(
         async (tx) => {
@@ -192,9 +192,9 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
           // A caller who knows the password can sign in as the user.
           const beyond = rolesBeyond(user.roles, [], caller.principal.scopes)
           if (beyond.length > 0) return { tag: 'roles_beyond_caller' as const, roles: beyond }
-          await setAccountPassword(tx, user.accountId, made.passwordHash, now)
+          await setAccountPassword(tx, user.accountId, password.passwordHash, now)
           await endHumanSessions(tx, user, 'password_rotated', now)
-          const lent = await endDelegations(
+          const delegations = await endDelegations(
             tx,
             { tenantId, subject: user.sub },
             'password_rotated',
@@ -203,7 +203,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
           const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: context.requestId }
           appendEvents(
             tx,
-            lent.map((one) => delegationRevoked(random.uuid(), one, by)),
+            delegations.map((delegation) => delegationRevoked(random.uuid(), delegation, by)),
           )
           appendAudit(tx, [
             audited(caller, {
@@ -217,7 +217,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
             }),
           ])
           const { id, email } = user
-          return { tag: 'rotated' as const, id, email, password: made.password, rotatedAt: now }
+          return { tag: 'rotated' as const, id, email, password: password.password, rotatedAt: now }
         },
         { signal: context.signal },
       )

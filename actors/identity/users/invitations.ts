@@ -13,7 +13,7 @@ const LINK_TOKEN_BYTES = 32
 
 export type PreparedInvitation = {
   readonly tokenSha256: Uint8Array
-  readonly letter: SealedMail
+  readonly sealedMail: SealedMail
   readonly expiresAt: Date
 }
 
@@ -35,28 +35,32 @@ export function invitationMessages(tools: Tools) {
       context: MessageContext,
     ): Promise<PreparedInvitation | null> {
       if (!invitations.enabled) return null
-      const branding = await database.tenant(tenantId, (tx) => findTenantBranding(tx, tenantId), context)
+      const branding = await database.tenant(
+        tenantId,
+        (tx) => findTenantBranding(tx, tenantId),
+        context,
+      )
       if (branding === undefined) return null
       const shown = brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
       const { name: tenant, color, locale } = shown
       const token = random.token(LINK_TOKEN_BYTES)
       const expiresAt = new Date(clock.now().getTime() + invitations.ttl_secs * 1000)
       const link = `${issuer}/auth/invitations/${token}`
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: email,
         known: true,
-        occasion: { kind: 'invitation', link, until: expiresAt },
-        head: { tenant, color, locale },
+        content: { kind: 'invitation', link, until: expiresAt },
+        header: { tenant, color, locale },
         expiresAt,
       })
-      return { tokenSha256: sha256(token), letter, expiresAt }
+      return { tokenSha256: sha256(token), sealedMail, expiresAt }
     },
 
     /** Queues the message in the transaction of the invited user. */
     async send(
       tx: Transaction,
-      { letter, tokenSha256, expiresAt }: PreparedInvitation,
+      { sealedMail, tokenSha256, expiresAt }: PreparedInvitation,
       user: { readonly tenantId: string; readonly accountId: string; readonly email: string },
     ): Promise<void> {
       const { tenantId, accountId, email } = user
@@ -69,7 +73,7 @@ export function invitationMessages(tools: Tools) {
         createdAt: clock.now(),
         expiresAt,
       } as const
-      await sendWithTicket(tx, { random, mail }, ticket, letter)
+      await sendWithTicket(tx, { random, mail }, ticket, sealedMail)
     },
   }
 }

@@ -49,7 +49,7 @@ import type {
   UsersProtocol,
 } from './protocol.js'
 import { invitationMessages, mailThrottled, type PreparedInvitation } from './invitations.js'
-import { holdsLess, rolesBeyond, standsAbove } from './rules.js'
+import { holdsLess, rolesBeyond, isProtectedOwner } from './rules.js'
 
 const SUBJECT_BYTES = 24
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
@@ -62,7 +62,7 @@ type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
 
 export function members(needs: UsersNeeds) {
   const { database, clock, random, passwords } = needs
-  const letters = invitationMessages(needs)
+  const invitations = invitationMessages(needs)
 
   /** The user, unless removed: removed users appear only in the list. */
   async function find(tx: Transaction, { caller, userId }: OneUser) {
@@ -122,7 +122,7 @@ export function members(needs: UsersNeeds) {
     await endHumanSessions(tx, user, reason, now)
     const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
     const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
-    return ended.map((one) => delegationRevoked(random.uuid(), one, by))
+    return ended.map((delegation) => delegationRevoked(random.uuid(), delegation, by))
   }
 
   async function insert(
@@ -134,8 +134,8 @@ export function members(needs: UsersNeeds) {
   ) {
     const now = clock.now()
     const { tenantId } = caller.principal
-    const standing = chosenHash === null ? 'none' : await standingOver(tx, tenantId, email)
-    const passwordHash = standing === 'none' ? null : chosenHash
+    const right = chosenHash === null ? 'none' : await rightToSetPassword(tx, tenantId, email)
+    const passwordHash = right === 'none' ? null : chosenHash
     let accountId: string | undefined = random.uuid()
     const fresh = await insertAccount(tx, {
       id: accountId,
@@ -152,7 +152,7 @@ export function members(needs: UsersNeeds) {
     // An account with an unverified address does not lock out the owner of the domain.
     const isOurs =
       fresh ||
-      (standing === 'owner' &&
+      (right === 'owner' &&
         passwordHash !== null &&
         (await takeOver(tx, accountId, email, passwordHash, caller, context, now)))
     // A user with an account keeps its password and must accept the invitation.
@@ -178,7 +178,7 @@ export function members(needs: UsersNeeds) {
     }
     const user = await findTenantUser(tx, tenantId, id)
     if (user === undefined) throw new Error('a tenant user that was inserted is missing')
-    if (status === 'invited' && invitation !== null) await letters.send(tx, invitation, user)
+    if (status === 'invited' && invitation !== null) await invitations.send(tx, invitation, user)
     const fields = { email: user.email, status, fixture: false }
     appendEvents(tx, [
       event(caller, user, 'admin.user.created', fields, context),
@@ -193,7 +193,7 @@ export function members(needs: UsersNeeds) {
    * Why a tenant may set the password of a new account. `owner`: the address is in a domain it verified. `sandbox`: it
    * is a sandbox and the domain is reserved, so no mailbox exists.
    */
-  async function standingOver(
+  async function rightToSetPassword(
     tx: Transaction,
     tenantId: string,
     email: string,
@@ -255,7 +255,7 @@ export function members(needs: UsersNeeds) {
         passwordHash = hashed.phc
       }
       const { tenantId } = message.caller.principal
-      const invitation = await letters.prepare(tenantId, message.email, context)
+      const invitation = await invitations.prepare(tenantId, message.email, context)
       try {
         // The account is global, the membership belongs to the tenant: both or neither.
         return await database.system(
@@ -279,16 +279,16 @@ export function members(needs: UsersNeeds) {
       const known = await database.system((tx) => find(tx, message), context)
       if (known === undefined) return UNKNOWN_USER
       if (known.status !== 'invited') return { tag: 'not_invited' }
-      const invitation = await letters.prepare(known.tenantId, known.email, context)
+      const invitation = await invitations.prepare(known.tenantId, known.email, context)
       if (invitation === null) return { tag: 'absent' }
-      if (invitation.letter.refusal === 'sandbox_address') return { tag: 'address_refused' }
+      if (invitation.sealedMail.refusal === 'sandbox_address') return { tag: 'address_refused' }
       const sent = database.system(async (tx): Outcome<'invite'> => {
         const user = await find(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (user.status !== 'invited') return { tag: 'not_invited' }
         // The previous link becomes invalid.
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', clock.now())
-        await letters.send(tx, invitation, user)
+        await invitations.send(tx, invitation, user)
         const fields = { email: user.email, status: user.status, fixture: user.fixture }
         appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, context)])
         return { tag: 'found', user: recordOf(user) }
@@ -343,11 +343,11 @@ export function members(needs: UsersNeeds) {
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
         const now = clock.now()
-        const lent = await endAll(tx, message.caller, user, 'user_suspended', now, context)
+        const events = await endAll(tx, message.caller, user, 'user_suspended', now, context)
         if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
           const fields = { status: 'suspended', fixture: user.fixture }
           appendEvents(tx, [
-            ...lent,
+            ...events,
             event(message.caller, user, 'tenant_user.suspended', fields, context),
           ])
         }
@@ -386,13 +386,13 @@ export function members(needs: UsersNeeds) {
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
         const now = clock.now()
-        const lent = await endAll(tx, message.caller, user, 'user_removed', now, context)
+        const events = await endAll(tx, message.caller, user, 'user_removed', now, context)
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
         // A later invitation sends a new message.
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
         const fields = { status: 'removed', fixture: user.fixture }
         appendEvents(tx, [
-          ...lent,
+          ...events,
           event(message.caller, user, 'tenant_user.removed', fields, context),
         ])
         return { tag: 'removed' }
@@ -401,7 +401,7 @@ export function members(needs: UsersNeeds) {
 }
 
 function isAbove({ roles }: TenantUserRow, { principal }: Caller): boolean {
-  return standsAbove(roles, principal.scopes)
+  return isProtectedOwner(roles, principal.scopes)
 }
 
 function recordOf({

@@ -31,14 +31,17 @@ const OWNER_SCOPE: Scope = 'tenant:manage'
  * True if the user is an owner whom this caller may not change. Only callers with the owner's scopes create or remove
  * owners.
  */
-export function standsAbove(roles: readonly string[], callerScopes: readonly string[]): boolean {
+export function isProtectedOwner(
+  roles: readonly string[],
+  callerScopes: readonly string[],
+): boolean {
   return roles.includes('owner') && !callerScopes.includes(OWNER_SCOPE)
 }
 
 /** True if these roles grant less than the previous ones. */
 export function holdsLess(roles: readonly string[], before: readonly string[]): boolean {
-  const held = new Set(['member', ...roles].flatMap(scopesOf))
-  return before.flatMap(scopesOf).some((scope) => !held.has(scope))
+  const granted = new Set(['member', ...roles].flatMap(scopesOf))
+  return before.flatMap(scopesOf).some((scope) => !granted.has(scope))
 }
 
 function scopesOf(role: string): readonly string[] {

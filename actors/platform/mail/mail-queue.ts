@@ -47,15 +47,15 @@ export type MailQueueNeeds = {
   readonly shares: ShareCounts
 }
 
-export type Writing = {
+export type MailDraft = {
   /** The tenant invites this address as its owner. A sandbox may do that too. */
   readonly invitesOwner?: boolean | undefined
   readonly tenantId: string
   readonly to: string
   /** False: no account has this address. The work is the same. */
   readonly known: boolean
-  readonly occasion: MessageContent
-  readonly head: MessageHeader
+  readonly content: MessageContent
+  readonly header: MessageHeader
   readonly expiresAt: Date
 }
 
@@ -70,7 +70,7 @@ export type SealedMail = NewMail & {
 
 export interface MailQueue {
   /** Call before the transaction: sealing may call the key management. */
-  seal(writing: Writing): Promise<SealedMail>
+  seal(draft: MailDraft): Promise<SealedMail>
   /**
    * Queues the message. Invitations need a transaction that crosses tenants.
    * @returns whether the message will be sent.
@@ -117,18 +117,18 @@ export function openMailQueue({
   }
 
   return {
-    async seal({ tenantId, to, known, occasion, head, expiresAt, invitesOwner = false }) {
+    async seal({ tenantId, to, known, content, header, expiresAt, invitesOwner = false }) {
       const id = random.uuid()
-      const { kind } = occasion
-      const standing = await database.system((tx) =>
+      const { kind } = content
+      const permission = await database.system((tx) =>
         findMailStanding(tx, tenantId, lookedUp(to), domainOf(to)),
       )
-      const judged = judgeAddress(to, standing, destination)
-      const refusal = invitesOwner && judged === 'sandbox_address' ? null : judged
-      const isSandbox = standing?.environment === 'sandbox'
+      const reason = judgeAddress(to, permission, destination)
+      const refusal = invitesOwner && reason === 'sandbox_address' ? null : reason
+      const isSandbox = permission?.environment === 'sandbox'
       const counted = isSandbox || MESSAGE_RULES[kind].countsIn === 'every_tenant'
-      const letter = renderMessage(to, occasion, head)
-      const bytes = new TextEncoder().encode(JSON.stringify(letter))
+      const message = renderMessage(to, content, header)
+      const bytes = new TextEncoder().encode(JSON.stringify(message))
       const letterSealed = await sealer.seal(tenantId, mailContext(id), bytes)
       if (refusal === 'sandbox_address' && known) shares.count('mail_sandbox_address')
       return {

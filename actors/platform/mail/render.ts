@@ -51,62 +51,70 @@ type Part =
   | { readonly tag: 'code'; readonly code: string }
   | { readonly tag: 'link'; readonly link: string; readonly button: string; readonly copy: string }
 
-export function renderMessage(to: string, occasion: MessageContent, head: MessageHeader): MailMessage {
+export function renderMessage(
+  to: string,
+  content: MessageContent,
+  header: MessageHeader,
+): MailMessage {
   const locales = Object.keys(MAIL_CATALOGUES)
-  const locale = wantedLocale(locales, head.uiLocales, head.languages) ?? head.locale ?? 'en'
+  const locale = wantedLocale(locales, header.uiLocales, header.languages) ?? header.locale ?? 'en'
   const catalogue = MAIL_CATALOGUES[locale]!
-  const tenant = withoutLinks(oneLine(head.tenant))
-  const say = (key: MailKey, values = {}) => filledIn(catalogue[key], { tenant, ...values })
+  const tenant = withoutLinks(oneLine(header.tenant))
+  const translate = (key: MailKey, values = {}) => filledIn(catalogue[key], { tenant, ...values })
   const parts: Part[] = [
-    { tag: 'words', words: say('mail.greeting') },
-    ...partsOf(occasion, say, timeWriter(locale)),
-    { tag: 'quiet', words: say('mail.sender') },
+    { tag: 'words', words: translate('mail.greeting') },
+    ...partsOf(content, translate, timeWriter(locale)),
+    { tag: 'quiet', words: translate('mail.sender') },
   ]
-  const subject = say(`${occasion.kind}.subject`)
+  const subject = translate(`${content.kind}.subject`)
   return {
     to,
     locale,
     subject,
     text: `${parts.map(asText).join('\n\n')}\n`,
-    html: htmlPage(locale, subject, tenant, head.color ?? OUR_COLOR, parts),
+    html: htmlPage(locale, subject, tenant, header.color ?? OUR_COLOR, parts),
   }
 }
 
 type Translate = (key: MailKey, values?: Readonly<Record<string, string>>) => string
 
-function partsOf(occasion: MessageContent, say: Translate, time: (moment: Date) => string): Part[] {
+function partsOf(
+  content: MessageContent,
+  translate: Translate,
+  time: (moment: Date) => string,
+): Part[] {
   const words = (key: MailKey, values?: Readonly<Record<string, string>>): Part => ({
     tag: 'words',
-    words: say(key, values),
+    words: translate(key, values),
   })
   const link = (address: string, button: MailKey): Part => ({
     tag: 'link',
     link: address,
-    button: say(button),
-    copy: say('mail.link.copy'),
+    button: translate(button),
+    copy: translate('mail.link.copy'),
   })
-  if (occasion.kind === 'password_changed') {
-    const at = time(occasion.at)
+  if (content.kind === 'password_changed') {
+    const at = time(content.at)
     return [words('password_changed.lead', { time: at }), words('password_changed.alarm')]
   }
-  const until = { time: time(occasion.until) }
+  const until = { time: time(content.until) }
   const ignore = words('mail.ignore')
-  if (occasion.kind !== 'sign_in') {
-    const { kind } = occasion
+  if (content.kind !== 'sign_in') {
+    const { kind } = content
     return [
       words(`${kind}.lead`),
-      link(occasion.link, `${kind}.button`),
+      link(content.link, `${kind}.button`),
       words('mail.link.once', until),
       ignore,
     ]
   }
   const parts = [words('sign_in.lead')]
-  if (occasion.code !== null) {
-    const code: Part = { tag: 'code', code: occasion.code }
+  if (content.code !== null) {
+    const code: Part = { tag: 'code', code: content.code }
     parts.push(words('sign_in.code'), code, words('sign_in.code.until', until))
   }
-  if (occasion.link !== null) {
-    const address = link(occasion.link, 'sign_in.button')
+  if (content.link !== null) {
+    const address = link(content.link, 'sign_in.button')
     parts.push(words('sign_in.link'), address, words('mail.link.once', until))
   }
   return [...parts, ignore]

@@ -18,7 +18,7 @@ export async function sendWithTicket(
   tx: Transaction,
   { random, mail }: { readonly random: Random; readonly mail: Pick<MailQueue, 'queue'> },
   ticket: MessageTicket,
-  letter: SealedMail,
+  message: SealedMail,
 ): Promise<void> {
   await insertTicket(tx, {
     codeSha256: null,
@@ -28,5 +28,5 @@ export async function sendWithTicket(
     ...ticket,
     id: random.uuid(),
   })
-  await mail.queue(tx, letter)
+  await mail.queue(tx, message)
 }

@@ -28,8 +28,7 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
     'Mit jedem dieser Codes melden Sie sich einmal an, falls Sie Ihr Telefon verlieren. Sie werden nur einmal gezeigt: Drucken Sie sie aus oder speichern Sie sie in einem Passwortmanager.',
   'codes.continue': 'Ich habe sie aufbewahrt, weiter',
   'account.title': 'Ihr Konto',
-  'account.gone':
-    'Das gibt es nicht mehr: Es wurde beendet, ist abgelaufen oder schon erledigt.',
+  'account.gone': 'Das gibt es nicht mehr: Es wurde beendet, ist abgelaufen oder schon erledigt.',
   'account.tenant': 'bei {tenant}',
   'account.sessions': 'Wo Sie angemeldet sind',
   'account.session.this': 'Dieser Browser',

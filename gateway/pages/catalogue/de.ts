@@ -29,7 +29,8 @@ export const de: Catalogue = {
     'Die Seite war veraltet, oder Sie dürfen das nicht. Öffnen Sie sie neu und wiederholen Sie es.',
   'error.cookies':
     'Ihr Browser hat mit dem Formular kein Cookie dieser Website gesendet, deshalb wurde es nicht angenommen. Öffnen Sie die Seite neu. Kommt diese Meldung wieder, erlauben Sie Cookies für diese Website.',
-  'error.404': 'Unter dieser Adresse gibt es keine Seite. Prüfen Sie, ob die Adresse vollständig ist.',
+  'error.404':
+    'Unter dieser Adresse gibt es keine Seite. Prüfen Sie, ob die Adresse vollständig ist.',
   'error.405':
     'Diese Adresse lässt sich nicht direkt öffnen: Sie ist ein Schritt einer anderen Seite. Beginnen Sie dort neu, wo Sie herkamen.',
   'error.410': 'Diese Adresse gilt nicht mehr.',
@@ -141,7 +142,8 @@ export const de: Catalogue = {
     'Der Anbieter bestätigt nicht, dass die E-Mail-Adresse Ihre ist. Bestätigen Sie sie dort oder melden Sie sich anders an.',
   'sso.link_first':
     'Zu Ihrer E-Mail-Adresse gibt es schon ein Konto. Melden Sie sich dort so an wie bisher und verbinden Sie den Anbieter auf Ihrer Kontoseite.',
-  'sso.not_member': 'Sie sind hier noch kein Mitglied. Bitten Sie einen Administrator um eine Einladung.',
+  'sso.not_member':
+    'Sie sind hier noch kein Mitglied. Bitten Sie einen Administrator um eine Einladung.',
   'sso.invited':
     'Sie sind hier eingeladen. Öffnen Sie zuerst den Link in der Einladungs-E-Mail und melden Sie sich dann so an.',
   'sso.suspended': 'Ihr Zugang ist gesperrt. Wenden Sie sich an einen Administrator.',
@@ -286,7 +288,8 @@ export const de: Catalogue = {
   'pay.every.month': 'monatlich',
   'pay.every.year': 'jährlich',
   'pay.every.more': 'alle {stretch}',
-  'pay.renews': 'Diese Zahlung verlängert sich automatisch, bis Sie kündigen. Wir schreiben an {email}.',
+  'pay.renews':
+    'Diese Zahlung verlängert sich automatisch, bis Sie kündigen. Wir schreiben an {email}.',
   'pay.email': 'E-Mail-Adresse für die Quittung (freiwillig)',
   'pay.email.wrong': 'Das ist keine E-Mail-Adresse.',
   'pay.rail.wrong': 'Diese Zahlungsart gibt es hier nicht.',

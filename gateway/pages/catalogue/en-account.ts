@@ -81,8 +81,7 @@ export const account = {
   'passkey.copyable':
     'That passkey can be copied to other devices. Use a security key, or one that stays on this device.',
   'passkey.refused': 'The passkey could not be added. Try again.',
-  'passkey.device':
-    'This action needs a passkey that stays on one device, such as a security key.',
+  'passkey.device': 'This action needs a passkey that stays on one device, such as a security key.',
   'passkey.name': 'Name of the passkey',
   'passkey.name.hint': 'To tell your passkeys apart.',
   'passkey.cancelled': 'Nothing was used. Try again when you are ready.',

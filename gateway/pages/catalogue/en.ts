@@ -233,8 +233,7 @@ export const en = {
     'Only allow it if you started this yourself and have the device in front of you. If someone sent you the code or a link, do not allow it.',
   'device.allow': 'Allow',
   'device.deny': 'Do not allow',
-  'device.nothing':
-    'You have none of the requested permissions, so there is nothing to allow.',
+  'device.nothing': 'You have none of the requested permissions, so there is nothing to allow.',
   'device.approved.title': 'Device connected',
   'device.approved': '{name} continues automatically in a moment. You can close this window.',
   'device.denied.title': 'Device not connected',
@@ -242,7 +241,8 @@ export const en = {
 
   'inbox.title': 'Requests to you',
   'inbox.none': 'No application is asking you for anything at the moment.',
-  'inbox.none.hint': 'Requests from applications appear here. Reload this page when you expect one.',
+  'inbox.none.hint':
+    'Requests from applications appear here. Reload this page when you expect one.',
   'inbox.warning':
     'Only allow what you started yourself. If someone asked you to open this page, do not allow anything.',
   'inbox.lead': '{name} asks to sign you in',

@@ -32,7 +32,8 @@ const shared = { tags: ['Hosted pages'], exposure: 'internal', errors: 'page' } 
 const browserPage = { ...shared, security: { scheme: 'browser' } } as const
 const personPage = { ...shared, security: { scheme: 'session' } } as const
 
-const failure = (status: number) => page<FederatedLoginFailed>(status, federatedLoginFailedPage(status))
+const failure = (status: number) =>
+  page<FederatedLoginFailed>(status, federatedLoginFailedPage(status))
 const failed = choice<FederatedLoginFailed, FederatedLoginFault>(({ fault }) => fault, {
   unknown_state: failure(400),
   unknown_flow: failure(400),
@@ -245,4 +246,11 @@ const check = route(federatedLogin, 'check', {
   },
 })
 
-export const federatedLoginRoutes: readonly Route[] = [start, confirm, callback, link, unlink, check]
+export const federatedLoginRoutes: readonly Route[] = [
+  start,
+  confirm,
+  callback,
+  link,
+  unlink,
+  check,
+]

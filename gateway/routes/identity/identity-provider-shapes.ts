@@ -157,7 +157,9 @@ export const Domain = z
     sso_provider_id: z
       .uuid()
       .nullable()
-      .meta({ description: 'The provider that addresses of the domain are routed to, trusted for them.' }),
+      .meta({
+        description: 'The provider that addresses of the domain are routed to, trusted for them.',
+      }),
     auto_join: z
       .boolean()
       .meta({ description: 'Users who sign in through the domain join the organization.' }),

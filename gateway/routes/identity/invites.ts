@@ -78,14 +78,14 @@ const accept = route(login, 'acceptInvite', {
   },
 })
 
-const letter = {
+const messageRoute = {
   ...shared,
   path: '/auth/invites/letters/{token}',
 } as const
 const letterPage = page(200, inviteMessagePage)
 
 const showLetter = route(login, 'readInviteLetter', {
-  ...letter,
+  ...messageRoute,
   method: 'GET',
   operationId: 'readOperatorInviteLetter',
   summary: 'Page behind the link of an operator invite; opening it does not use it up',
@@ -94,7 +94,7 @@ const showLetter = route(login, 'readInviteLetter', {
 })
 
 const acceptLetter = route(login, 'acceptInviteLetter', {
-  ...letter,
+  ...messageRoute,
   method: 'POST',
   operationId: 'acceptOperatorInviteLetter',
   summary: 'Accept an operator invite by the link in the mail',

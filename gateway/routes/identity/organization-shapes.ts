@@ -24,9 +24,7 @@ export const SupportContact = z
 export const RecordChange = z
   .object({
     name: DisplayName.optional(),
-    support_contact: SupportContact.nullable()
-      .optional()
-      .meta({ description: 'null removes it' }),
+    support_contact: SupportContact.nullable().optional().meta({ description: 'null removes it' }),
   })
   .meta({ id: 'OrganizationChange' })
 
@@ -37,7 +35,8 @@ export const OrganizationRecord = z
     slug: z.string(),
     status: Status,
     role: Role.optional().meta({
-      description: "The caller's role; absent for an operator of the deployment who is not a member",
+      description:
+        "The caller's role; absent for an operator of the deployment who is not a member",
     }),
     support_contact: z.string().optional(),
     created_at: z.iso.datetime(),
@@ -74,7 +73,7 @@ export const Member = z
       .optional()
       .meta({
         description:
-          'The tenant user in the oldest environment of the organization that has the person; absent ' +
+          'The tenant user of this person in the organization’s oldest environment; absent ' +
           'if there is none',
       }),
     agent_id: z.uuid().optional(),

@@ -91,7 +91,7 @@ export const organizationRoutes: readonly Route[] = [
     operationId: 'listOrganizations',
     summary: 'List the organizations of the caller, newest first',
     description:
-      "An organization-bound token sees its own organization. A user token sees the organization " +
+      'An organization-bound token sees its own organization. A user token sees the organization ' +
       'of its tenant, and those that the user created with tokens of that tenant.',
     tags,
     exposure: 'public',

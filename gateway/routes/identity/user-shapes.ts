@@ -16,7 +16,8 @@ export const TenantUser = z
     email: z.string(),
     email_verified: z.boolean().meta({ description: 'Always false while the user is invited' }),
     display_name: z.string().meta({
-      description: 'The tenant’s own name, otherwise that of the account; for an invited user only the former',
+      description:
+        'The tenant’s own name, otherwise that of the account; for an invited user only the former',
     }),
     status: UserStatus,
     roles: z.array(z.string()),

@@ -195,7 +195,9 @@ export const userRoutes: readonly Route[] = [
         ({ user }) => userJson(user),
         ({ user }) => ({ location: `${USERS}/${user.id}` }),
       ),
-      user_exists: problem(409, 'conflict', { detail: 'The tenant already has a user with this address.' }),
+      user_exists: problem(409, 'conflict', {
+        detail: 'The tenant already has a user with this address.',
+      }),
       password_unacceptable: problem(400, 'bad-request', {
         detail: 'The password needs 12 to 256 characters and must not be the address.',
         errors: [{ pointer: '#/password', detail: 'is not acceptable' }],
@@ -287,7 +289,8 @@ export const userRoutes: readonly Route[] = [
     path: USER,
     operationId: 'removeTenantUser',
     summary: 'Remove a user from the tenant; their sessions here end at once',
-    description: 'The record stays, listed with status=removed. A new invitation restores the same sub.',
+    description:
+      'The record stays, listed with status=removed. A new invitation restores the same sub.',
     tags,
     exposure: 'internal',
     security: managers,

@@ -3,8 +3,7 @@ import type { MailCatalogue } from './en.js'
 
 export const de: MailCatalogue = {
   'mail.greeting': 'Guten Tag,',
-  'mail.ignore':
-    'Wenn Sie das nicht waren, brauchen Sie nichts zu tun: Es ändert sich nichts.',
+  'mail.ignore': 'Wenn Sie das nicht waren, brauchen Sie nichts zu tun: Es ändert sich nichts.',
   'mail.link.once': 'Der Link gilt einmal, bis {time}.',
   'mail.link.copy':
     'Wenn die Schaltfläche nicht funktioniert, kopieren Sie diese Adresse in Ihren Browser:',

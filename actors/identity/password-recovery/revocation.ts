@@ -29,12 +29,12 @@ export async function endGivenOut(
   now: Date,
 ): Promise<void> {
   await endAccountSessions(tx, accountId, exceptId, reason, now)
-  const lent = await endDelegations(tx, { tenantId: null, accountId }, reason, now)
+  const delegations = await endDelegations(tx, { tenantId: null, accountId }, reason, now)
   // Each event names the user by the subject of its own tenant.
-  const told = lent.map((one) => {
-    const actor = { type: 'human', id: one.subject }
-    const audit = byPerson({ sub: one.subject }, address)
-    return delegationRevoked(random.uuid(), one, { actor, audit, requestId })
+  const events = delegations.map((delegation) => {
+    const actor = { type: 'human', id: delegation.subject }
+    const audit = byPerson({ sub: delegation.subject }, address)
+    return delegationRevoked(random.uuid(), delegation, { actor, audit, requestId })
   })
-  appendEvents(tx, told)
+  appendEvents(tx, events)
 }
