@@ -1,6 +1,6 @@
 /**
- * A stranger makes an account for an address and gives it every key that there is; then the owner of the mailbox
- * comes. docs/guides/identity/sign-in-and-sign-up.md, "Who comes to an account by what".
+ * A squatter creates an account for an address and adds every kind of sign-in method. Then the owner of the mailbox
+ * proves it. docs/guides/identity/sign-in-and-sign-up.md, "First proof of a mailbox".
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -60,7 +60,7 @@ test.after.always(async () => {
 
 const DEPLOYMENT = { id: 'oidc', at: provider }
 let count = 0
-/** A mailbox of a domain of its own. */
+/** A mailbox at a domain of its own. */
 const mailbox = () => `ada@corp-${(count += 1)}.works`
 
 function browserOf(t: ExecutionContext): TestBrowser {
@@ -75,7 +75,7 @@ async function tenant() {
 }
 type Tenant = Awaited<ReturnType<typeof tenant>>
 
-/** A provider of the tenant's own, which says what the test wants. */
+/** A provider of the tenant, whose claims the test controls. */
 async function ownProvider({ token }: Pick<Tenant, 'token'>) {
   const made = await api.post('/api/v1/sso/providers', token, {
     name: 'Corp ID',
@@ -88,7 +88,7 @@ async function ownProvider({ token }: Pick<Tenant, 'token'>) {
   return { id: String(made.body['id']), at: provider }
 }
 
-/** Asks for a letter in the sign-in of a tenant: the page that waits, and the letter. */
+/** Requests a mail in the sign-in of a tenant: the waiting page, and the mail. */
 async function asked(t: ExecutionContext, { tenantSlug, email }: Squatted) {
   const browser = browserOf(t)
   const page = await browser.get(`/auth/login?tenant_slug=${tenantSlug}&return_to=/auth/account`)
@@ -109,7 +109,9 @@ async function resetLetter(t: ExecutionContext, { tenantSlug, email }: Squatted)
 const session = async (t: ExecutionContext, browser: TestBrowser) =>
   t.is((await browser.get('/auth/account')).status, 200)
 
-/** How the owner of the mailbox proves it. What is left afterwards: their own identity, where they came by one. */
+/**
+ * How the owner of the mailbox proves it. Returns what is left afterwards: the owner's own identity, if one was used.
+ */
 const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Promise<string[]>>> = {
   async reset(t, at) {
     const { browser, path } = await resetLetter(t, at)
@@ -170,7 +172,7 @@ const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Pro
   },
 }
 
-test.serial('the same browser, signed in to another account, confirms nothing', async (t) => {
+test.serial('the same browser, signed in to another account, verifies nothing', async (t) => {
   const squatted = await squat(t, api, mailbox())
   const { browser, email } = squatted
   const account = await browser.get('/auth/account')
@@ -185,7 +187,7 @@ test.serial('the same browser, signed in to another account, confirms nothing', 
   t.is((await browser.submit(page)).status, 403, 'signed in nowhere')
 })
 
-test.serial('a person who confirms the address in their own session keeps every key', async (t) => {
+test.serial('a user who verifies the address in their own session keeps every sign-in method', async (t) => {
   const own = await squat(t, api, mailbox())
   const { browser, email, accountId } = own
   const account = await browser.get('/auth/account')
@@ -203,7 +205,7 @@ test.serial('a person who confirms the address in their own session keeps every 
   await session(t, browser)
 })
 
-test.serial('who links a provider that vouches for the address keeps every key', async (t) => {
+test.serial('linking a provider that vouches for the address keeps every sign-in method', async (t) => {
   const own = await squat(t, api, mailbox())
   const said = { sub: `me ${own.email}`, email: own.email, email_verified: true }
   t.is((await link(own.browser, DEPLOYMENT, said)).status, 200)
@@ -216,7 +218,7 @@ test.serial('who links a provider that vouches for the address keeps every key',
   t.deepEqual(row, { proved: true, password: true })
 })
 
-test.serial('a reset of a proved account leaves its factors', async (t) => {
+test.serial('a password reset of a verified account keeps its factors', async (t) => {
   const own = await squat(t, api, mailbox())
   await sql(db, 'update accounts set email_verified = true where id = $1', [own.accountId])
   const { browser, path } = await resetLetter(t, own)
@@ -231,7 +233,7 @@ test.serial('a reset of a proved account leaves its factors', async (t) => {
 })
 
 test.serial(
-  'a tenant sets passwords only where it owns the domain, and tells nothing else',
+  'a tenant sets passwords only for its domains, and learns nothing about others',
   async (t) => {
     const squatted = await squat(t, api, mailbox())
     const proved = await squat(t, api, mailbox())
@@ -254,13 +256,13 @@ test.serial(
 )
 
 test.serial(
-  'a provider of a tenant vouches for no address of a domain that is not its own',
+  'a tenant’s provider is not trusted for foreign domains',
   async (t) => {
     const email = mailbox()
     const attacker = await tenant()
     const own = await ownProvider(attacker)
     const trojan = { sub: 'trojan', email, email_verified: true, acr: 'gold' }
-    // Whether or not the address has an account, and whether or not it is proved: one answer.
+    // Whether or not the address has an account, verified or not: the same response.
     const free = await arrive(t, api, attacker.tenantSlug, own, trojan)
     const squatted = await squat(t, api, email)
     const taken = await arrive(t, api, attacker.tenantSlug, own, trojan)
@@ -285,7 +287,7 @@ test.serial(
 )
 
 test.serial(
-  'an identity that the squatter linked at a provider of their own opens nothing',
+  'an identity linked by the squatter at their own provider does not work',
   async (t) => {
     const email = mailbox()
     const squatted = await squat(t, api, email)
@@ -300,13 +302,13 @@ test.serial(
   },
 )
 
-/** Calls that give an account a way to sign in, or prove its address, as they stand in the code. */
+/** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
 const CALLS =
   /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation)\(\s*tx\b/g
 
 type Attack = (t: ExecutionContext) => Promise<void>
 
-/** A page that the squatter opened before the proof, and its form sent after it: it binds nothing. */
+/** A page that the squatter opened before the proof and submits afterwards: it has no effect. */
 const late =
   (
     path: string,
@@ -361,7 +363,7 @@ const letterElsewhere: Attack = async (t) => {
   ])
   t.deepEqual(row, { proved: false })
 
-  // The invitation of a tenant then finds an account with an unproved address, and the squatter stays outside.
+  // The invitation of a tenant then finds an account with an unverified address, and the squatter is not admitted.
   const corp = await tenant()
   await api.call('POST', USERS, { token: corp.token, json: { email } })
   const invitation = await mail.letterTo(email, /invited/i)
@@ -398,7 +400,7 @@ const preProvisioned: Attack = async (t) => {
   await session(t, browser)
 }
 
-/** The agent that holds an invite gives it an address that is squatted: its owner becomes operator by the letter. */
+/** An agent uses an invite for a squatted address: the owner of the mailbox becomes operator by the mail. */
 const operatorInvite: Attack = async (t) => {
   const squatted = await squat(t, api, mailbox(), DEPLOYMENT)
   const { email } = squatted
@@ -419,7 +421,7 @@ const operatorInvite: Attack = async (t) => {
     t.is((await signIn(browserOf(t), { ...made, email, password })).status, 200)
 }
 
-/** Under a reserved name an account is made at once; that of a squatter is not touched. */
+/** Under a reserved name an account is created directly. The squatter's account is not touched. */
 const operatorInviteAtOnce: Attack = async (t) => {
   const email = `ada-${(count += 1)}@harbour.test`
   const { token } = await api.workspace()
@@ -444,7 +446,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
       },
     ]),
   ),
-  'a letter that is opened in another browser': letterElsewhere,
+  'a mail opened in another browser': letterElsewhere,
   'pre-provisioning by the owner of the domain': preProvisioned,
   'a passkey after the proof': lateKey,
   'recovery codes after the proof': lateCodes,
@@ -455,14 +457,14 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'an operator invite at once': operatorInviteAtOnce,
 }
 
-/** Each place of the code, and the attacks on it. */
+/** Each place in the code, and its attacks. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/accounts/own-factors.ts confirmTotp': ['recovery codes after the proof'],
   'actors/identity/accounts/own-factors.ts replaceRecoveryCodes': [
     'recovery codes after the proof',
   ],
   'actors/identity/password-recovery/change.ts proveMailbox': [
-    'a letter that is opened in another browser',
+    'a mail opened in another browser',
   ],
   'actors/identity/password-recovery/change.ts setAccountPassword': ['a password after the proof'],
   'actors/identity/password-recovery/invitation.ts acceptTenantUser': ['invitation'],
@@ -521,13 +523,13 @@ function placesIn(folder: string): string[] {
     })
 }
 
-test('every place that gives an account a key or proves its address has its attack', (t) => {
+test('every place that adds a sign-in method or verifies an address has its attack', (t) => {
   const places = new Set(placesIn('actors'))
   t.deepEqual([...places].toSorted(), Object.keys(PLACES).toSorted())
   for (const attack of Object.values(PLACES).flat()) t.true(attack in ATTACKS, attack)
 })
 
-test('one statement marks an address as proved, and one helper runs it', (t) => {
+test('one statement marks an address as verified, and one function runs it', (t) => {
   const holding = (folder: string, pattern: RegExp) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
