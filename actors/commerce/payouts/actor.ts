@@ -40,24 +40,11 @@ export type SettlementNeeds = {
   readonly rails: Rails
 }
 
-const anyOrder = () => undefined
-
 export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>({
   address: settlement,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
-  lane: {
-    listSettlements: anyOrder,
-    listDisputes: anyOrder,
-    closeDispute: ({ id }) => id,
-    listPayouts: anyOrder,
-    readPayout: anyOrder,
-    createPayout: anyOrder,
-    listBalances: anyOrder,
-    listStatements: anyOrder,
-    readStatement: anyOrder,
-    createStatement: anyOrder,
-  },
+  lane: { closeDispute: ({ id }) => id },
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, rails }) => {
     const means = { clock, random }

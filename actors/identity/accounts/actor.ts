@@ -29,13 +29,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   asks: { browserSessions, authorization, delegation, federatedLogin },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
-    read: () => undefined,
-    revokeSession: () => undefined,
     removeFactor: ({ session }) => session.accountId,
-    addFactor: () => undefined,
-    withdrawConsent: () => undefined,
-    revokeOthers: () => undefined,
-    totpPage: () => undefined,
     addTotp: ({ session }) => session.accountId,
     renewCodes: ({ session }) => session.accountId,
   },

@@ -15,22 +15,12 @@ import { domainOf } from './rules.js'
 import { sensitive, signInSteps } from './sign-in.js'
 import type { FederatedLoginNeeds, FederatedLoginTools } from './needs.js'
 
-const anyOrder = () => undefined
-
 export const federatedLoginActor = defineActor<FederatedLoginProtocol, FederatedLoginNeeds>({
   address: federatedLogin,
   asks: { tenants, browserSessions },
   // Callbacks wait for providers, which may be slow. The high limit keeps room for other requests.
   mailbox: { capacity: 1024, inflightMax: 256 },
-  lane: {
-    offered: anyOrder,
-    start: anyOrder,
-    link: anyOrder,
-    callback: anyOrder,
-    identities: anyOrder,
-    unlink: ({ session }) => session.accountId,
-    check: anyOrder,
-  },
+  lane: { unlink: ({ session }) => session.accountId },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, sealer, clock, random, settings, issuer } = needs

@@ -5,24 +5,13 @@ import { identityProviders, type IdentityProvidersProtocol } from './protocol.js
 import { providerSteps } from './providers.js'
 import type { IdentityProvidersNeeds } from './needs.js'
 
-const anyOrder = () => undefined
-
-export const identityProvidersActor = defineActor<
-  IdentityProvidersProtocol,
-  IdentityProvidersNeeds
->({
+export const identityProvidersActor = defineActor<IdentityProvidersProtocol, IdentityProvidersNeeds>({
   address: identityProviders,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
-    listProviders: anyOrder,
-    createProvider: anyOrder,
-    readProvider: anyOrder,
     updateProvider: ({ id }) => id,
     deleteProvider: ({ id }) => id,
-    listDomains: anyOrder,
-    createDomain: anyOrder,
-    readDomain: anyOrder,
     updateDomain: ({ id }) => id,
     verifyDomain: ({ id }) => id,
     deleteDomain: ({ id }) => id,

@@ -17,19 +17,7 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   address: passkeys,
   asks: { login, browserSessions, federatedLogin },
   mailbox: { capacity: 1024, inflightMax: 128 },
-  lane: {
-    signInOptions: () => undefined,
-    signIn: () => undefined,
-    secondFactorOptions: () => undefined,
-    secondFactor: () => undefined,
-    enrolmentOptions: () => undefined,
-    enrol: () => undefined,
-    addPage: () => undefined,
-    addOptions: () => undefined,
-    add: () => undefined,
-    rename: () => undefined,
-    remove: ({ session }) => session.accountId,
-  },
+  lane: { remove: ({ session }) => session.accountId },
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {

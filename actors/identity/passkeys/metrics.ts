@@ -1,5 +1,6 @@
 /** Metrics of passkeys. */
-import { Counter, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 
 export type PasskeyStep = 'sign_in' | 'second_factor' | 'enrolment' | 'account' | 'removal'
 
@@ -8,18 +9,12 @@ export interface PasskeyMetrics {
   count(step: PasskeyStep, outcome: string): void
 }
 
-const NAME = 'svc_passkey_ceremonies_total'
-
 export function passkeyMetrics(registry: Registry): PasskeyMetrics {
-  const known = registry.getSingleMetric(NAME) as Counter<'step' | 'outcome'> | undefined
-  // A restarted instance continues the registered counter.
-  const counter =
-    known ??
-    new Counter({
-      name: NAME,
-      help: 'Authenticator responses by outcome.',
-      labelNames: ['step', 'outcome'],
-      registers: [registry],
-    })
-  return { count: (step, outcome) => counter.inc({ step, outcome }) }
+  const ceremonies = counter(
+    registry,
+    'svc_passkey_ceremonies_total',
+    'Authenticator responses by outcome.',
+    ['step', 'outcome'],
+  )
+  return { count: (step, outcome) => ceremonies.inc({ step, outcome }) }
 }

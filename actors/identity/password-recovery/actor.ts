@@ -16,17 +16,10 @@ export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, Passw
   mailbox: { capacity: 512, inflightMax: 64 },
   // One at a time, so that concurrent requests for one link do not each hash a password.
   lane: {
-    forgot: () => undefined,
-    requestReset: () => undefined,
-    readReset: () => undefined,
     reset: ({ token }) => token,
-    readInvitation: () => undefined,
     acceptInvitation: ({ token }) => token,
-    readChange: () => undefined,
     change: ({ session }) => session.accountId,
     requestVerification: ({ session }) => session.accountId,
-    readVerification: () => undefined,
-    verify: () => undefined,
   },
   create: (needs) => {
     const { coordination, settings, clock, email } = needs

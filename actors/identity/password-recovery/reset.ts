@@ -36,7 +36,7 @@ export function resetSteps(tools: PasswordRecoveryTools) {
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       const email = progress.flow.loginHint ?? ''
-      return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget }
+      return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget() }
     },
 
     // Takes the same time and returns the same response whether or not the address has an account.
@@ -51,7 +51,7 @@ export function resetSteps(tools: PasswordRecoveryTools) {
       const { flow } = progress
       const { tenantId } = flow
       const email = message.email.trim()
-      const shown: ForgotShown = { ...flowPage(flowToken, flow), email, captcha: gate.widget }
+      const shown: ForgotShown = { ...flowPage(flowToken, flow), email, captcha: gate.widget() }
       if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
       try {
         const judged = await gate.judge(message.captcha, visitor.address)

@@ -32,22 +32,9 @@ export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
   asks: { passwords, tenants, browserSessions, federatedLogin },
   mailbox: { capacity: 1024, inflightMax: 256 },
   lane: {
-    start: () => undefined,
-    password: () => undefined,
-    challenge: () => undefined,
-    requestMail: () => undefined,
-    mailPage: () => undefined,
-    mailCode: () => undefined,
-    readLink: () => undefined,
-    useLink: () => undefined,
-    secondFactor: () => undefined,
-    enrolment: () => undefined,
-    enrol: () => undefined,
     // One at a time, so that concurrent requests for one invite do not each hash a password.
     acceptInvite: ({ token }) => token,
-    readInviteLetter: () => undefined,
     acceptInviteLetter: ({ token }) => token,
-    signOut: () => undefined,
   },
   create: (needs) => {
     const { database, clock, coordination, settings, registry } = needs

@@ -1,5 +1,6 @@
 /** Metrics of sign-in. */
-import { Counter, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 
 export type SignInStep =
   | 'password'
@@ -15,18 +16,12 @@ export interface SignInMetrics {
   count(step: SignInStep, outcome: string): void
 }
 
-const NAME = 'svc_sign_in_steps_total'
-
 export function signInMetrics(registry: Registry): SignInMetrics {
-  const known = registry.getSingleMetric(NAME) as Counter<'step' | 'outcome'> | undefined
-  // A restarted instance continues the registered counter.
-  const counter =
-    known ??
-    new Counter({
-      name: NAME,
-      help: 'Submitted forms of the sign-in pages by outcome.',
-      labelNames: ['step', 'outcome'],
-      registers: [registry],
-    })
-  return { count: (step, outcome) => counter.inc({ step, outcome }) }
+  const steps = counter(
+    registry,
+    'svc_sign_in_steps_total',
+    'Submitted forms of the sign-in pages by outcome.',
+    ['step', 'outcome'],
+  )
+  return { count: (step, outcome) => steps.inc({ step, outcome }) }
 }

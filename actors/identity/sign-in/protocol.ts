@@ -162,13 +162,15 @@ export type ExpiredLink = { readonly tag: 'gone'; readonly tenant: PageTenant | 
 /** The deployment does not offer this method. */
 export type WayAbsent = { readonly tag: 'absent' }
 
-/** The CAPTCHA widget of a page. */
-export type CaptchaWidget = {
-  readonly provider: 'turnstile' | 'hcaptcha' | 'recaptcha'
-  readonly siteKey: string | null
-  /** URL of its script. */
-  readonly script: string
-}
+/** The CAPTCHA of a page: the widget of a provider, or the challenge of the built-in proof of work. */
+export type CaptchaWidget =
+  | {
+      readonly provider: 'turnstile' | 'hcaptcha' | 'recaptcha'
+      readonly siteKey: string | null
+      /** URL of its script. */
+      readonly script: string
+    }
+  | { readonly provider: 'pow'; readonly challenge: string }
 /** The form must be submitted again with a CAPTCHA response; or the CAPTCHA provider is unavailable. */
 export type CaptchaWanted = { readonly tag: 'captcha' }
 export type CaptchaAway =

@@ -6,6 +6,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type UsersProtocol = {
   /**
@@ -113,7 +114,6 @@ export type UserRecord = {
   readonly lastLoginAt: Date | null
 }
 
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type ListUsers = {
   readonly tenantId: TenantId
   /** Null: all users except removed ones. */

@@ -78,18 +78,20 @@ export type WorkerNeeds = {
   readonly shares: ShareCounts
 }
 
-export interface DeliveryWorker {
-  /** Works until the life ends. */
-  start(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): void
-  /** Resolves when nothing of it runs any more. */
+export interface DeliveryRunner {
+  /** Delivers until the signal is aborted, and then finishes or gives up the running attempts. */
+  run(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): Promise<void>
+  /** Resolves when every run has ended. */
   settled(): Promise<void>
 }
 
-export function createDeliveryWorker(needs: WorkerNeeds): DeliveryWorker {
+export function createDeliveryRunner(needs: WorkerNeeds): DeliveryRunner {
   let running: Promise<void> = Promise.resolve()
   return {
-    start(lifecycle) {
-      running = running.then(() => new Shift(needs, lifecycle).work())
+    run(lifecycle) {
+      const run = running.then(() => new Shift(needs, lifecycle).work())
+      running = run.catch(() => undefined)
+      return run
     },
     settled: () => running,
   }

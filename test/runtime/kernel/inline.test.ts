@@ -22,7 +22,7 @@ const gateActor = defineActor<GateProtocol, Needs>({
   address: gate,
   asks: {},
   mailbox: { capacity: 4, inflightMax: 2 },
-  lane: { pass: ({ lane }) => lane, note: () => undefined },
+  lane: { pass: ({ lane }) => lane },
   create: ({ handle }) => ({
     async pass({ label }, context) {
       await handle(label, context)
@@ -222,7 +222,6 @@ test('messages are copied both ways where the options say so', async (t) => {
     address: address<EchoProtocol>('echo'),
     asks: {},
     mailbox: { capacity: 1, inflightMax: 1 },
-    lane: { echo: () => undefined },
     create: () => ({
       async echo(message) {
         seen.push(message)
