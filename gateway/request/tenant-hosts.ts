@@ -1,6 +1,6 @@
 /** Whether a token is used where it belongs. decisions.md 0 (tenant resolution), 21 (token and host). */
 import type { Principal } from '../../actors/domain/principal.js'
-import { namesAnother, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
+import { namesOtherTenant, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import { withoutPort } from './hosts.js'
 import type { Problem } from '../response/problems.js'
@@ -28,6 +28,6 @@ export function tokenHostCheck(
     if (tenants === undefined || !name.endsWith(suffix)) return null
     return tenants
       .ask('resolve', { host: name }, options)
-      .then((named) => (namesAnother(named, tenantId) ? WRONG_TENANT_HOST : null))
+      .then((named) => (namesOtherTenant(named, tenantId) ? WRONG_TENANT_HOST : null))
   }
 }

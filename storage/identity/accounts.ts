@@ -59,7 +59,7 @@ export async function findAccountEmail(
 }
 
 /** An account that is about to be verified, locked until the transaction ends. */
-export type HeldMailbox = {
+export type LockedMailbox = {
   readonly isProved: boolean
   /** The account has a password, a factor, a passkey or a linked identity. */
   readonly hasWayIn: boolean
@@ -67,14 +67,14 @@ export type HeldMailbox = {
 
 /**
  * Locks an account before its mailbox is verified. Everything that adds a sign-in method takes the same lock
- * (`holdOpenSession`, `insertPasskey`), so nothing is added between the decision and the end of the transaction.
+ * (`lockAccountInSession`, `insertPasskey`), so nothing is added between the decision and the end of the transaction.
  */
-export async function holdMailbox(
+export async function lockMailbox(
   tx: Transaction,
   accountId: string,
-): Promise<HeldMailbox | undefined> {
+): Promise<LockedMailbox | undefined> {
   await lockAccount(tx, accountId)
-  const { rows } = await tx.query<HeldMailbox>({
+  const { rows } = await tx.query<LockedMailbox>({
     name: 'account.held_mailbox',
     text: `select a.email_verified as "isProved",
              a.password_hash is not null
@@ -90,7 +90,7 @@ export async function holdMailbox(
 }
 
 /** Deletes every sign-in method of an account with an unverified address, except the identity `but`. */
-export async function emptyUnproved(
+export async function deleteUnverifiedSignInMethods(
   tx: Transaction,
   accountId: string,
   but: IdentityOf | undefined,
@@ -141,7 +141,7 @@ export async function markMailboxProved(
  * Locks an account and checks that a session of it is still open. Call it first in a transaction that adds a sign-in
  * method, so that a session being ended concurrently leaves no key behind.
  */
-export async function holdOpenSession(
+export async function lockAccountInSession(
   tx: Transaction,
   {
     tenantId,

@@ -9,7 +9,7 @@ export type FixtureRow = {
 }
 
 /** Locks and returns a tenant's fixture users, including suspended but not removed ones. */
-export async function holdFixtures(tx: Transaction, tenantId: string): Promise<FixtureRow[]> {
+export async function lockFixtures(tx: Transaction, tenantId: string): Promise<FixtureRow[]> {
   const { rows } = await tx.query<FixtureRow>({
     name: 'activation.fixtures',
     text: `select id, tenant_id as "tenantId", account_id as "accountId", sub from tenant_users
@@ -21,7 +21,7 @@ export async function holdFixtures(tx: Transaction, tenantId: string): Promise<F
 }
 
 /** Removes password and organization from fixture accounts. Accounts are global. */
-export async function emptyFixtureAccounts(
+export async function clearFixtureAccounts(
   tx: Transaction,
   accountIds: readonly string[],
   now: Date,
@@ -40,7 +40,7 @@ export async function emptyFixtureAccounts(
  * The applications created by the bootstrap, if they have a secret. Locks them. They have exactly the creation time of
  * their tenant, because one transaction with one timestamp created both.
  */
-export async function holdBootstrapApplications(
+export async function lockBootstrapApplications(
   tx: Transaction,
   tenantId: string,
 ): Promise<string[]> {

@@ -72,7 +72,7 @@ export async function findMember(
  * Locks the organization until the transaction ends: changes of its members run one after the other, so each sees the
  * owners left by the previous one.
  */
-export async function holdMembers(tx: Transaction, organizationId: string): Promise<void> {
+export async function lockMembers(tx: Transaction, organizationId: string): Promise<void> {
   await tx.query({
     name: 'organization_member.hold',
     text: 'select from organizations where id = $1 for no key update',
@@ -134,10 +134,10 @@ export async function addAgentMember(
 }
 
 /** Another active owner exists. */
-const OWNED_BY_ANOTHER = `exists (select from organization_members o
+const HAS_OTHER_OWNER = `exists (select from organization_members o
   where o.organization_id = $1 and o.id <> $2 and o.role = 'owner' and o.member_type <> 'invitation')`
 
-/** Changes a role; false when no owner would be left. Call `holdMembers` first. */
+/** Changes a role; false when no owner would be left. Call `lockMembers` first. */
 export async function setMemberRole(
   tx: Transaction,
   organizationId: string,
@@ -148,7 +148,7 @@ export async function setMemberRole(
     name: 'organization_member.set_role',
     text: `update organization_members set role = $3
            where organization_id = $1 and id = $2
-             and (role <> 'owner' or $3 = 'owner' or member_type = 'invitation' or ${OWNED_BY_ANOTHER})`,
+             and (role <> 'owner' or $3 = 'owner' or member_type = 'invitation' or ${HAS_OTHER_OWNER})`,
     values: [organizationId, id, role],
   })
   return rowCount === 1
@@ -164,7 +164,7 @@ export async function removeMember(
     name: 'organization_member.remove',
     text: `delete from organization_members
            where organization_id = $1 and id = $2
-             and (role <> 'owner' or member_type = 'invitation' or ${OWNED_BY_ANOTHER})`,
+             and (role <> 'owner' or member_type = 'invitation' or ${HAS_OTHER_OWNER})`,
     values: [organizationId, id],
   })
   return rowCount === 1

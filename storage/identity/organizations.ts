@@ -115,7 +115,7 @@ export type PersonWithin = {
  * The organization of the user's tenant, where a user without a role counts as a member, and the user's organizations
  * created with tokens of that tenant.
  */
-const NAMEABLE = `organizations o left join organization_members m
+const NAMEABLE_ORGANIZATIONS = `organizations o left join organization_members m
     on m.organization_id = o.id and m.member_type = 'account' and m.member_id = $1
   where (o.id = (select t.organization_id from tenants t where t.id = $2)
       or (o.made_in_tenant_id = $2 and m.member_id is not null))
@@ -130,7 +130,7 @@ export async function listPersonOrganizations(
 ): Promise<Membership[]> {
   const { rows } = await tx.query<Membership>({
     name: 'organization.list_of_person',
-    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE}
+    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE_ORGANIZATIONS}
              and ($5::timestamptz is null or (o.created_at, o.id) < ($5, $6::uuid))
            order by o.created_at desc, o.id desc limit $4`,
     values: [
@@ -152,7 +152,7 @@ export async function findPersonOrganization(
 ): Promise<Membership | undefined> {
   const { rows } = await tx.query<Membership>({
     name: 'organization.find_of_person',
-    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE}`,
+    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE_ORGANIZATIONS}`,
     values: [accountId, tenantId, organizationId],
   })
   return rows[0]

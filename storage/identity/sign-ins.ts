@@ -96,7 +96,7 @@ export async function recordSignIn(
  * True if the account still has the password that was just verified. Locks the account: a concurrent password change
  * waits, and then ends the session opened here.
  */
-export async function holdPassword(
+export async function lockPassword(
   tx: Transaction,
   accountId: string,
   passwordHash: string,

@@ -70,7 +70,7 @@ export type TenantUserRow = {
  * True if the user has signed in or accepted. Until then a tenant sees nothing of the account, not even how its owner
  * spells the address, because a tenant can invite any address.
  */
-const CAME_IN = `case u.status when 'invited' then false
+const HAS_SIGNED_IN = `case u.status when 'invited' then false
     when 'suspended' then u.suspended_from is distinct from 'invited'
     when 'removed' then u.last_login_at is not null else true end`
 
@@ -79,9 +79,9 @@ const SHOWN_STATUS = `case when not u.account_active
       and u.status in ('invited', 'pre_provisioned', 'active') then 'suspended' else u.status end`
 
 const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,
-    case when ${CAME_IN} then a.email else coalesce(u.invited_as, a.email) end as email,
-    a.email_verified and ${CAME_IN} as "emailVerified",
-    coalesce(u.display_name, case when ${CAME_IN} then a.display_name else '' end) as "displayName",
+    case when ${HAS_SIGNED_IN} then a.email else coalesce(u.invited_as, a.email) end as email,
+    a.email_verified and ${HAS_SIGNED_IN} as "emailVerified",
+    coalesce(u.display_name, case when ${HAS_SIGNED_IN} then a.display_name else '' end) as "displayName",
     ${SHOWN_STATUS} as status, u.account_active as "accountActive", u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
     u.updated_at as "updatedAt", u.last_login_at as "lastLoginAt",
     array(select m.organization_id::text from organization_members m
@@ -138,7 +138,7 @@ export async function findTenantUser(
 }
 
 /** Locks the user until the transaction ends. */
-export async function holdTenantUser(tx: Transaction, tenantId: string, id: string): Promise<void> {
+export async function lockTenantUser(tx: Transaction, tenantId: string, id: string): Promise<void> {
   await tx.query({
     name: 'tenant_user.hold',
     // `no key`: rows that reference the user may still be inserted.

@@ -182,7 +182,7 @@ export async function updateTenant(
 }
 
 /** Locks a tenant until the transaction ends, so that its kind does not change. */
-export async function holdTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
+export async function lockTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
   const { rows } = await tx.query<TenantRow>({
     name: 'tenant.hold_as_it_is',
     text: `select ${COLUMNS} from tenants where id = $1 for no key update`,

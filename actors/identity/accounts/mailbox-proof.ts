@@ -6,8 +6,8 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
-  emptyUnproved,
-  holdMailbox,
+  deleteUnverifiedSignInMethods,
+  lockMailbox,
   markMailboxProved,
 } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -15,8 +15,8 @@ import { voidTickets } from '../../../storage/operations/mail-tickets.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { IdentityKey } from '../../../storage/identity/upstream-identities.js'
 import { isUserOfDomainOwner } from '../../../storage/identity/verified-domains.js'
-import { endGivenOut } from '../password-recovery/revocation.js'
-import { personDid } from '../password-recovery/records.js'
+import { revokeForPassword } from '../password-recovery/revocation.js'
+import { personAuditRecord } from '../password-recovery/records.js'
 
 export type MailboxProof = {
   readonly accountId: string
@@ -49,7 +49,7 @@ export async function proveMailbox(
   now: Date,
 ): Promise<MailboxProved> {
   const { accountId, how, inOwnSession: keep, provedBy, tenantId, sub, address } = proof
-  const held = await holdMailbox(tx, accountId)
+  const held = await lockMailbox(tx, accountId)
   if (held === undefined) throw new Error('the account of a proof is gone')
   if (held.isProved) return 'known'
   const isDropped = !keep && held.hasWayIn
@@ -65,7 +65,7 @@ export async function proveMailbox(
   if (sub !== null && type !== null) {
     const { requestId } = context
     const done = { tenantId, type, sub, address, requestId, data: { proof: how } } as const
-    appendAudit(tx, [personDid(tools.random, done, now)])
+    appendAudit(tx, [personAuditRecord(tools.random, done, now)])
   }
   return isDropped ? 'dropped' : 'kept'
 }
@@ -82,7 +82,7 @@ export async function reclaimUnproved(
   context: MessageContext,
   now: Date,
 ): Promise<boolean> {
-  const held = await holdMailbox(tx, accountId)
+  const held = await lockMailbox(tx, accountId)
   if (held === undefined || held.isProved) return false
   if (await isUserOfDomainOwner(tx, accountId, domain)) return false
   await drop(tx, tools, { accountId, address, but: undefined }, context, now)
@@ -98,8 +98,8 @@ async function drop(
 ): Promise<void> {
   // End sessions first: this waits for transactions that add a key in one of them, and then that key is dropped too.
   const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
-  await endGivenOut(tx, tools, ended, context, now)
+  await revokeForPassword(tx, tools, ended, context, now)
   for (const purpose of ['sign_in', 'email_verification', 'password_reset'] as const)
     await voidTickets(tx, accountId, null, purpose, now)
-  await emptyUnproved(tx, accountId, but, now)
+  await deleteUnverifiedSignInMethods(tx, accountId, but, now)
 }

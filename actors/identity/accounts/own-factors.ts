@@ -3,7 +3,7 @@
  * without any factor enrols one in a sign-in flow instead, which also raises the session.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { holdOpenSession } from '../../../storage/identity/accounts.js'
+import { lockAccountInSession } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
@@ -16,7 +16,7 @@ import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { personEvent } from '../sessions/events.js'
 import type { BrowserSession } from '../sessions/protocol.js'
-import { personDid } from '../password-recovery/records.js'
+import { personAuditRecord } from '../password-recovery/records.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import { newRecoveryCodes, recoveryCodeSha256 } from '../sign-in/recovery-codes.js'
@@ -63,7 +63,7 @@ export function ownFactors(needs: AccountNeeds) {
       const now = clock.now()
       const { requestId } = context
       const codes = await database.system(async (tx) => {
-        if (!(await holdOpenSession(tx, session))) return null
+        if (!(await lockAccountInSession(tx, session))) return null
         if (!(await confirmTotp(tx, accountId, factor, step, now))) return null
         const fields = { outcome: 'success', method: 'totp', enrolled: true }
         const type = 'auth.mfa.verify'
@@ -87,10 +87,10 @@ export function ownFactors(needs: AccountNeeds) {
       const now = clock.now()
       const { requestId } = context
       const recoveryCodes = await database.system(async (tx) => {
-        if (!(await holdOpenSession(tx, session))) return null
+        if (!(await lockAccountInSession(tx, session))) return null
         const type = 'account.recovery_codes.replaced'
         const did = { tenantId, type, sub, address, requestId } as const
-        appendAudit(tx, [personDid(random, did, now)])
+        appendAudit(tx, [personAuditRecord(random, did, now)])
         return newCodes(tx, accountId, now)
       }, context)
       return recoveryCodes === null

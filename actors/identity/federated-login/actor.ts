@@ -5,7 +5,7 @@ import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import { listIdentities, removeIdentity } from '../../../storage/identity/upstream-identities.js'
 import { findDomainRoute } from '../../../storage/identity/verified-domains.js'
 import { browserSessions } from '../sessions/protocol.js'
-import { personDid } from '../password-recovery/records.js'
+import { personAuditRecord } from '../password-recovery/records.js'
 import { isUuid } from '../../domain/ids.js'
 import { socialOf } from '../../domain/tenants/branding.js'
 import { tenants } from '../tenants/protocol.js'
@@ -77,7 +77,9 @@ export const federatedLoginActor = defineActor<FederatedLoginProtocol, Federated
           const removed = await removeIdentity(tx, tenantId, accountId, identityId, now)
           if (removed !== 'removed') return removed
           const done = { tenantId, type: 'account.identity.unlinked', sub, address } as const
-          appendAudit(tx, [personDid(random, { ...done, requestId: context.requestId }, now)])
+          appendAudit(tx, [
+            personAuditRecord(random, { ...done, requestId: context.requestId }, now),
+          ])
           return removed
         }, context)
         if (outcome === 'last') return { tag: 'last_way_in' }

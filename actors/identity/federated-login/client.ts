@@ -12,9 +12,9 @@ import type { Provider } from './providers.js'
 export const UPSTREAM_CALL_SECS = 5
 /** Discovery documents, key sets, token and userinfo responses are far smaller. */
 export const UPSTREAM_ANSWER_BYTES_MAX = 256 * 1024
-const KEPT_MS = 10 * 60_000
+const CACHED_MS = 10 * 60_000
 /** After a failure, discovery is not retried for this long. */
-const FAILURE_KEPT_MS = 5_000
+const FAILURE_CACHED_MS = 5_000
 const CONFIGURATIONS_MAX = 500
 const SUBJECT_LENGTH_MAX = 255
 /** The year 9999. */
@@ -104,9 +104,9 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
       cache.set(key, { version: provider.version, until: clock.monotonicMs() + ms, configuration })
     cache.delete(key)
     if (cache.size >= CONFIGURATIONS_MAX) cache.delete(cache.keys().next().value!)
-    cacheFor(KEPT_MS)
+    cacheFor(CACHED_MS)
     configuration.catch(() => {
-      if (cache.get(key)?.configuration === configuration) cacheFor(FAILURE_KEPT_MS)
+      if (cache.get(key)?.configuration === configuration) cacheFor(FAILURE_CACHED_MS)
     })
     return configuration
   }

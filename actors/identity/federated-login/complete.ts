@@ -26,7 +26,7 @@ import {
 import { type DomainRoute, findDomainRoute } from '../../../storage/identity/verified-domains.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { type PersonDid, personDid } from '../password-recovery/records.js'
+import { type PersonAudit, personAuditRecord } from '../password-recovery/records.js'
 import { acrOf } from '../../domain/assurance.js'
 import { eventData } from '../../domain/events.js'
 import { socialOf } from '../../domain/tenants/branding.js'
@@ -214,13 +214,13 @@ async function completeIn(
 /** Audit record of a new linked identity: linked by the user, or automatically by a vouched address. */
 export function linkedRecord(
   random: Random,
-  done: Omit<PersonDid, 'type' | 'data'>,
+  done: Omit<PersonAudit, 'type' | 'data'>,
   { provider, issuer }: IdentityKey,
   by: 'person' | 'address',
   now: Date,
 ): NewAuditEvent {
   const data = { provider, issuer, by }
-  return personDid(random, { ...done, type: 'account.identity.linked', data }, now)
+  return personAuditRecord(random, { ...done, type: 'account.identity.linked', data }, now)
 }
 
 /** The account that a decision refers to. A new one has no password. */

@@ -111,7 +111,9 @@ export const enterpriseSsoSettings = section(
   'enterprise_sso',
   {
     enabled: flag(false).describe('Tenants may configure their own OpenID Connect providers.'),
-    max_providers_per_tenant: count(20, 1, 1_000).describe('Maximum number of providers of one tenant.'),
+    max_providers_per_tenant: count(20, 1, 1_000).describe(
+      'Maximum number of providers of one tenant.',
+    ),
   },
   { about: 'Sign-in through an enterprise identity provider.' },
 )

@@ -4,7 +4,7 @@
  * issuer if its metadata says so (RFC 9207, RFC 9700 section 4.4): this prevents mix-up attacks.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { holdOpenSession } from '../../../storage/identity/accounts.js'
+import { lockAccountInSession } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -54,7 +54,7 @@ import { addressOf, linkedRecord, completeFederatedLogin } from './complete.js'
 
 const SECRET_BYTES = 32
 /** Lifetime of a state: long enough to fetch a phone, short enough that a logged URL is useless. */
-const AWAY_MS = 15 * 60_000
+const STATE_LIFETIME_MS = 15 * 60_000
 /** Allowed clock skew between a provider and us. */
 const SKEW_MS = 30_000
 const LINK_FRESH_SECS = 300
@@ -302,7 +302,7 @@ export function signInSteps(tools: FederatedLoginTools) {
           sealed,
           fresh: ask.fresh,
           createdAt: now,
-          expiresAt: new Date(now.getTime() + AWAY_MS),
+          expiresAt: new Date(now.getTime() + STATE_LIFETIME_MS),
         }),
       context,
     )
@@ -394,7 +394,7 @@ export function signInSteps(tools: FederatedLoginTools) {
     const now = clock.now()
     return database.system(async (tx) => {
       await lockIdentity(tx, key)
-      if (!(await holdOpenSession(tx, read.session))) return 'session_gone'
+      if (!(await lockAccountInSession(tx, read.session))) return 'session_gone'
       const { vouchedEmail: email } = await addressOf(tx, tools, provider, tenantId, claims)
       const owner = await useIdentity(tx, key, email, now)
       if (owner !== undefined && owner !== accountId) return 'identity_taken'

@@ -5,7 +5,10 @@ import { identityProviders, type IdentityProvidersProtocol } from './protocol.js
 import { providerSteps } from './providers.js'
 import type { IdentityProvidersNeeds } from './needs.js'
 
-export const identityProvidersActor = defineActor<IdentityProvidersProtocol, IdentityProvidersNeeds>({
+export const identityProvidersActor = defineActor<
+  IdentityProvidersProtocol,
+  IdentityProvidersNeeds
+>({
   address: identityProviders,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },

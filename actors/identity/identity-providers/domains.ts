@@ -39,7 +39,7 @@ export function domainSteps(
 > {
   const { database, clock, random, domains: settings, txt } = needs
 
-  const noted = (
+  const domainAudit = (
     caller: Caller,
     type: AuditOnlyType,
     { id, domain }: Pick<VerifiedDomainRow, 'id' | 'domain'>,
@@ -112,7 +112,7 @@ export function domainSteps(
               const inserted = await insertVerifiedDomain(tx, row, most)
               if (inserted === 'full') return { tag: 'full', most } as const
               if (inserted === 'present') return { tag: 'present' } as const
-              appendAudit(tx, [noted(caller, 'org.domain.added', row, now, requestId)])
+              appendAudit(tx, [domainAudit(caller, 'org.domain.added', row, now, requestId)])
               const record = recordOf({ ...row, verifiedAt: null })
               return { tag: 'created', domain: record, replayed: false } as const
             },
@@ -144,7 +144,7 @@ export function domainSteps(
           if (fault !== null) return fault
           const row = await updateVerifiedDomain(tx, tenantId, id, change)
           if (row === undefined) return UNKNOWN
-          appendAudit(tx, [noted(caller, 'org.domain.changed', row, now, requestId)])
+          appendAudit(tx, [domainAudit(caller, 'org.domain.changed', row, now, requestId)])
           return { tag: 'found', domain: recordOf(row) } as const
         },
         { signal },
@@ -175,7 +175,7 @@ export function domainSteps(
             const verified = await markDomainVerified(tx, tenantId, id, now)
             if (verified === undefined) throw new DomainGone()
             if (row.verifiedAt === null) {
-              appendAudit(tx, [noted(caller, 'org.domain.verified', row, now, requestId)])
+              appendAudit(tx, [domainAudit(caller, 'org.domain.verified', row, now, requestId)])
             }
             return { tag: 'found', domain: recordOf(verified) } as const
           },
@@ -197,7 +197,7 @@ export function domainSteps(
           if (domain === undefined) return UNKNOWN
           const now = clock.now()
           const gone = { id, domain }
-          appendAudit(tx, [noted(caller, 'org.domain.removed', gone, now, requestId)])
+          appendAudit(tx, [domainAudit(caller, 'org.domain.removed', gone, now, requestId)])
           return { tag: 'deleted' } as const
         },
         { signal },

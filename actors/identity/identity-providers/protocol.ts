@@ -21,7 +21,7 @@ export type IdentityProvidersProtocol = {
   /** Looks up the TXT record. Safe to repeat. */
   verifyDomain: Ask<
     NamedBy,
-    DomainFound | ProofMissing | DomainTaken | ResolverSilent | NoOrganization | Unknown | Off
+    DomainFound | RecordMissing | DomainTaken | ResolverSilent | NoOrganization | Unknown | Off
   >
   deleteDomain: Ask<NamedBy, { tag: 'deleted' } | Unknown | Off>
 }
@@ -142,7 +142,7 @@ export type DomainCreated = {
 export type DomainFound = { readonly tag: 'found'; readonly domain: DomainRecord }
 /** The tenant already has the domain. */
 export type DomainPresent = { readonly tag: 'present' }
-export type ProofMissing = {
+export type RecordMissing = {
   readonly tag: 'proof_missing'
   readonly proof: { readonly name: string; readonly value: string }
 }

@@ -11,7 +11,7 @@ import {
   addAgentMember,
   endMemberSessions,
   findMember,
-  holdMembers,
+  lockMembers,
   inviteMember,
   listMembers,
   type MemberRow,
@@ -77,7 +77,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
   }
 
   /** The agent's sessions end with the commit. This process also drops its cache at once. */
-  async function endWhatItGave(tx: Transaction, { agentId, organizationId }: MemberRow) {
+  async function endAgentAccess(tx: Transaction, { agentId, organizationId }: MemberRow) {
     if (agentId === null) return
     await endMemberSessions(tx, organizationId, agentId, clock.now())
   }
@@ -132,13 +132,13 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
     ): Outcome<'updateMember'> {
       const { caller, organizationId, memberId, role } = message
       const outcome = await asOwner(message, context, async (tx) => {
-        await holdMembers(tx, organizationId)
+        await lockMembers(tx, organizationId)
         const before = isUuid(memberId) ? await findMember(tx, organizationId, memberId) : undefined
         if (before === undefined) return UNKNOWN_MEMBER
         if (before.role === role) return { tag: 'member' as const, member: before, replayed: false }
         if (!(await setMemberRole(tx, organizationId, memberId, role))) return LAST_OWNER
         const member = { ...before, role }
-        await endWhatItGave(tx, member)
+        await endAgentAccess(tx, member)
         await appendMemberEvent(
           tx,
           caller,
@@ -157,11 +157,11 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
       const { caller, organizationId, memberId } = message
       let gone: MemberRow | undefined
       const outcome = await asOwner(message, context, async (tx) => {
-        await holdMembers(tx, organizationId)
+        await lockMembers(tx, organizationId)
         gone = isUuid(memberId) ? await findMember(tx, organizationId, memberId) : undefined
         if (gone === undefined) return UNKNOWN_MEMBER
         if (!(await removeMember(tx, organizationId, memberId))) return LAST_OWNER
-        await endWhatItGave(tx, gone)
+        await endAgentAccess(tx, gone)
         await appendMemberEvent(tx, caller, 'org.member.removed', gone, {}, context)
         return { tag: 'removed' as const }
       })

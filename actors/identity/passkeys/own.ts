@@ -1,6 +1,6 @@
 /** Passkeys on the account page: add, rename, remove. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { holdOpenSession } from '../../../storage/identity/accounts.js'
+import { lockAccountInSession } from '../../../storage/identity/accounts.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { removePasskey, renamePasskey } from '../../../storage/identity/passkeys.js'
 import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
@@ -55,7 +55,7 @@ export function ownPasskeys(tools: PasskeyTools) {
       const codes =
         created &&
         (await database.system(async (tx) => {
-          if (!(await holdOpenSession(tx, session))) return null
+          if (!(await lockAccountInSession(tx, session))) return null
           const stored = await storePasskey(tx, tools, session, created, name, now)
           if (stored === null) return null
           const fields = { outcome: 'success', method: 'passkey', enrolled: true }

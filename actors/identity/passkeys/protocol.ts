@@ -16,7 +16,7 @@ import type {
   FlowUnknown,
   Locked,
   LoginShown,
-  Onward,
+  StepRedirect,
   SignedIn,
   Visitor,
 } from '../sign-in/protocol.js'
@@ -30,21 +30,21 @@ export type PasskeysProtocol = {
     Ceremony & Answer,
     SignedIn | (LoginShown & { tag: 'wrong' }) | (LoginShown & Locked) | FlowUnknown | Busy
   >
-  secondFactorOptions: Ask<Ceremony, RequestOptions | Onward | FlowUnknown>
+  secondFactorOptions: Ask<Ceremony, RequestOptions | StepRedirect | FlowUnknown>
   secondFactor: Ask<
     Ceremony & Answer,
     | SignedIn
-    | Onward
+    | StepRedirect
     | (FactorShown & { tag: 'wrong' })
     | (FactorShown & Locked)
     | FlowUnknown
     | Busy
   >
-  enrolmentOptions: Ask<Ceremony, CreationOptions | Onward | FlowUnknown>
+  enrolmentOptions: Ask<Ceremony, CreationOptions | StepRedirect | FlowUnknown>
   /** Registers a passkey in a flow and raises the session with it. */
   enrol: Ask<
     Ceremony & Answer & { name: string },
-    PasskeyEnrolled | SignedIn | Onward | PasskeyRefused | FlowUnknown | Busy
+    PasskeyEnrolled | SignedIn | StepRedirect | PasskeyRefused | FlowUnknown | Busy
   >
   /** The page that adds a passkey to an account. Needs a fresh authentication, otherwise `sign_in`. */
   addPage: Ask<OwnAccount, AddPage | SignInFirst>

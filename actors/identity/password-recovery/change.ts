@@ -20,11 +20,11 @@ import type { PageTenant } from '../../domain/tenants/branding.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { SESSION_TOKEN_BYTES } from '../sign-in/session.js'
 import { choosePassword } from './choose-password.js'
-import { endGivenOut } from './revocation.js'
+import { revokeForPassword } from './revocation.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { ABSENT, BUSY, type PasswordRecoveryTools, LINK_TOKEN_BYTES } from './needs.js'
 import type { ChangeShown, PasswordRecoveryProtocol } from './protocol.js'
-import { personDid } from './records.js'
+import { personAuditRecord } from './records.js'
 
 const NOTICE_EXPIRY_MS = 3 * 86_400_000
 const VERIFICATION_MS = 86_400_000
@@ -111,14 +111,14 @@ export function changeSteps(tools: PasswordRecoveryTools) {
         if (!(await renewBrowserSession(tx, renewal, now))) return false
         await setAccountPassword(tx, accountId, chosen.phc, now)
         const ended = { accountId, exceptId: renewal.newId, reason: 'password_changed' } as const
-        await endGivenOut(tx, tools, { ...ended, address: visitor.address }, context, now)
+        await revokeForPassword(tx, tools, { ...ended, address: visitor.address }, context, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)
         await mail.queue(tx, sealedMail)
         const { address } = visitor
         const type = 'account.password.changed'
         const done = { tenantId, type, sub, address, requestId: context.requestId } as const
-        appendAudit(tx, [personDid(random, done, now)])
+        appendAudit(tx, [personAuditRecord(random, done, now)])
         return true
       }, context)
       return done ? { tag: 'changed', token } : { tag: 'wrong', ...shown }
@@ -166,7 +166,11 @@ export function changeSteps(tools: PasswordRecoveryTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
+      await database.tenant(
+        tenantId,
+        (tx) => sendWithTicket(tx, tools, ticket, sealedMail),
+        context,
+      )
       return { tag: 'requested', tenant }
     },
 

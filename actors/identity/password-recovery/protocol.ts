@@ -15,13 +15,13 @@ import type {
   Locked,
   OtherBrowser,
   Visitor,
-  WayAbsent,
+  MethodDisabled,
 } from '../sign-in/protocol.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type PasswordRecoveryProtocol = {
   /** The forgot-password page. */
-  forgot: Ask<{ flow: string; visitor: Visitor }, Page<ForgotShown> | FlowUnknown | WayAbsent>
+  forgot: Ask<{ flow: string; visitor: Visitor }, Page<ForgotShown> | FlowUnknown | MethodDisabled>
   /** Sends a reset link. The response is the same whether or not the account exists. */
   requestReset: Ask<
     RequestReset,
@@ -31,7 +31,7 @@ export type PasswordRecoveryProtocol = {
     | CaptchaAway
     | (ForgotShown & Locked)
     | FlowUnknown
-    | WayAbsent
+    | MethodDisabled
     | Busy
   >
   readReset: Ask<{ token: string }, Page<NewPasswordShown> | ExpiredLink>
@@ -75,7 +75,7 @@ export type PasswordRecoveryProtocol = {
       /** The Host of the request. */
       host: string
     },
-    { tag: 'requested'; tenant: PageTenant } | { tag: 'verified' } | Locked | WayAbsent | Busy
+    { tag: 'requested'; tenant: PageTenant } | { tag: 'verified' } | Locked | MethodDisabled | Busy
   >
   readVerification: Ask<{ token: string }, Page<VerificationShown> | ExpiredLink>
   /** Verifies the address, in the browser that requested the mail, while it is signed in. */

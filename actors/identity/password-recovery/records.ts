@@ -3,7 +3,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import type { NewAuditEvent } from '../../../storage/operations/audit.js'
 import type { AuditOnlyType } from '../../domain/audit.js'
 
-export type PersonDid = {
+export type PersonAudit = {
   readonly tenantId: string
   readonly type: AuditOnlyType
   readonly sub: string
@@ -13,7 +13,7 @@ export type PersonDid = {
   readonly data?: Readonly<Record<string, string>> | undefined
 }
 
-export function personDid(random: Random, done: PersonDid, now: Date): NewAuditEvent {
+export function personAuditRecord(random: Random, done: PersonAudit, now: Date): NewAuditEvent {
   const { tenantId, type, sub, address, requestId, data = {} } = done
   return {
     id: random.uuid(),

@@ -12,11 +12,11 @@ import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
 import { flowPage, progressIn } from '../sign-in/flow.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { choosePassword } from './choose-password.js'
-import { endGivenOut } from './revocation.js'
+import { revokeForPassword } from './revocation.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { ABSENT, BUSY, type PasswordRecoveryTools, LINK_TOKEN_BYTES } from './needs.js'
 import type { PasswordRecoveryProtocol, ForgotShown } from './protocol.js'
-import { personDid } from './records.js'
+import { personAuditRecord } from './records.js'
 
 /** Expiry of the "password changed" notice in the mail queue. */
 const NOTICE_EXPIRY_MS = 3 * 86_400_000
@@ -86,7 +86,11 @@ export function resetSteps(tools: PasswordRecoveryTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
+      await database.tenant(
+        tenantId,
+        (tx) => sendWithTicket(tx, tools, ticket, sealedMail),
+        context,
+      )
       return { tag: 'requested', ...flowPage(flowToken, flow) }
     },
 
@@ -154,10 +158,12 @@ export function resetSteps(tools: PasswordRecoveryTools) {
         await voidTickets(tx, accountId, null, 'sign_in', now)
         const { requestId } = context
         const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
-        await endGivenOut(tx, tools, ended, context, now)
+        await revokeForPassword(tx, tools, ended, context, now)
         await mail.queue(tx, sealedMail)
         const type = 'account.password.reset'
-        appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
+        appendAudit(tx, [
+          personAuditRecord(random, { tenantId, type, sub, address, requestId }, now),
+        ])
         return { tag: 'done', tenant } as const
       }, context)
     },

@@ -21,7 +21,7 @@ export type GivenOut = {
   readonly address: string
 }
 
-export async function endGivenOut(
+export async function revokeForPassword(
   tx: Transaction,
   { random }: { readonly random: Random },
   { accountId, exceptId, reason, address }: GivenOut,

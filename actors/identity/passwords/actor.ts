@@ -89,7 +89,7 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
     let common: Promise<CommonPasswords> | undefined
 
     async function hash(text: string, context: MessageContext): Promise<HashOutcome> {
-      const password = acceptable(text)
+      const password = passwordBytes(text)
       if (password === null) return { tag: 'unacceptable' }
       const salt = random.bytes(SALT_BYTES)
       const phc = await computed(password, () =>
@@ -100,7 +100,7 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
 
     return {
       async choose({ password: text }, context) {
-        const password = acceptable(text)
+        const password = passwordBytes(text)
         if (password === null) return { tag: 'unacceptable' }
         if ((await (common ??= loadCommonPasswords())).has(text)) {
           password.fill(0)
@@ -117,9 +117,9 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
       hash: ({ password }, context) => hash(password, context),
 
       async verify({ phc: stored, password: text }, context) {
-        const password = acceptable(text)
+        const password = passwordBytes(text)
         if (password === null) return { tag: 'mismatch' }
-        const known = stored === null ? null : usable(stored, cost, context)
+        const known = stored === null ? null : storedCost(stored, cost, context)
         const phc = known === null ? decoyHash : stored!
         const match = await computed(password, () =>
           compute.run('verify', { password, phc }, context),
@@ -133,7 +133,7 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
 })
 
 /** The bytes to hash: NFC-normalized, so that a password typed on two systems is the same. */
-function acceptable(text: string): Uint8Array | null {
+function passwordBytes(text: string): Uint8Array | null {
   if (text.length === 0 || text.length > PASSWORD_BYTES_MAX || /\p{Surrogate}/u.test(text)) {
     return null
   }
@@ -142,7 +142,7 @@ function acceptable(text: string): Uint8Array | null {
 }
 
 /** The cost of a stored hash. Null, with a log line, when the hash is invalid or too expensive. */
-function usable(
+function storedCost(
   stored: string,
   configured: Argon2Cost,
   { log }: MessageContext,

@@ -18,7 +18,9 @@ export const authSettings = section(
       'Sign-ins of one tenant that may wait for a hash at once. Further ones get 503.',
     ),
     brute_force_max_attempts: count(10).describe('Failed attempts before an account is locked.'),
-    brute_force_lockout_secs: seconds(900, WINDOW_SECS_MAX).describe('How long an account stays locked.'),
+    brute_force_lockout_secs: seconds(900, WINDOW_SECS_MAX).describe(
+      'How long an account stays locked.',
+    ),
     password_verify_ip_max_attempts: count(60).describe('Password checks per address and window.'),
     password_verify_ip_window_secs: seconds(60, WINDOW_SECS_MAX).describe('That window.'),
     registration_rate_limit_max: count(10).describe(

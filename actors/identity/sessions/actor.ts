@@ -25,7 +25,7 @@ import { seenRecord, sessionRecord } from './records.js'
 /** Resolution of `last_seen_at`: a page view causes a write at most this often. */
 const SEEN_EVERY_MS = 60_000
 /** For short idle timeouts: a session may go unrecorded for at most this fraction of its timeout. */
-const UNNOTED = 1 / 20
+const UNRECORDED_FRACTION = 1 / 20
 
 export type BrowserSessionsNeeds = {
   readonly database: Database
@@ -49,7 +49,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       const now = clock.now()
       const row = await findBrowserSession(tx, sha256(token), now)
       if (row === undefined) return undefined
-      const everyMs = Math.min(SEEN_EVERY_MS, row.idleSecs * 1000 * UNNOTED)
+      const everyMs = Math.min(SEEN_EVERY_MS, row.idleSecs * 1000 * UNRECORDED_FRACTION)
       const before = new Date(now.getTime() - everyMs)
       if (row.lastSeenAt < before) {
         await touchBrowserSession(tx, row.tenantId, row.id, now, before)

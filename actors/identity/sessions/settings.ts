@@ -11,7 +11,9 @@ export const sessionCookieSettings = section(
       'Keep users signed in when the browser is closed; otherwise the cookie ends with it.',
     ),
     idle_secs: seconds(3_600, MONTH_SECS).describe('A session ends after this time without use.'),
-    absolute_secs: seconds(43_200, MONTH_SECS).describe('A session ends after this time in any case.'),
+    absolute_secs: seconds(43_200, MONTH_SECS).describe(
+      'A session ends after this time in any case.',
+    ),
   },
   {
     about: 'Browser sessions of users. A tenant may set its own lifetimes.',

@@ -135,7 +135,11 @@ export function byMailStep(tools: ByMailTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
+      await database.tenant(
+        tenantId,
+        (tx) => sendWithTicket(tx, tools, ticket, sealedMail),
+        context,
+      )
       return { tag: 'sent', location: `/auth/login/mail?flow=${token}` }
     },
 

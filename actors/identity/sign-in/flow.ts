@@ -25,7 +25,7 @@ import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
-import type { FactorMethods, FlowPage, FlowUnknown, Onward } from './protocol.js'
+import type { FactorMethods, FlowPage, FlowUnknown, StepRedirect } from './protocol.js'
 
 export type SignInNeeds = {
   database: Database
@@ -102,12 +102,12 @@ async function progressOf(
   const session =
     sessionToken === null ? undefined : await findBrowserSession(tx, sha256(sessionToken), now)
   const factors = session === undefined ? NO_FACTORS : await accountFactors(tx, session.accountId)
-  const step = stepOfOther(flow, session) ?? nextStep(flow, session, reachOf(factors), now)
+  const step = stepForOtherUser(flow, session) ?? nextStep(flow, session, reachOf(factors), now)
   return { flow, token, session, factors, step }
 }
 
 /** True if the flow requires one user and the session belongs to another. */
-export function isOther(
+export function isOtherUser(
   { tenantId, sub }: Pick<SignInFlowFound, 'tenantId' | 'sub'>,
   session: Pick<BrowserSessionRow, 'tenantId' | 'sub'> | undefined,
 ): boolean {
@@ -118,14 +118,17 @@ export function isOther(
  * If another user signed in, the browser returns to the caller, which reports the mismatch. The sign-in page would ask
  * again without end.
  */
-function stepOfOther(flow: SignInFlowFound, session: BrowserSessionRow | undefined): Step | null {
-  if (session === undefined || !isOther(flow, session) || session.createdAt < flow.createdAt)
+function stepForOtherUser(
+  flow: SignInFlowFound,
+  session: BrowserSessionRow | undefined,
+): Step | null {
+  if (session === undefined || !isOtherUser(flow, session) || session.createdAt < flow.createdAt)
     return null
   return session.pending ? 'mfa' : 'done'
 }
 
 /** Redirects to the step the browser needs instead of the page it requested. */
-export function onward({ step, token, flow }: Progress): Onward {
+export function onward({ step, token, flow }: Progress): StepRedirect {
   return { tag: 'onward', location: pathOf(step, token, flow.returnTo) }
 }
 

@@ -12,13 +12,13 @@ export type MailQuotaSettings = {
   readonly requests_window_secs: number
 }
 
-export type MailAsked =
+export type MailQuotaVerdict =
   | { readonly tag: 'open' }
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 
 export interface MailQuota {
   /** @throws CoordinationUnavailable when it cannot be counted. */
-  ask(name: string, address: string): Promise<MailAsked>
+  ask(name: string, address: string): Promise<MailQuotaVerdict>
 }
 
 export function mailQuota(counts: LockoutCounts, settings: MailQuotaSettings): MailQuota {

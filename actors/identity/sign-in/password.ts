@@ -5,17 +5,17 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import { findSignIn, holdPassword, rehashPassword } from '../../../storage/identity/sign-ins.js'
+import { findSignIn, lockPassword, rehashPassword } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { beginFlow, isOwnPath } from '../sessions/flows.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
-import { flowPage, isOther, type SignInTools, onward, progressIn, upstreamsOf } from './flow.js'
+import { flowPage, isOtherUser, type SignInTools, onward, progressIn, upstreamsOf } from './flow.js'
 import type {
   FlowUnknown,
   LoginPage,
   SignInProtocol,
-  Onward,
+  StepRedirect,
   PasswordLogin,
   SignedIn,
   SignInOffers,
@@ -36,7 +36,7 @@ export function passwordStep(tools: PasswordTools) {
     async start(
       { flow, visitor, ...wanted }: StartLogin,
       context: MessageContext,
-    ): Promise<LoginPage | Onward | FlowUnknown | TenantNotFound> {
+    ): Promise<LoginPage | StepRedirect | FlowUnknown | TenantNotFound> {
       const token = flow ?? (await begin(wanted, context))
       if (token === null) return { tag: 'unknown_tenant' }
       const progress = await progressIn(tools, token, visitor.token, context)
@@ -44,7 +44,8 @@ export function passwordStep(tools: PasswordTools) {
       // A user with a pending second factor may return and sign in as another user.
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       const { session } = progress
-      const isKnown = session !== undefined && !session.pending && !isOther(progress.flow, session)
+      const isKnown =
+        session !== undefined && !session.pending && !isOtherUser(progress.flow, session)
       const email = progress.flow.loginHint ?? (isKnown ? session.email : '')
       // At another tenant this is not a re-authentication but a separate sign-in, and the page names the tenant.
       const again = isKnown && session.tenantId === progress.flow.tenantId
@@ -154,7 +155,7 @@ export function passwordStep(tools: PasswordTools) {
     context: MessageContext,
   ): Promise<SignedIn | null> {
     const also = async (tx: Transaction) => {
-      if (!(await holdPassword(tx, login.found.accountId, phc))) throw new PasswordReplaced()
+      if (!(await lockPassword(tx, login.found.accountId, phc))) throw new PasswordReplaced()
     }
     try {
       return await openSessionInFlow(tools, { ...login, also }, context)

@@ -10,7 +10,7 @@ import type { FlowReason } from '../sessions/protocol.js'
 
 export type SignInProtocol = {
   /** The sign-in page. Without a flow, one is started that ends at `returnTo`. */
-  start: Ask<StartLogin, LoginPage | Onward | FlowUnknown | TenantNotFound>
+  start: Ask<StartLogin, LoginPage | StepRedirect | FlowUnknown | TenantNotFound>
   /** Submits email and password. */
   password: Ask<
     PasswordLogin,
@@ -29,11 +29,14 @@ export type SignInProtocol = {
     | (LoginShown & { tag: 'invalid_email' })
     | (LoginShown & Locked)
     | FlowUnknown
-    | WayAbsent
+    | MethodDisabled
     | Busy
   >
   /** The page shown after `requestMail`. */
-  mailPage: Ask<FlowStep, ({ tag: 'page' } & MailShown) | Onward | FlowUnknown | WayAbsent>
+  mailPage: Ask<
+    FlowStep,
+    ({ tag: 'page' } & MailShown) | StepRedirect | FlowUnknown | MethodDisabled
+  >
   /** Submits the code of the message. */
   mailCode: Ask<
     FlowStep & { code: string },
@@ -41,7 +44,7 @@ export type SignInProtocol = {
     | (MailShown & { tag: 'wrong' })
     | (MailShown & Locked)
     | FlowUnknown
-    | WayAbsent
+    | MethodDisabled
     | Busy
   >
   /** The page behind a link. FirstFactorLogin it does not use the link up. */
@@ -49,24 +52,24 @@ export type SignInProtocol = {
   /** Signs in with the link, in the browser that requested it. */
   useLink: Ask<UseLink, SignedIn | ExpiredLink | OtherBrowser>
   /** The second-factor page. */
-  challenge: Ask<FlowStep, FactorPage | Onward | FlowUnknown>
+  challenge: Ask<FlowStep, FactorPage | StepRedirect | FlowUnknown>
   /** Submits a TOTP code or a recovery code. */
   secondFactor: Ask<
     FlowStep & { code: string },
     | SignedIn
-    | Onward
+    | StepRedirect
     | (FactorShown & { tag: 'wrong' })
     | (FactorShown & Locked)
     | FlowUnknown
     | Busy
   >
   /** The enrolment page: a secret that stays the same for a while on reload. */
-  enrolment: Ask<FlowStep, EnrolmentPage | Onward | FlowUnknown>
+  enrolment: Ask<FlowStep, EnrolmentPage | StepRedirect | FlowUnknown>
   /** Submits the first code of the new secret. */
   enrol: Ask<
     FlowStep & { code: string },
     | Enrolled
-    | Onward
+    | StepRedirect
     | (EnrolmentShown & { tag: 'wrong' })
     | (EnrolmentShown & Locked)
     | FlowUnknown
@@ -160,7 +163,7 @@ export type OtherBrowser = { readonly tag: 'other_browser'; readonly tenant: Pag
 /** An invalid, used or expired link. `tenant` is null when unknown. */
 export type ExpiredLink = { readonly tag: 'gone'; readonly tenant: PageTenant | null }
 /** The deployment does not offer this method. */
-export type WayAbsent = { readonly tag: 'absent' }
+export type MethodDisabled = { readonly tag: 'absent' }
 
 /** The CAPTCHA of a page: the widget of a provider, or the challenge of the built-in proof of work. */
 export type CaptchaWidget =
@@ -226,7 +229,7 @@ export type SignedIn = {
   readonly location: string
 }
 /** The step is not needed: the browser goes to `location` with its session unchanged. */
-export type Onward = { readonly tag: 'onward'; readonly location: string }
+export type StepRedirect = { readonly tag: 'onward'; readonly location: string }
 /** The second factor is enrolled. The recovery codes are shown once. */
 export type Enrolled = FlowPage & {
   readonly tag: 'enrolled'

@@ -30,7 +30,7 @@ import type {
   FlowStep,
   FlowUnknown,
   SignInProtocol,
-  Onward,
+  StepRedirect,
   SignedIn,
 } from './protocol.js'
 import { newRecoveryCodes, recoveryCodeSha256 } from './recovery-codes.js'
@@ -48,7 +48,7 @@ export function secondFactorStep(tools: SignInTools) {
     async challenge(
       { flow, visitor }: FlowStep,
       context: MessageContext,
-    ): Promise<FactorPage | Onward | FlowUnknown> {
+    ): Promise<FactorPage | StepRedirect | FlowUnknown> {
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       if (progress.step !== 'mfa') return onward(progress)
@@ -90,7 +90,7 @@ export function secondFactorStep(tools: SignInTools) {
     async enrolment(
       { flow, visitor }: FlowStep,
       context: MessageContext,
-    ): Promise<EnrolmentPage | Onward | FlowUnknown> {
+    ): Promise<EnrolmentPage | StepRedirect | FlowUnknown> {
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       if (progress.step !== 'enroll') return onward(progress)

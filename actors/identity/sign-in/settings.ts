@@ -40,9 +40,7 @@ export const magicLinkSettings = section(
 export const invitationsSettings = section(
   'invitations',
   {
-    enabled: dependentFlag().describe(
-      'Users who are invited to a tenant get a mail with a link.',
-    ),
+    enabled: dependentFlag().describe('Users who are invited to a tenant get a mail with a link.'),
     ttl_secs: seconds(604_800, 2_592_000).describe('How long an invitation can be accepted.'),
   },
   { about: 'Invitations of tenant users by mail. Needs [email].' },

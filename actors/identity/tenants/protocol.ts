@@ -28,7 +28,7 @@ export type TenantResolved = {
  * True if the host names another tenant than the token. A host that names no existing tenant counts as neutral, because
  * other addresses of the service lie under the base domain too.
  */
-export function namesAnother(
+export function namesOtherTenant(
   named: TenantResolved | TenantUnknown | TenantConflict,
   tenantId: TenantId,
 ): boolean {

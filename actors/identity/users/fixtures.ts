@@ -13,10 +13,10 @@ import {
   endHumanSessions,
   findOldestFixture,
   findTenantUser,
-  holdTenantUser,
+  lockTenantUser,
   insertTenantUser,
 } from '../../../storage/identity/tenant-users.js'
-import { holdTenant, type TenantRow } from '../../../storage/identity/tenants.js'
+import { lockTenant, type TenantRow } from '../../../storage/identity/tenants.js'
 import { actorOf, audited, doneBy } from '../../domain/audit.js'
 import { delegationRevoked, eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
@@ -153,7 +153,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
               message.idempotency,
               async () => {
                 // Locked, so that no fixture user is created while the tenant is activated.
-                const tenant = await holdTenant(tx, tenantId)
+                const tenant = await lockTenant(tx, tenantId)
                 if (tenant?.environment !== 'sandbox') return { tag: 'not_sandbox' as const }
                 return insert(tx, message, tenant, fixture, context)
               },
@@ -186,7 +186,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
       return database.system(
         async (tx) => {
           const found = await find(tx)
-          if (found !== undefined) await holdTenantUser(tx, tenantId, found.id)
+          if (found !== undefined) await lockTenantUser(tx, tenantId, found.id)
           const user = found && (await findTenantUser(tx, tenantId, found.id))
           if (user === undefined || user.status === 'removed') return UNKNOWN_USER
           // A caller who knows the password can sign in as the user.

@@ -18,7 +18,7 @@ import {
   endHumanSessions,
   findTenantUser,
   findTenantUserOfAccount,
-  holdTenantUser,
+  lockTenantUser,
   insertTenantUser,
   listTenantUsers,
   reactivateTenantUser,
@@ -76,7 +76,7 @@ export function members(needs: UsersNeeds) {
   /** The same, locked until the transaction ends. */
   async function hold(tx: Transaction, message: OneUser) {
     const { caller, userId } = message
-    if (isUuid(userId)) await holdTenantUser(tx, caller.principal.tenantId, userId)
+    if (isUuid(userId)) await lockTenantUser(tx, caller.principal.tenantId, userId)
     return find(tx, message)
   }
 

@@ -59,8 +59,7 @@ export const en = {
   'captcha.wanted': 'Please confirm that you are human, then send the form again.',
   'captcha.working': 'Your browser is being checked. This takes a few seconds.',
   'captcha.done': 'Your browser was checked.',
-  'captcha.script':
-    'This check needs JavaScript. Turn it on for this page, or try again later.',
+  'captcha.script': 'This check needs JavaScript. Turn it on for this page, or try again later.',
   'error.captcha':
     'The check that you are human is not available at the moment. Try again in a few minutes.',
   'mail.title': 'Check your email',

@@ -154,12 +154,9 @@ export const Domain = z
     verification: z
       .object({ type: z.literal('dns_txt'), name: z.string(), value: z.string() })
       .meta({ description: 'The TXT record that verifies the domain.' }),
-    sso_provider_id: z
-      .uuid()
-      .nullable()
-      .meta({
-        description: 'The provider that addresses of the domain are routed to, trusted for them.',
-      }),
+    sso_provider_id: z.uuid().nullable().meta({
+      description: 'The provider that addresses of the domain are routed to, trusted for them.',
+    }),
     auto_join: z
       .boolean()
       .meta({ description: 'Users who sign in through the domain join the organization.' }),

@@ -54,13 +54,7 @@ const cases: Case[] = [
   ['a pending second factor', {}, { pending: true }, 2, 'mfa'],
   ['a pending second factor at another tenant', { tenantId: 't2' }, { pending: true }, 2, 'login'],
   ['level 2 required, with a factor', { level: 2 }, {}, 2, 'mfa'],
-  [
-    'level 2 required, without a factor, right after the password',
-    { level: 2 },
-    {},
-    1,
-    'enroll',
-  ],
+  ['level 2 required, without a factor, right after the password', { level: 2 }, {}, 1, 'enroll'],
   [
     'level 2 required, without a factor, hours later',
     { level: 2 },
@@ -75,7 +69,13 @@ const cases: Case[] = [
     1,
     'login',
   ],
-  ['level 2 required, with a factor, signed in by a tenant’s provider', { level: 2 }, { confined: true }, 2, 'mfa'],
+  [
+    'level 2 required, with a factor, signed in by a tenant’s provider',
+    { level: 2 },
+    { confined: true },
+    2,
+    'mfa',
+  ],
   ['signed in by a tenant’s provider', {}, { confined: true }, 1, 'done'],
   [
     'a sensitive change, signed in by a tenant’s provider',

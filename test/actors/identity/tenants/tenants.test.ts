@@ -68,12 +68,9 @@ test.serial('a tenant is found by id, slug and host', async (t) => {
   }
 })
 
-test.serial(
-  'an unknown default slug is an unknown tenant, not the control plane',
-  async (t) => {
-    t.deepEqual(await spawn(systemClock, 'missing').ask('resolve', {}), { tag: 'unknown_tenant' })
-  },
-)
+test.serial('an unknown default slug is an unknown tenant, not the control plane', async (t) => {
+  t.deepEqual(await spawn(systemClock, 'missing').ask('resolve', {}), { tag: 'unknown_tenant' })
+})
 
 test.serial(
   'a change is seen at once when notified, and soon when the notification is lost',

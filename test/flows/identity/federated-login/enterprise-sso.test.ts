@@ -274,20 +274,23 @@ test.serial('check-sso returns the provider of a verified domain', async (t) => 
   t.deepEqual((await ask(person.email)).body, { sso: false })
 })
 
-test.serial('a person of a verified domain becomes a user and joins the organization', async (t) => {
-  const setting = await setUp({}, { auto_join: true })
-  const { back, browser } = await arrive(setting)
-  t.is(back.status, 200, back.html)
-  t.is((await onwardFrom(browser, back)).status, 200)
-  const members = await sql<{ role: string }>(
-    db,
-    `select m.role from organization_members m join accounts a on a.id = m.member_id
+test.serial(
+  'a person of a verified domain becomes a user and joins the organization',
+  async (t) => {
+    const setting = await setUp({}, { auto_join: true })
+    const { back, browser } = await arrive(setting)
+    t.is(back.status, 200, back.html)
+    t.is((await onwardFrom(browser, back)).status, 200)
+    const members = await sql<{ role: string }>(
+      db,
+      `select m.role from organization_members m join accounts a on a.id = m.member_id
      where m.organization_id = $1 and a.email = $2`,
-    [setting.organizationId, person.email],
-  )
-  t.deepEqual(members, [{ role: 'member' }])
-  t.is((await arrive(setting)).back.status, 200)
-})
+      [setting.organizationId, person.email],
+    )
+    t.deepEqual(members, [{ role: 'member' }])
+    t.is((await arrive(setting)).back.status, 200)
+  },
+)
 
 test.serial('a provider without a verified domain provisions no user', async (t) => {
   await release()
@@ -305,38 +308,41 @@ test.serial('provision=false provisions no new user', async (t) => {
   t.is((await arrive(setting)).back.status, 403)
 })
 
-test.serial('a sign-in by a tenant’s provider cannot change sign-in methods of the account', async (t) => {
-  const setting = await setUp()
-  // The account has its own password, and the address is verified.
-  await sql(
-    db,
-    `insert into accounts (id, email, email_key, email_verified, password_hash,
+test.serial(
+  'a sign-in by a tenant’s provider cannot change sign-in methods of the account',
+  async (t) => {
+    const setting = await setUp()
+    // The account has its own password, and the address is verified.
+    await sql(
+      db,
+      `insert into accounts (id, email, email_key, email_verified, password_hash,
        password_changed_at, created_at, updated_at)
      select gen_random_uuid(), $1, lower($1), true, password_hash, now(), now(), now()
      from accounts where password_hash is not null limit 1`,
-    [person.email],
-  )
-  const { back, browser } = await arrive(setting)
-  t.is(back.status, 200, back.html)
-  const account = await onwardFrom(browser, back)
-  t.is(account.status, 200)
-  const [row] = await sql<{ confined: boolean }>(
-    db,
-    'select confined from browser_sessions where tenant_id = $1',
-    [setting.tenantId],
-  )
-  t.true(row!.confined)
-  const factor = await browser.submit(account, {}, '/auth/account/factors')
-  t.true(factor.location!.startsWith('/auth/login?'), 'a password is required')
-  const page = await browser.follow(factor)
-  t.true(page.path.startsWith('/auth/login?'), 'and requested, without a redirect loop')
-  t.is(page.status, 200)
-  t.true(page.html.includes('type="password"'))
-  const link = await browser.submit(account, {}, '/auth/account/identities')
-  t.true(link.location!.startsWith('/auth/login?'))
-  const key = await browser.get('/auth/account/passkeys/new')
-  t.true(key.location!.startsWith('/auth/login?'), 'it adds no passkey either')
-})
+      [person.email],
+    )
+    const { back, browser } = await arrive(setting)
+    t.is(back.status, 200, back.html)
+    const account = await onwardFrom(browser, back)
+    t.is(account.status, 200)
+    const [row] = await sql<{ confined: boolean }>(
+      db,
+      'select confined from browser_sessions where tenant_id = $1',
+      [setting.tenantId],
+    )
+    t.true(row!.confined)
+    const factor = await browser.submit(account, {}, '/auth/account/factors')
+    t.true(factor.location!.startsWith('/auth/login?'), 'a password is required')
+    const page = await browser.follow(factor)
+    t.true(page.path.startsWith('/auth/login?'), 'and requested, without a redirect loop')
+    t.is(page.status, 200)
+    t.true(page.html.includes('type="password"'))
+    const link = await browser.submit(account, {}, '/auth/account/identities')
+    t.true(link.location!.startsWith('/auth/login?'))
+    const key = await browser.get('/auth/account/passkeys/new')
+    t.true(key.location!.startsWith('/auth/login?'), 'it adds no passkey either')
+  },
+)
 
 test.serial('the same identity at two tenants is two accounts', async (t) => {
   const one = await setUp()
@@ -364,18 +370,21 @@ test.serial('the acr of a provider counts only if it is trusted', async (t) => {
   }
 })
 
-test.serial('deleting a provider removes its linked identities and ends its sessions', async (t) => {
-  const setting = await setUp()
-  const arrived = await arrive(setting)
-  t.is(arrived.back.status, 200)
-  t.is((await onwardFrom(arrived.browser, arrived.back)).status, 200)
-  const path = `${PROVIDERS}/${setting.providerId}`
-  t.is((await api.call('DELETE', path, { token: setting.token })).status, 204)
-  t.is((await sql(db, 'select from upstream_identities', [])).length, 0)
-  t.is((await arrived.browser.get('/auth/account')).status, 303)
-  const { body } = await api.get(`${DOMAINS}/${setting.domainId}`, setting.token)
-  t.is(body['sso_provider_id'], null)
-  const browser = openBrowser(running)
-  const page = await browser.get(`/auth/login?tenant_slug=${setting.tenantSlug}`)
-  t.deepEqual(dataIn(page.html, 'upstream'), [])
-})
+test.serial(
+  'deleting a provider removes its linked identities and ends its sessions',
+  async (t) => {
+    const setting = await setUp()
+    const arrived = await arrive(setting)
+    t.is(arrived.back.status, 200)
+    t.is((await onwardFrom(arrived.browser, arrived.back)).status, 200)
+    const path = `${PROVIDERS}/${setting.providerId}`
+    t.is((await api.call('DELETE', path, { token: setting.token })).status, 204)
+    t.is((await sql(db, 'select from upstream_identities', [])).length, 0)
+    t.is((await arrived.browser.get('/auth/account')).status, 303)
+    const { body } = await api.get(`${DOMAINS}/${setting.domainId}`, setting.token)
+    t.is(body['sso_provider_id'], null)
+    const browser = openBrowser(running)
+    const page = await browser.get(`/auth/login?tenant_slug=${setting.tenantSlug}`)
+    t.deepEqual(dataIn(page.html, 'upstream'), [])
+  },
+)

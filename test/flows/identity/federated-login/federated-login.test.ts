@@ -75,29 +75,26 @@ test.serial('an unknown user is provisioned if the tenant enables it', async (t)
   )
 })
 
-test.serial(
-  'a state works once, in its browser, at the callback of its provider',
-  async (t) => {
-    const workspace = await openTenant()
-    const browser = openBrowser(running)
-    const away = await departed(browser, workspace)
-    const stranger = openBrowser(running)
-    await stranger.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
-    const stolen = await throughHome(fixture, stranger, away.location!, person)
-    t.is(stolen.status, 400)
-    t.is(stranger.cookies.get('svc_session'), undefined)
-    const { path } = stolen
-    const elsewhere = await browser.get(path.replace('/callback/oidc', '/callback/google'))
-    t.is(elsewhere.status, 400)
+test.serial('a state works once, in its browser, at the callback of its provider', async (t) => {
+  const workspace = await openTenant()
+  const browser = openBrowser(running)
+  const away = await departed(browser, workspace)
+  const stranger = openBrowser(running)
+  await stranger.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  const stolen = await throughHome(fixture, stranger, away.location!, person)
+  t.is(stolen.status, 400)
+  t.is(stranger.cookies.get('svc_session'), undefined)
+  const { path } = stolen
+  const elsewhere = await browser.get(path.replace('/callback/oidc', '/callback/google'))
+  t.is(elsewhere.status, 400)
 
-    const answers = await Promise.all(Array.from({ length: 20 }, () => browser.get(path)))
-    t.is(answers.filter(({ status }) => status === 200).length, 1)
-    t.is(answers.filter(({ status }) => status === 400).length, 19)
-    const forged = path.replace(/state=[^&]*/, `state=${'A'.repeat(43)}`)
-    t.is((await browser.get(forged)).status, 400)
-    t.is((await browser.get(`${path}&state=x`)).status, 400)
-  },
-)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => browser.get(path)))
+  t.is(answers.filter(({ status }) => status === 200).length, 1)
+  t.is(answers.filter(({ status }) => status === 400).length, 19)
+  const forged = path.replace(/state=[^&]*/, `state=${'A'.repeat(43)}`)
+  t.is((await browser.get(forged)).status, 400)
+  t.is((await browser.get(`${path}&state=x`)).status, 400)
+})
 
 test.serial('a tenant without provisioning refuses users it does not have', async (t) => {
   const workspace = await openTenant(false)
@@ -120,41 +117,36 @@ test.serial('a suspended user is refused', async (t) => {
   t.is((await browser.get('/auth/account')).status, 303)
 })
 
-test.serial(
-  'a signed-in user links an identity and can unlink it',
-  async (t) => {
-    const workspace = await openTenant()
-    // The fixture user of this tenant gets a second identity: another user of the provider.
-    const person = await anotherAtHome()
-    await giveAddress(workspace.email, person.email, false)
-    const browser = openBrowser(running)
-    const account = await browser.follow(
-      await signIn(browser, { ...workspace, email: person.email }),
-    )
-    const away = await browser.submit(account, {}, '/auth/account/identities')
-    t.is(away.status, 200, away.html)
-    const [url] = dataIn(away.html, 'onward')
-    const back = await throughHome(fixture, browser, url!, person)
-    t.is(back.status, 200, back.html)
-    const linked = await onwardFrom(browser, back)
-    const [identity] = dataIn(linked.html, 'identity')
-    t.truthy(identity)
-    t.deepEqual(await linksOf(workspace), ['person'])
-    const arrived = await arrive(workspace, person)
-    t.is(arrived.back.status, 200)
-    t.deepEqual(await linksOf(workspace), ['person'])
+test.serial('a signed-in user links an identity and can unlink it', async (t) => {
+  const workspace = await openTenant()
+  // The fixture user of this tenant gets a second identity: another user of the provider.
+  const person = await anotherAtHome()
+  await giveAddress(workspace.email, person.email, false)
+  const browser = openBrowser(running)
+  const account = await browser.follow(await signIn(browser, { ...workspace, email: person.email }))
+  const away = await browser.submit(account, {}, '/auth/account/identities')
+  t.is(away.status, 200, away.html)
+  const [url] = dataIn(away.html, 'onward')
+  const back = await throughHome(fixture, browser, url!, person)
+  t.is(back.status, 200, back.html)
+  const linked = await onwardFrom(browser, back)
+  const [identity] = dataIn(linked.html, 'identity')
+  t.truthy(identity)
+  t.deepEqual(await linksOf(workspace), ['person'])
+  const arrived = await arrive(workspace, person)
+  t.is(arrived.back.status, 200)
+  t.deepEqual(await linksOf(workspace), ['person'])
 
-    const gone = await browser.submit(linked, {}, `/auth/account/identities/${identity}/unlink`)
-    t.is(gone.status, 303)
-    t.is(
-      (await arrived.browser.get('/auth/account')).status,
-      303,
-      'the sessions of the identity have ended',
-    )
-    // The provider vouched for the account's address, which is verified by that.
-    t.is((await arrive(workspace, person)).back.status, 200)
-  },
-)
+  const gone = await browser.submit(linked, {}, `/auth/account/identities/${identity}/unlink`)
+  t.is(gone.status, 303)
+  t.is(
+    (await arrived.browser.get('/auth/account')).status,
+    303,
+    'the sessions of the identity have ended',
+  )
+  // The provider vouched for the account's address, which is verified by that.
+  t.is((await arrive(workspace, person)).back.status, 200)
+})
 
 /** Another user who signs in at the provider. */
 async function anotherAtHome() {

@@ -102,46 +102,40 @@ for (const [what, claims] of [
   ['another address', THEIRS],
   ['an address that the provider does not vouch for', { email_verified: false }],
 ] as const) {
-  test.serial(
-    `a squatter of the address with ${what} accepts no invitation`,
-    async (t) => {
-      const email = `ada.${what.length}@harbour.works`
-      const said = { email, sub: what, ...claims }
-      await squat(t, email, said)
-      const theirs = await tenant()
-      const user = await invite(theirs, email)
-
-      const before = await arrive(t, theirs, said)
-      t.is(before.answer.status, 403, before.answer.html)
-      t.true(before.answer.html.includes('You are invited here'))
-      t.false(before.isSignedIn)
-      t.is(await statusOf(theirs, user), 'invited')
-
-      const ada = browser(t)
-      const letter = pathIn(await mail.letterTo(email), '/auth/invitations/')
-      t.is((await ada.submit(await ada.get(letter), { password: NEW })).location, '/auth/account')
-      t.is(await statusOf(theirs, user), 'active')
-      const after = await arrive(t, theirs, said)
-      t.is(after.answer.status, 403, after.answer.html)
-      t.false(after.isSignedIn, 'accepting the invitation removed the linked identity')
-    },
-  )
-}
-
-test.serial(
-  'a provider that vouches for the invited address admits the user',
-  async (t) => {
-    const email = 'grace@harbour.works'
-    const said = { email, sub: 'grace', email_verified: true }
+  test.serial(`a squatter of the address with ${what} accepts no invitation`, async (t) => {
+    const email = `ada.${what.length}@harbour.works`
+    const said = { email, sub: what, ...claims }
     await squat(t, email, said)
     const theirs = await tenant()
     const user = await invite(theirs, email)
-    const { answer, isSignedIn } = await arrive(t, theirs, said)
-    t.is(answer.status, 200, answer.html)
-    t.true(isSignedIn)
+
+    const before = await arrive(t, theirs, said)
+    t.is(before.answer.status, 403, before.answer.html)
+    t.true(before.answer.html.includes('You are invited here'))
+    t.false(before.isSignedIn)
+    t.is(await statusOf(theirs, user), 'invited')
+
+    const ada = browser(t)
+    const letter = pathIn(await mail.letterTo(email), '/auth/invitations/')
+    t.is((await ada.submit(await ada.get(letter), { password: NEW })).location, '/auth/account')
     t.is(await statusOf(theirs, user), 'active')
-  },
-)
+    const after = await arrive(t, theirs, said)
+    t.is(after.answer.status, 403, after.answer.html)
+    t.false(after.isSignedIn, 'accepting the invitation removed the linked identity')
+  })
+}
+
+test.serial('a provider that vouches for the invited address admits the user', async (t) => {
+  const email = 'grace@harbour.works'
+  const said = { email, sub: 'grace', email_verified: true }
+  await squat(t, email, said)
+  const theirs = await tenant()
+  const user = await invite(theirs, email)
+  const { answer, isSignedIn } = await arrive(t, theirs, said)
+  t.is(answer.status, 200, answer.html)
+  t.true(isSignedIn)
+  t.is(await statusOf(theirs, user), 'active')
+})
 
 test.serial('provisioning requires a verified address', async (t) => {
   const email = 'linus@harbour.works'

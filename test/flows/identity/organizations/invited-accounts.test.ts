@@ -43,44 +43,41 @@ async function harbour(t: ExecutionContext) {
   }
 }
 
-test.serial(
-  'accepting an invitation drops the sign-in methods a squatter set',
-  async (t) => {
-    const at = await harbour(t)
-    // Anybody with a tenant can create an account for any address.
-    await at.create({ email: ADA, password: OLD })
-    const squatter = at.browser()
-    const account = await squatter.follow(await at.enter(squatter, OLD))
-    const page = await squatter.follow(await squatter.submit(account, {}, '/auth/account/factors'))
-    const { recoveryCodes } = await enrol(squatter, page)
-    t.is(recoveryCodes.length, 10)
+test.serial('accepting an invitation drops the sign-in methods a squatter set', async (t) => {
+  const at = await harbour(t)
+  // Anybody with a tenant can create an account for any address.
+  await at.create({ email: ADA, password: OLD })
+  const squatter = at.browser()
+  const account = await squatter.follow(await at.enter(squatter, OLD))
+  const page = await squatter.follow(await squatter.submit(account, {}, '/auth/account/factors'))
+  const { recoveryCodes } = await enrol(squatter, page)
+  t.is(recoveryCodes.length, 10)
 
-    const { token, body, tenantId } = await at.api.workspace()
-    const made = await at.api.call('POST', USERS, { token, json: { email: ADA } })
-    t.is(made.body['status'], 'invited')
-    const browser = at.browser()
-    const invitation = await browser.get(pathIn(await at.mail.letterTo(ADA), '/auth/invitations/'))
-    t.true(invitation.html.includes('type="password"'))
-    t.is((await browser.submit(invitation, { password: NEW })).location, '/auth/account')
+  const { token, body, tenantId } = await at.api.workspace()
+  const made = await at.api.call('POST', USERS, { token, json: { email: ADA } })
+  t.is(made.body['status'], 'invited')
+  const browser = at.browser()
+  const invitation = await browser.get(pathIn(await at.mail.letterTo(ADA), '/auth/invitations/'))
+  t.true(invitation.html.includes('type="password"'))
+  t.is((await browser.submit(invitation, { password: NEW })).location, '/auth/account')
 
-    t.is((await squatter.get('/auth/account')).status, 303, 'signed out')
-    const tenantSlug = String(body['tenant_slug'])
-    const old = await signIn(at.browser(), { tenantSlug, email: ADA, password: OLD })
-    t.is(old.status, 200, 'the old password')
-    const mine = await signIn(at.browser(), { tenantSlug, email: ADA, password: NEW })
-    t.is(mine.location, '/auth/account', 'no second factor of the squatter')
-    const rows = await sql<{ count: number }>(
-      at.database,
-      'select count(*)::int from (select from totp_factors union all select from recovery_codes) x',
-    )
-    t.deepEqual(rows, [{ count: 0 }])
-    const [told] = await sql<{ tenant_id: string }>(
-      at.database,
-      `select tenant_id from audit_events where type = 'account.password.reset'`,
-    )
-    t.is(told?.tenant_id, tenantId)
-  },
-)
+  t.is((await squatter.get('/auth/account')).status, 303, 'signed out')
+  const tenantSlug = String(body['tenant_slug'])
+  const old = await signIn(at.browser(), { tenantSlug, email: ADA, password: OLD })
+  t.is(old.status, 200, 'the old password')
+  const mine = await signIn(at.browser(), { tenantSlug, email: ADA, password: NEW })
+  t.is(mine.location, '/auth/account', 'no second factor of the squatter')
+  const rows = await sql<{ count: number }>(
+    at.database,
+    'select count(*)::int from (select from totp_factors union all select from recovery_codes) x',
+  )
+  t.deepEqual(rows, [{ count: 0 }])
+  const [told] = await sql<{ tenant_id: string }>(
+    at.database,
+    `select tenant_id from audit_events where type = 'account.password.reset'`,
+  )
+  t.is(told?.tenant_id, tenantId)
+})
 
 test.serial('a second factor is also required after an invitation', async (t) => {
   const at = await harbour(t)

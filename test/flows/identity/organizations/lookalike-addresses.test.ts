@@ -77,24 +77,21 @@ test.serial('mail is sent to the address of the account, never to a lookalike', 
   )
 })
 
-test.serial(
-  'an identity with a lookalike address is not linked to the account',
-  async (t) => {
-    // Verified: a provider that vouches for this exact address would be linked.
-    await sql(running.db.database, 'update accounts set email_verified = true', [])
-    for (const email of LOOKALIKES) {
-      const browser = browsing(t)
-      const away = new URL((await departed(browser, { tenantSlug })).location!)
-      provider.nonce = away.searchParams.get('nonce')!
-      provider.mood = { claims: { sub: 'mallory', email, email_verified: true } }
-      const state = away.searchParams.get('state')!
-      const query = new URLSearchParams({ code: 'abc', state, iss: provider.issuer })
-      const answer = await browser.get(`/auth/sso/callback/oidc?${query.toString()}`)
-      t.is(answer.status, 403, answer.html)
-      t.is((await browser.get('/auth/account')).status, 303)
-    }
-  },
-)
+test.serial('an identity with a lookalike address is not linked to the account', async (t) => {
+  // Verified: a provider that vouches for this exact address would be linked.
+  await sql(running.db.database, 'update accounts set email_verified = true', [])
+  for (const email of LOOKALIKES) {
+    const browser = browsing(t)
+    const away = new URL((await departed(browser, { tenantSlug })).location!)
+    provider.nonce = away.searchParams.get('nonce')!
+    provider.mood = { claims: { sub: 'mallory', email, email_verified: true } }
+    const state = away.searchParams.get('state')!
+    const query = new URLSearchParams({ code: 'abc', state, iss: provider.issuer })
+    const answer = await browser.get(`/auth/sso/callback/oidc?${query.toString()}`)
+    t.is(answer.status, 403, answer.html)
+    t.is((await browser.get('/auth/account')).status, 303)
+  }
+})
 
 test.serial('all spellings of an address share one guess limit', async (t) => {
   const browser = browsing(t)

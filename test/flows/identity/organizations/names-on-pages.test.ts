@@ -59,11 +59,7 @@ test('an application on a device asks', async (t) => {
   const { body } = await api.form('/oauth/device/code', { client_id, client_secret })
   const complete = new URL(String(body['verification_uri_complete']))
   const page = await person.browser.follow(await person.browser.get(pathOf(complete)))
-  t.is(
-    sentenceOf(page),
-    `${SHOWN} on another device requests access to your account.`,
-    page.html,
-  )
+  t.is(sentenceOf(page), `${SHOWN} on another device requests access to your account.`, page.html)
 })
 
 test('an application asks in the inbox', async (t) => {

@@ -187,36 +187,42 @@ test.serial('the same browser, signed in to another account, verifies nothing', 
   t.is((await browser.submit(page)).status, 403, 'signed in nowhere')
 })
 
-test.serial('a user who verifies the address in their own session keeps every sign-in method', async (t) => {
-  const own = await squat(t, api, mailbox())
-  const { browser, email, accountId } = own
-  const account = await browser.get('/auth/account')
-  await browser.submit(account, {}, '/auth/account/email/verification')
-  const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/email/'))
-  t.is((await browser.submit(page)).status, 200)
-  const [row] = await sql(
-    db,
-    `select email_verified as proved, password_hash is not null as password,
+test.serial(
+  'a user who verifies the address in their own session keeps every sign-in method',
+  async (t) => {
+    const own = await squat(t, api, mailbox())
+    const { browser, email, accountId } = own
+    const account = await browser.get('/auth/account')
+    await browser.submit(account, {}, '/auth/account/email/verification')
+    const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/email/'))
+    t.is((await browser.submit(page)).status, 200)
+    const [row] = await sql(
+      db,
+      `select email_verified as proved, password_hash is not null as password,
        (select count(*)::int from passkeys where account_id = a.id) as passkeys
      from accounts a where id = $1`,
-    [accountId],
-  )
-  t.deepEqual(row, { proved: true, password: true, passkeys: 1 })
-  await session(t, browser)
-})
+      [accountId],
+    )
+    t.deepEqual(row, { proved: true, password: true, passkeys: 1 })
+    await session(t, browser)
+  },
+)
 
-test.serial('linking a provider that vouches for the address keeps every sign-in method', async (t) => {
-  const own = await squat(t, api, mailbox())
-  const said = { sub: `me ${own.email}`, email: own.email, email_verified: true }
-  t.is((await link(own.browser, DEPLOYMENT, said)).status, 200)
-  const [row] = await sql(
-    db,
-    `select email_verified as proved, password_hash is not null as password
+test.serial(
+  'linking a provider that vouches for the address keeps every sign-in method',
+  async (t) => {
+    const own = await squat(t, api, mailbox())
+    const said = { sub: `me ${own.email}`, email: own.email, email_verified: true }
+    t.is((await link(own.browser, DEPLOYMENT, said)).status, 200)
+    const [row] = await sql(
+      db,
+      `select email_verified as proved, password_hash is not null as password
      from accounts where id = $1`,
-    [own.accountId],
-  )
-  t.deepEqual(row, { proved: true, password: true })
-})
+      [own.accountId],
+    )
+    t.deepEqual(row, { proved: true, password: true })
+  },
+)
 
 test.serial('a password reset of a verified account keeps its factors', async (t) => {
   const own = await squat(t, api, mailbox())
@@ -255,52 +261,46 @@ test.serial(
   },
 )
 
-test.serial(
-  'a tenant’s provider is not trusted for foreign domains',
-  async (t) => {
-    const email = mailbox()
-    const attacker = await tenant()
-    const own = await ownProvider(attacker)
-    const trojan = { sub: 'trojan', email, email_verified: true, acr: 'gold' }
-    // Whether or not the address has an account, verified or not: the same response.
-    const free = await arrive(t, api, attacker.tenantSlug, own, trojan)
-    const squatted = await squat(t, api, email)
-    const taken = await arrive(t, api, attacker.tenantSlug, own, trojan)
-    await sql(db, 'update accounts set email_verified = true where id = $1', [squatted.accountId])
-    const proved = await arrive(t, api, attacker.tenantSlug, own, trojan)
-    for (const { answer, isSignedIn } of [free, taken, proved]) {
-      t.is(answer.status, 403)
-      t.true(answer.html.includes('not a member'), answer.html)
-      t.false(isSignedIn)
-    }
-    const reasons = await sql<{ reason: string }>(
-      db,
-      `select data ->> 'reason' as reason from events where tenant_id = $1
+test.serial('a tenant’s provider is not trusted for foreign domains', async (t) => {
+  const email = mailbox()
+  const attacker = await tenant()
+  const own = await ownProvider(attacker)
+  const trojan = { sub: 'trojan', email, email_verified: true, acr: 'gold' }
+  // Whether or not the address has an account, verified or not: the same response.
+  const free = await arrive(t, api, attacker.tenantSlug, own, trojan)
+  const squatted = await squat(t, api, email)
+  const taken = await arrive(t, api, attacker.tenantSlug, own, trojan)
+  await sql(db, 'update accounts set email_verified = true where id = $1', [squatted.accountId])
+  const proved = await arrive(t, api, attacker.tenantSlug, own, trojan)
+  for (const { answer, isSignedIn } of [free, taken, proved]) {
+    t.is(answer.status, 403)
+    t.true(answer.html.includes('not a member'), answer.html)
+    t.false(isSignedIn)
+  }
+  const reasons = await sql<{ reason: string }>(
+    db,
+    `select data ->> 'reason' as reason from events where tenant_id = $1
      and type = 'sso.login.failed'`,
-      [attacker.tenantId],
-    )
-    t.deepEqual(
-      reasons.map(({ reason }) => reason),
-      ['not_member', 'not_member', 'not_member'],
-    )
-  },
-)
+    [attacker.tenantId],
+  )
+  t.deepEqual(
+    reasons.map(({ reason }) => reason),
+    ['not_member', 'not_member', 'not_member'],
+  )
+})
 
-test.serial(
-  'an identity linked by the squatter at their own provider does not work',
-  async (t) => {
-    const email = mailbox()
-    const squatted = await squat(t, api, email)
-    const own = await ownProvider(squatted)
-    const trojan = { sub: 'trojan horse', email, email_verified: true, acr: 'gold' }
-    t.is((await link(squatted.browser, own, trojan)).status, 200)
-    await PROOFS['invitation']!(t, squatted)
-    await nothingIsLeft(t, api, squatted)
-    const again = await arrive(t, api, squatted.tenantSlug, own, trojan)
-    t.is(again.answer.status, 403, again.answer.html)
-    t.false(again.isSignedIn)
-  },
-)
+test.serial('an identity linked by the squatter at their own provider does not work', async (t) => {
+  const email = mailbox()
+  const squatted = await squat(t, api, email)
+  const own = await ownProvider(squatted)
+  const trojan = { sub: 'trojan horse', email, email_verified: true, acr: 'gold' }
+  t.is((await link(squatted.browser, own, trojan)).status, 200)
+  await PROOFS['invitation']!(t, squatted)
+  await nothingIsLeft(t, api, squatted)
+  const again = await arrive(t, api, squatted.tenantSlug, own, trojan)
+  t.is(again.answer.status, 403, again.answer.html)
+  t.false(again.isSignedIn)
+})
 
 /** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
 const CALLS =
@@ -463,9 +463,7 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/accounts/own-factors.ts replaceRecoveryCodes': [
     'recovery codes after the proof',
   ],
-  'actors/identity/password-recovery/change.ts proveMailbox': [
-    'a mail opened in another browser',
-  ],
+  'actors/identity/password-recovery/change.ts proveMailbox': ['a mail opened in another browser'],
   'actors/identity/password-recovery/change.ts setAccountPassword': ['a password after the proof'],
   'actors/identity/password-recovery/invitation.ts acceptTenantUser': ['invitation'],
   'actors/identity/password-recovery/invitation.ts proveMailbox': ['invitation'],
@@ -542,7 +540,7 @@ test('one statement marks an address as verified, and one function runs it', (t)
   t.is(text.match(/email_verified\s*=/g)?.length, 1)
   for (const folder of ['actors', 'runtime', 'gateway'])
     t.deepEqual(
-      holding(folder, /\b(markMailboxProved|emptyUnproved)\b/),
+      holding(folder, /\b(markMailboxProved|deleteUnverifiedSignInMethods)\b/),
       folder === 'actors' ? ['actors/identity/accounts/mailbox-proof.ts'] : [],
     )
   const proved = holding('actors', /emailVerified: true/)

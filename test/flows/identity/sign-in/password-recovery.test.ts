@@ -121,7 +121,10 @@ test.serial('a resent invitation invalidates the previous one', async (t) => {
   const browser = at.browser()
   const gone = await browser.get(first)
   t.is(gone.status, 410)
-  t.true(gone.html.includes(`href="/auth/login?tenant_id=${at.tenantId}"`), 'the tenant of the link')
+  t.true(
+    gone.html.includes(`href="/auth/login?tenant_id=${at.tenantId}"`),
+    'the tenant of the link',
+  )
   const unknown = await browser.get(`${first.slice(0, -43)}${'A'.repeat(43)}`)
   t.is(unknown.status, 410)
   t.false(unknown.html.includes('/auth/login'))
@@ -140,42 +143,37 @@ test.serial('with invitations disabled no mail is sent', async (t) => {
   t.deepEqual(await sql(at.database, 'select from outgoing_mail'), [])
 })
 
-test.serial(
-  'a password reset works once, and ends every session',
-  async (t) => {
-    const at = await harbour(t)
-    await at.create({ email: ADA, password: OLD })
-    const signedIn = at.browser()
-    await at.enter(signedIn, OLD)
-    const browser = at.browser()
-    const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
-    const forgot = await browser.get(
-      /href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!,
-    )
-    const asked = await browser.submit(forgot, { email: ADA })
-    t.is(asked.status, 200)
-    const stranger = await browser.submit(forgot, { email: 'unknown@harbour.works' })
-    t.is(stranger.html, asked.html, 'the response does not reveal whether the address is known')
+test.serial('a password reset works once, and ends every session', async (t) => {
+  const at = await harbour(t)
+  await at.create({ email: ADA, password: OLD })
+  const signedIn = at.browser()
+  await at.enter(signedIn, OLD)
+  const browser = at.browser()
+  const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
+  const forgot = await browser.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
+  const asked = await browser.submit(forgot, { email: ADA })
+  t.is(asked.status, 200)
+  const stranger = await browser.submit(forgot, { email: 'unknown@harbour.works' })
+  t.is(stranger.html, asked.html, 'the response does not reveal whether the address is known')
 
-    const path = pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/')
-    const page = await browser.get(path)
-    t.is(page.headers['referrer-policy'], 'no-referrer')
-    await browser.get(path)
-    const racers = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => browser.submit(page, { password: `${NEW} ${n}` })),
-    )
-    t.is(racers.filter(({ status }) => status === 200).length, 1)
-    t.is(racers.filter(({ status }) => status === 410).length, 9)
-    const winner = racers.findIndex(({ status }) => status === 200)
-    t.is((await signedIn.get('/auth/account')).status, 303, 'signed out')
-    t.is((await at.enter(at.browser(), OLD)).status, 200, 'the old one is wrong')
-    t.is((await at.enter(at.browser(), `${NEW} ${winner}`)).status, 303)
-    const notice = await at.mail.letterTo(ADA, /was changed on/)
-    t.notRegex(notice.text, /https?:/)
-    t.deepEqual(await auditTypes(at.database), ['account.password.reset'])
-    t.is(at.mail.received.length, 2, 'the unknown address got no mail')
-  },
-)
+  const path = pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/')
+  const page = await browser.get(path)
+  t.is(page.headers['referrer-policy'], 'no-referrer')
+  await browser.get(path)
+  const racers = await Promise.all(
+    Array.from({ length: 10 }, (_, n) => browser.submit(page, { password: `${NEW} ${n}` })),
+  )
+  t.is(racers.filter(({ status }) => status === 200).length, 1)
+  t.is(racers.filter(({ status }) => status === 410).length, 9)
+  const winner = racers.findIndex(({ status }) => status === 200)
+  t.is((await signedIn.get('/auth/account')).status, 303, 'signed out')
+  t.is((await at.enter(at.browser(), OLD)).status, 200, 'the old one is wrong')
+  t.is((await at.enter(at.browser(), `${NEW} ${winner}`)).status, 303)
+  const notice = await at.mail.letterTo(ADA, /was changed on/)
+  t.notRegex(notice.text, /https?:/)
+  t.deepEqual(await auditTypes(at.database), ['account.password.reset'])
+  t.is(at.mail.received.length, 2, 'the unknown address got no mail')
+})
 
 test.serial('a suspended user, and an address that changed, cannot use a link', async (t) => {
   const at = await harbour(t)
@@ -241,24 +239,21 @@ test.serial('an address is verified with the link of a mail', async (t) => {
   t.deepEqual(await auditTypes(at.database), ['account.email.verified'])
 })
 
-test.serial(
-  'self-service is off by default; forms need their token',
-  async (t) => {
-    const at = await harbour(t, {})
-    const browser = at.browser()
-    const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
-    t.false(login.html.includes('/auth/password/forgot'))
-    const { fields } = login.forms[0]!
-    t.is((await browser.get(`/auth/password/forgot?flow=${fields['flow']}`)).status, 404)
-    const posted = await browser.post('/auth/password/forgot', { ...fields, email: ADA })
-    t.is(posted.status, 404)
-    for (const kind of ['password/reset', 'invitations', 'email']) {
-      t.is((await browser.get(`/auth/${kind}/nothing`)).status, 410)
-      t.is((await browser.post(`/auth/${kind}/nothing`, {})).status, 403)
-    }
-    t.is((await browser.get('/auth/account/password')).status, 303)
-  },
-)
+test.serial('self-service is off by default; forms need their token', async (t) => {
+  const at = await harbour(t, {})
+  const browser = at.browser()
+  const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
+  t.false(login.html.includes('/auth/password/forgot'))
+  const { fields } = login.forms[0]!
+  t.is((await browser.get(`/auth/password/forgot?flow=${fields['flow']}`)).status, 404)
+  const posted = await browser.post('/auth/password/forgot', { ...fields, email: ADA })
+  t.is(posted.status, 404)
+  for (const kind of ['password/reset', 'invitations', 'email']) {
+    t.is((await browser.get(`/auth/${kind}/nothing`)).status, 410)
+    t.is((await browser.post(`/auth/${kind}/nothing`, {})).status, 403)
+  }
+  t.is((await browser.get('/auth/account/password')).status, 303)
+})
 
 /** Retries while a loaded machine makes the range service respond too late. */
 async function answered<A extends { readonly status: number }>(ask: () => Promise<A>): Promise<A> {

@@ -83,7 +83,11 @@ test.serial('a code signs in once, in the sign-in that requested it', async (t) 
   t.true(letter.html.includes(codeIn(letter)))
 
   const other = at.browser()
-  const elsewhere = await askForMail(other, await loginPage(other, at.slug), 'unknown@harbour.works')
+  const elsewhere = await askForMail(
+    other,
+    await loginPage(other, at.slug),
+    'unknown@harbour.works',
+  )
   const stranger = await other.follow(elsewhere)
   t.is(
     stranger.html.replaceAll(/value="[^"]*"|flow=[^"]*/g, ''),
@@ -203,34 +207,37 @@ test.serial('mail is limited per address, known or not', async (t) => {
   }
 })
 
-test.serial('invalid input gets an error and changes nothing; disabled methods are not found', async (t) => {
-  const at = await harbour(t, BOTH)
-  const browser = at.browser()
-  const page = await loginPage(browser, at.slug)
-  for (const email of [
-    '',
-    'ada',
-    'a@b',
-    'a b@c.de',
-    'a@b.de, c@d.de',
-    '<a@b.de>',
-    'a@b.de\r\nBcc: c',
-  ]) {
-    const answer = await askForMail(browser, page, email)
-    t.is(answer.status, 200, email)
-    t.true(answer.html.includes('role="alert"'), email)
-  }
-  t.is((await browser.get('/auth/login/mail?flow=gone')).status, 400)
-  t.is((await browser.get('/auth/magic/gone?flow=gone')).status, 410)
-  const foreign = await browser.post('/auth/login/mail', { flow: 'x', email: 'a@b.de' })
-  t.is(foreign.status, 403, 'a form without its token')
-  t.deepEqual(await sql(at.running.db.database, 'select from outgoing_mail'), [])
+test.serial(
+  'invalid input gets an error and changes nothing; disabled methods are not found',
+  async (t) => {
+    const at = await harbour(t, BOTH)
+    const browser = at.browser()
+    const page = await loginPage(browser, at.slug)
+    for (const email of [
+      '',
+      'ada',
+      'a@b',
+      'a b@c.de',
+      'a@b.de, c@d.de',
+      '<a@b.de>',
+      'a@b.de\r\nBcc: c',
+    ]) {
+      const answer = await askForMail(browser, page, email)
+      t.is(answer.status, 200, email)
+      t.true(answer.html.includes('role="alert"'), email)
+    }
+    t.is((await browser.get('/auth/login/mail?flow=gone')).status, 400)
+    t.is((await browser.get('/auth/magic/gone?flow=gone')).status, 410)
+    const foreign = await browser.post('/auth/login/mail', { flow: 'x', email: 'a@b.de' })
+    t.is(foreign.status, 403, 'a form without its token')
+    t.deepEqual(await sql(at.running.db.database, 'select from outgoing_mail'), [])
 
-  const off = await testService({ beside: at.running })
-  t.teardown(() => off.end())
-  const elsewhere = openBrowser(off)
-  t.teardown(() => elsewhere.close())
-  const plain = await loginPage(elsewhere, at.slug)
-  t.false(plain.html.includes('/auth/login/mail'))
-  t.is((await askForMail(elsewhere, plain, 'ada@harbour.works')).status, 404)
-})
+    const off = await testService({ beside: at.running })
+    t.teardown(() => off.end())
+    const elsewhere = openBrowser(off)
+    t.teardown(() => elsewhere.close())
+    const plain = await loginPage(elsewhere, at.slug)
+    t.false(plain.html.includes('/auth/login/mail'))
+    t.is((await askForMail(elsewhere, plain, 'ada@harbour.works')).status, 404)
+  },
+)
