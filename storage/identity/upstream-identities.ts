@@ -232,7 +232,7 @@ export async function removeIdentity(
     values: [accountId],
   })
   const identities = await listIdentities(tx, tenantId, accountId)
-  if (!identities.some((one) => one.id === id)) return 'unknown'
+  if (!identities.some((identity) => identity.id === id)) return 'unknown'
   if (rows[0]?.hasKeys !== true && identities.length < 2) return 'last'
   await tx.query({
     name: 'upstream_identity.remove',

@@ -63,8 +63,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, context)
         const person = { tenantId, subject: session.sub }
         const { consents } = await authorization.ask('listConsents', person, context)
-        const lent = { tenantId, sub: session.sub }
-        const { delegations } = await delegation.ask('ofPerson', lent, context)
+        const grantor = { tenantId, sub: session.sub }
+        const { delegations } = await delegation.ask('ofPerson', grantor, context)
         const { identities, upstreams } = await federatedLogin.ask(
           'identities',
           { session },
@@ -73,7 +73,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         // Factors belong to the account, which belongs to no tenant.
         return database.system(async (tx) => {
           const branding = await findTenantBranding(tx, tenantId)
-          if (branding === undefined) throw new Error('the tenant of an open session is gone')
+          if (branding === undefined) throw new Error('the tenant of an open session was not found')
           // A session opened by one tenant's provider does not show keys of the global account.
           const factor = confined ? undefined : await findTotpFactor(tx, accountId)
           const own = confined ? [] : await listPasskeys(tx, accountId)

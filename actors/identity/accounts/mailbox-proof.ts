@@ -49,10 +49,10 @@ export async function proveMailbox(
   now: Date,
 ): Promise<MailboxProved> {
   const { accountId, how, inOwnSession: keep, provedBy, tenantId, sub, address } = proof
-  const held = await lockMailbox(tx, accountId)
-  if (held === undefined) throw new Error('the account of a proof is gone')
-  if (held.isProved) return 'known'
-  const isDropped = !keep && held.hasWayIn
+  const account = await lockMailbox(tx, accountId)
+  if (account === undefined) throw new Error('the account to verify was not found')
+  if (account.isProved) return 'known'
+  const isDropped = !keep && account.hasWayIn
   if (!keep) await drop(tx, tools, { accountId, address, but: provedBy }, context, now)
   await markMailboxProved(tx, accountId, now)
   // A password reset writes its own audit record.
@@ -82,8 +82,8 @@ export async function reclaimUnproved(
   context: MessageContext,
   now: Date,
 ): Promise<boolean> {
-  const held = await lockMailbox(tx, accountId)
-  if (held === undefined || held.isProved) return false
+  const account = await lockMailbox(tx, accountId)
+  if (account === undefined || account.isProved) return false
   if (await isUserOfDomainOwner(tx, accountId, domain)) return false
   await drop(tx, tools, { accountId, address, but: undefined }, context, now)
   return true

@@ -101,7 +101,7 @@ export function ownFactors(needs: AccountNeeds) {
 
   async function newCodes(tx: Transaction, accountId: string, now: Date): Promise<string[]> {
     const codes = newRecoveryCodes(random)
-    const hashes = codes.map((one) => recoveryCodeSha256(accountId, one)!)
+    const hashes = codes.map((code) => recoveryCodeSha256(accountId, code)!)
     await replaceRecoveryCodes(tx, accountId, hashes, now)
     return codes
   }
@@ -135,7 +135,7 @@ export function ownFactors(needs: AccountNeeds) {
     context: MessageContext,
   ): Promise<PageTenant> {
     const branding = await database.system((tx) => findTenantBranding(tx, tenantId), context)
-    if (branding === undefined) throw new Error('the tenant of an open session is gone')
+    if (branding === undefined) throw new Error('the tenant of an open session was not found')
     return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 }

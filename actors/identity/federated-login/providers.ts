@@ -61,7 +61,7 @@ export function providersOf(
   database: Database,
   sealer: Sealer,
 ): Providers {
-  const own = new Map(deploymentProviders(settings).map((one) => [one.id, one]))
+  const own = new Map(deploymentProviders(settings).map((provider) => [provider.id, provider]))
 
   return {
     async find({ id: tenantId, deployment }, id, { signal }) {

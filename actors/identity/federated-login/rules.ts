@@ -106,8 +106,8 @@ export function readEmail(value: unknown): string | undefined {
 
 /** The domain of an address in normalized form; undefined unless it is a public domain name. */
 export function domainOf(email: string): string | undefined {
-  const at = email.lastIndexOf('@')
-  return at < 1 ? undefined : readDomain(email.slice(at + 1))
+  const separator = email.lastIndexOf('@')
+  return separator < 1 ? undefined : readDomain(email.slice(separator + 1))
 }
 
 /** Lower case, A-labels, no trailing dot. */
@@ -150,6 +150,8 @@ export function evidenceOf(
   trustedAcrValues: readonly string[],
 ): { readonly level: 1 | 2; readonly amr: readonly string[] } {
   if (typeof acr !== 'string' || !trustedAcrValues.includes(acr)) return { level: 1, amr: ['fed'] }
-  const known = Array.isArray(amr) ? amr.filter((one): one is string => AMR_KNOWN.has(one)) : []
+  const known = Array.isArray(amr)
+    ? amr.filter((method): method is string => AMR_KNOWN.has(method))
+    : []
   return { level: 2, amr: [...new Set(['fed', ...known, 'mfa'])] }
 }

@@ -241,7 +241,7 @@ export function signInSteps(tools: FederatedLoginTools) {
       (tx) => findTenantBranding(tx, tenantId),
       context,
     )
-    if (branding === undefined) throw new Error('the tenant of an open session is gone')
+    if (branding === undefined) throw new Error('the tenant of an open session was not found')
     const { name: tenantName } = brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
     return { sessionId, tenantName, email }
   }

@@ -80,9 +80,9 @@ export function domainSteps(
       return { tag: 'listed', domains: items.map(recordOf), next }
     },
 
-    async createDomain({ caller, idempotency, autoJoin, ...said }, { signal, requestId }) {
+    async createDomain({ caller, idempotency, autoJoin, ...draft }, { signal, requestId }) {
       if (!settings.enabled) return OFF
-      const domain = readDomain(said.domain)
+      const domain = readDomain(draft.domain)
       if (domain === undefined) {
         return { tag: 'invalid', pointer: '/domain', detail: 'This is not a public domain name.' }
       }
@@ -93,7 +93,7 @@ export function domainSteps(
         async (tx) => {
           const tenant = await findTenant(tx, tenantId)
           if (tenant?.organizationId == null) return { tag: 'no_organization' } as const
-          const fault = await providerFault(tx, tenantId, said.ssoProviderId)
+          const fault = await providerFault(tx, tenantId, draft.ssoProviderId)
           if (fault !== null) return fault
           return idempotently(
             tx,
@@ -104,7 +104,7 @@ export function domainSteps(
                 id: random.uuid(),
                 domain,
                 proof: random.token(PROOF_BYTES),
-                ssoProviderId: said.ssoProviderId,
+                ssoProviderId: draft.ssoProviderId,
                 autoJoin,
                 createdAt: now,
               }

@@ -28,7 +28,7 @@ import type {
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
 
-type Held = ProviderDraft & { readonly hasSecret: boolean }
+type CheckedDraft = ProviderDraft & { readonly hasSecret: boolean }
 
 export function providerSteps(
   needs: IdentityProvidersNeeds,
@@ -90,8 +90,15 @@ export function providerSteps(
       const id = random.uuid()
       const clientSecretSealed = await seal(tenantId, id, draft.clientSecret)
       const now = clock.now()
-      const { clientSecret: _, ...said } = draft
-      const row = { ...said, tenantId, id, clientSecretSealed, createdAt: now, updatedAt: now }
+      const { clientSecret: _, ...configuration } = draft
+      const row = {
+        ...configuration,
+        tenantId,
+        id,
+        clientSecretSealed,
+        createdAt: now,
+        updatedAt: now,
+      }
       return database.tenant(
         tenantId,
         (tx) =>
@@ -174,7 +181,7 @@ export function providerSteps(
 }
 
 /** Returns null when the configuration is valid. */
-export function draftFault(draft: Held, rules: TargetRules): Invalid | null {
+export function draftFault(draft: CheckedDraft, rules: TargetRules): Invalid | null {
   const addresses = [
     ['/issuer', draft.issuer],
     ['/authorization_endpoint', draft.authorizationEndpoint],
@@ -191,7 +198,7 @@ export function draftFault(draft: Held, rules: TargetRules): Invalid | null {
     return invalid('/issuer', 'An issuer must not have a query (OpenID Connect Core section 2).')
   }
   const endpoints = [draft.authorizationEndpoint, draft.tokenEndpoint, draft.jwksUri]
-  const stated = endpoints.filter((one) => one !== null).length
+  const stated = endpoints.filter((endpoint) => endpoint !== null).length
   if (stated !== 0 && stated !== endpoints.length) {
     return invalid(
       '/authorization_endpoint',

@@ -144,7 +144,7 @@ async function admitOwner(
 }
 
 export function tenantRecord(row: TenantRow): TenantRecord {
-  if (row.organizationId === null) throw new Error('the control plane is no environment')
+  if (row.organizationId === null) throw new Error('the control plane is not an environment')
   return {
     id: row.id,
     organizationId: row.organizationId,

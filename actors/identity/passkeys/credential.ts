@@ -153,7 +153,7 @@ export async function verifyCreation(
 const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb']
 
 function transportsOf(named: readonly string[]): string[] {
-  return [...new Set(named)].filter((one) => TRANSPORTS.includes(one))
+  return [...new Set(named)].filter((transport) => TRANSPORTS.includes(transport))
 }
 
 /** The library throws on any invalid input of the browser. */

@@ -139,7 +139,7 @@ export function ownPasskeys(tools: PasskeyTools) {
     context: MessageContext,
   ): Promise<PageTenant> {
     const branding = await database.system((tx) => findTenantBranding(tx, tenantId), context)
-    if (branding === undefined) throw new Error('the tenant of an open session is gone')
+    if (branding === undefined) throw new Error('the tenant of an open session was not found')
     return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 

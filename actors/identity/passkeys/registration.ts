@@ -75,7 +75,7 @@ export async function storePasskey(
   if (!(await insertPasskey(tx, row))) return null
   if ((await countRecoveryCodes(tx, accountId)) > 0) return []
   const codes = newRecoveryCodes(random)
-  const hashes = codes.map((one) => recoveryCodeSha256(accountId, one)!)
+  const hashes = codes.map((code) => recoveryCodeSha256(accountId, code)!)
   await replaceRecoveryCodes(tx, accountId, hashes, now)
   return codes
 }

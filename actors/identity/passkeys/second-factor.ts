@@ -36,7 +36,7 @@ export function secondFactorStep(tools: PasskeyTools) {
       if (step !== 'mfa' || session === undefined) return onward(progress)
       const { deviceBound } = methodsOf(progress, true)
       const own = await database.system((tx) => listPasskeys(tx, session.accountId), context)
-      const allowed = own.filter((one) => one.deviceBound || !deviceBound)
+      const allowed = own.filter((passkey) => passkey.deviceBound || !deviceBound)
       const options = await ceremonies.request(
         bound(session, browser, 'second_factor'),
         allowed,

@@ -26,7 +26,8 @@ export const passkeySettings = section(
       {
         keys: ['rp_id', 'origins'],
         holds: ({ rp_id, origins }) =>
-          rp_id === undefined || origins.every((one) => isWithin(new URL(one).hostname, rp_id)),
+          rp_id === undefined ||
+          origins.every((origin) => isWithin(new URL(origin).hostname, rp_id)),
         rule: 'be the host of every one of passkey.origins, or a parent domain of it',
         fix: 'set passkey.rp_id to a domain that all of passkey.origins lie in',
       },

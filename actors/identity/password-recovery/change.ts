@@ -44,7 +44,7 @@ export function changeSteps(tools: PasswordRecoveryTools) {
       (tx) => findTenantBranding(tx, tenantId),
       context,
     )
-    if (branding === undefined) throw new Error('the tenant of an open session is gone')
+    if (branding === undefined) throw new Error('the tenant of an open session was not found')
     return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 

@@ -24,9 +24,9 @@ export async function loadCommonPasswords(): Promise<CommonPasswords> {
  * characters before and after them.
  */
 export function commonPasswords(byFrequency: readonly string[]): CommonPasswords {
-  const long = new Set(byFrequency.filter((one) => one.length >= LENGTH_MIN))
+  const long = new Set(byFrequency.filter((password) => password.length >= LENGTH_MIN))
   const cores = new Set(
-    byFrequency.slice(0, COMMONEST).filter((one) => one.length >= CORE_LENGTH_MIN),
+    byFrequency.slice(0, COMMONEST).filter((password) => password.length >= CORE_LENGTH_MIN),
   )
   return {
     has(password) {

@@ -26,11 +26,11 @@ export function costOf(phc: string): Argon2Cost | null {
   }
 }
 
-export function sameCost(one: Argon2Cost, other: Argon2Cost): boolean {
+export function sameCost(cost: Argon2Cost, other: Argon2Cost): boolean {
   return (
-    one.memoryKib === other.memoryKib &&
-    one.iterations === other.iterations &&
-    one.parallelism === other.parallelism
+    cost.memoryKib === other.memoryKib &&
+    cost.iterations === other.iterations &&
+    cost.parallelism === other.parallelism
   )
 }
 

@@ -122,7 +122,7 @@ export function secondFactorStep(tools: SignInTools) {
           const { accountId } = session
           if (!(await confirmTotp(tx, accountId, factor, timeStep, now))) return null
           const recoveryCodes = newRecoveryCodes(random)
-          const hashes = recoveryCodes.map((one) => recoveryCodeSha256(accountId, one)!)
+          const hashes = recoveryCodes.map((code) => recoveryCodeSha256(accountId, code)!)
           await replaceRecoveryCodes(tx, accountId, hashes, now)
           const fields = { outcome: 'success', method: 'totp', enrolled: true }
           const outcome: Enrolled = {

@@ -63,7 +63,7 @@ export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
       (tx) => offerTotp(tx, accountId, { id, secretSealed, createdAt: now }, since),
       context,
     )
-    if (stored === undefined) throw new Error('a secret that was just offered is gone')
+    if (stored === undefined) throw new Error('the offered secret was not found')
     return offer(stored.id, stored.id === id ? fresh : await unsealed(stored))
   }
 

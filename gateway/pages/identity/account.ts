@@ -17,10 +17,10 @@ export function accountPage(
   } as const
   const html = renderPage('account', frame, {
     session,
-    sessions: sessions.map((one) => ({
-      ...one,
-      browser: browserName(one.userAgent),
-      own: one.id === session.id,
+    sessions: sessions.map((listed) => ({
+      ...listed,
+      browser: browserName(listed.userAgent),
+      own: listed.id === session.id,
     })),
     ...seen,
     looksAfter: session.role !== 'member',

@@ -77,25 +77,25 @@ export const Provider = z
   })
   .meta({ id: 'SsoProvider' })
 
-export const providerJson = (one: ProviderRecord): z.input<typeof Provider> => ({
-  id: one.id,
-  tenant_id: one.tenantId,
-  name: one.name,
-  issuer: one.issuer,
-  client_id: one.clientId,
-  has_client_secret: one.hasClientSecret,
-  token_endpoint_auth_method: one.tokenEndpointAuthMethod,
-  scopes: [...one.scopes],
-  authorization_endpoint: one.authorizationEndpoint,
-  token_endpoint: one.tokenEndpoint,
-  userinfo_endpoint: one.userinfoEndpoint,
-  jwks_uri: one.jwksUri,
-  trusted_acr_values: [...one.trustedAcrValues],
-  provision: one.provision,
-  active: one.active,
-  redirect_uri: one.redirectUri,
-  created_at: one.createdAt.toISOString(),
-  updated_at: one.updatedAt.toISOString(),
+export const providerJson = (provider: ProviderRecord): z.input<typeof Provider> => ({
+  id: provider.id,
+  tenant_id: provider.tenantId,
+  name: provider.name,
+  issuer: provider.issuer,
+  client_id: provider.clientId,
+  has_client_secret: provider.hasClientSecret,
+  token_endpoint_auth_method: provider.tokenEndpointAuthMethod,
+  scopes: [...provider.scopes],
+  authorization_endpoint: provider.authorizationEndpoint,
+  token_endpoint: provider.tokenEndpoint,
+  userinfo_endpoint: provider.userinfoEndpoint,
+  jwks_uri: provider.jwksUri,
+  trusted_acr_values: [...provider.trustedAcrValues],
+  provision: provider.provision,
+  active: provider.active,
+  redirect_uri: provider.redirectUri,
+  created_at: provider.createdAt.toISOString(),
+  updated_at: provider.updatedAt.toISOString(),
 })
 
 type Stated<T> = { readonly [K in keyof T]: T[K] | undefined }
@@ -165,14 +165,14 @@ export const Domain = z
   })
   .meta({ id: 'VerifiedDomain' })
 
-export const domainJson = (one: DomainRecord): z.input<typeof Domain> => ({
-  id: one.id,
-  tenant_id: one.tenantId,
-  domain: one.domain,
-  status: one.verifiedAt === null ? 'pending' : 'verified',
-  verification: { type: 'dns_txt', ...one.proof },
-  sso_provider_id: one.ssoProviderId,
-  auto_join: one.autoJoin,
-  created_at: one.createdAt.toISOString(),
-  verified_at: one.verifiedAt?.toISOString() ?? null,
+export const domainJson = (domain: DomainRecord): z.input<typeof Domain> => ({
+  id: domain.id,
+  tenant_id: domain.tenantId,
+  domain: domain.domain,
+  status: domain.verifiedAt === null ? 'pending' : 'verified',
+  verification: { type: 'dns_txt', ...domain.proof },
+  sso_provider_id: domain.ssoProviderId,
+  auto_join: domain.autoJoin,
+  created_at: domain.createdAt.toISOString(),
+  verified_at: domain.verifiedAt?.toISOString() ?? null,
 })

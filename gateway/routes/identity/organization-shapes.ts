@@ -134,12 +134,12 @@ export function accountJson(account: AccountRecord): z.input<typeof Account> {
     email: account.email,
     email_verified: account.emailVerified,
     status: account.status,
-    tenants: account.tenants.map((one) => ({
-      tenant_id: one.tenantId,
-      tenant_slug: one.tenantSlug,
-      tenant_user_id: one.tenantUserId,
-      sub: one.sub,
-      status: one.status,
+    tenants: account.tenants.map((tenant) => ({
+      tenant_id: tenant.tenantId,
+      tenant_slug: tenant.tenantSlug,
+      tenant_user_id: tenant.tenantUserId,
+      sub: tenant.sub,
+      status: tenant.status,
     })),
     created_at: account.createdAt.toISOString(),
   }
