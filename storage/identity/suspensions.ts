@@ -1,6 +1,6 @@
 /**
  * Suspension of organizations, tenants and accounts by an operator of the deployment. Queries refuse suspended rows by
- * conditions (`in-force.ts`). Nothing is deleted, so reactivation restores everything.
+ * conditions (storage/platform/in-force.ts). Nothing is deleted, so reactivation restores everything.
  */
 import type { Transaction } from '../platform/sql.js'
 
