@@ -29,8 +29,8 @@ import { passkeysActor } from '../actors/identity/passkeys/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
 import { powActor } from '../actors/agents/proof-of-work/actor.js'
 import { registrationActor } from '../actors/oauth/client-registration/actor.js'
-import { rosterActor } from '../actors/agents/management/actor.js'
-import { sshcaActor } from '../actors/vault/ssh-certificates/actor.js'
+import { agentManagementActor } from '../actors/agents/management/actor.js'
+import { sshCertificatesActor } from '../actors/vault/ssh-certificates/actor.js'
 import { federatedLoginActor } from '../actors/identity/federated-login/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
 import { throttleActor } from '../actors/operations/rate-limits/actor.js'
@@ -55,7 +55,7 @@ const J = 'async'
 /** Threads of a pool at most; a machine with fewer processors runs fewer. */
 const POW_THREADS_MAX = 4
 const PASSWORD_THREADS_MAX = 8
-const SSHCA_THREADS_MAX = 2
+const SSH_THREADS_MAX = 2
 const X402_THREADS_MAX = 2
 
 // biome-ignore format: the alignment is the information
@@ -73,9 +73,9 @@ export const placements = [
   placement(agentsActor,       inline,                                                   A      ),
   placement(workspacesActor,   inline,                                                   A      ),
   placement(browserSessionsActor, inline,                                                A      ),
-  placement(federatedLoginActor,          inline,                                                   A      ),
-  placement(signInActor,        inline,                                                   A      ),
-  placement(passwordRecoveryActor,  inline,                                                   A      ),
+  placement(federatedLoginActor, inline,                                                 A      ),
+  placement(signInActor,       inline,                                                   A      ),
+  placement(passwordRecoveryActor, inline,                                               A      ),
   placement(passkeysActor,     inline,                                                   A      ),
   placement(authorizationActor, inline,                                                  A      ),
   placement(backchannelActor,  inline,                                                   A      ),
@@ -84,13 +84,13 @@ export const placements = [
   placement(registrationActor, inline,                                                   A, C   ),
   placement(applicationsActor, inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
-  placement(identityProvidersActor,   inline,                                                      C   ),
+  placement(identityProvidersActor, inline,                                                 C   ),
   placement(auditActor,        inline,                                                      C   ),
-  placement(rosterActor,       inline,                                                      C   ),
+  placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
   placement(deliveryWorker,    thread('webhooks'),                                             J),
   placement(mailWorker,        inline,                                                         J),
-  placement(sshcaActor,        pool('sshca', { threadsMax: SSHCA_THREADS_MAX }),         A, C   ),
+  placement(sshCertificatesActor, pool('sshca', { threadsMax: SSH_THREADS_MAX }),        A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
   placement(checkoutActor,     inline,                                                   A      ),
   placement(commerceActor,     inline,                                                      C   ),

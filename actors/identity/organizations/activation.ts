@@ -23,7 +23,8 @@ import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { endHumanSessions, removeTenantUser } from '../../../storage/identity/tenant-users.js'
 import { activateTenant, lockTenant } from '../../../storage/identity/tenants.js'
 import { actorOf, audited, type Caller, doneBy } from '../../domain/audit.js'
-import { delegationRevoked, eventData, type NewEvent } from '../../domain/events.js'
+import { eventData, type NewEvent } from '../../domain/events.js'
+import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { tenantRecord } from './creation.js'
 import type {
   ActivateTenant,
@@ -125,21 +126,17 @@ export function activation({ database, clock, random }: ActivationNeeds) {
       await endHumanSessions(tx, user, REASON, now)
       const delegations = await endDelegations(tx, { tenantId, subject: sub }, REASON, now)
       await removeTenantUser(tx, tenantId, id, now)
-      const by = { actor, audit, requestId }
-      events.push(
-        ...delegations.map((delegation) => delegationRevoked(random.uuid(), delegation, by)),
-        {
-          id: random.uuid(),
-          tenantId,
-          type: 'tenant_user.removed',
-          occurredAt: now,
-          audit,
-          data: eventData(
-            { actor, resource: { type: 'tenant_user', id }, requestId },
-            { status: 'removed', fixture: true },
-          ),
-        },
-      )
+      events.push(...delegationsRevoked(random, delegations, byCaller(caller, requestId)), {
+        id: random.uuid(),
+        tenantId,
+        type: 'tenant_user.removed',
+        occurredAt: now,
+        audit,
+        data: eventData(
+          { actor, resource: { type: 'tenant_user', id }, requestId },
+          { status: 'removed', fixture: true },
+        ),
+      })
     }
     await clearFixtureAccounts(
       tx,

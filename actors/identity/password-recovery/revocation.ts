@@ -3,14 +3,13 @@
  * account, in every tenant. Passkeys, the authenticator app and the recovery codes stay: control of a mailbox must not
  * remove them (NIST SP 800-63B, account recovery).
  */
-import { byPerson } from '../../domain/audit.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { endAccountSessions } from '../../../storage/identity/browser-sessions.js'
 import { endDelegations } from '../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { delegationRevoked } from '../../domain/events.js'
+import { byBrowser, delegationsRevoked } from '../../domain/revocation.js'
 
 export type GivenOut = {
   readonly accountId: string
@@ -31,10 +30,6 @@ export async function revokeForPassword(
   await endAccountSessions(tx, accountId, exceptId, reason, now)
   const delegations = await endDelegations(tx, { tenantId: null, accountId }, reason, now)
   // Each event names the user by the subject of its own tenant.
-  const events = delegations.map((delegation) => {
-    const actor = { type: 'human', id: delegation.subject }
-    const audit = byPerson({ sub: delegation.subject }, address)
-    return delegationRevoked(random.uuid(), delegation, { actor, audit, requestId })
-  })
-  appendEvents(tx, events)
+  const by = ({ subject }: { subject: string }) => byBrowser(subject, address, requestId)
+  appendEvents(tx, delegationsRevoked(random, delegations, by))
 }
