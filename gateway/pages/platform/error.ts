@@ -1,4 +1,4 @@
-/** The page of a failure: the status a problem document would have, and the request id. */
+/** The page of an error: the same status as the problem document, and the request id. */
 import { PROBLEM_TYPES, type Problem } from '../../response/problems.js'
 import type { MessageKey } from '../catalogue/en.js'
 import { type Branding, renderPage } from './render.js'
@@ -13,7 +13,7 @@ const WORDS: Readonly<Record<number, MessageKey>> = {
   503: 'error.503',
 }
 
-/** A problem as a page. */
+/** A problem document as a page. */
 export function errorPage(
   problem: Problem,
   acceptLanguage: string | undefined,
@@ -31,13 +31,13 @@ export type Failure = {
   readonly uiLocales?: string | null | undefined
   readonly requestId: string
   readonly branding?: Branding | null | undefined
-  /** A name of the failure for those who help, where it has one of its own. */
+  /** The error code for support, if it has one. */
   readonly code?: string | undefined
-  /** An own path that leads on. */
+  /** A same-origin path to continue at. */
   readonly link?: { readonly path: string; readonly key: MessageKey } | undefined
 }
 
-/** A failure that a page tells in its own words. */
+/** An error page with its own text. */
 export function failurePage(failure: Failure): string {
   const { status, key, acceptLanguage, uiLocales, requestId, branding = null, link, code } = failure
   return renderPage(

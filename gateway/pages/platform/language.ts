@@ -1,11 +1,11 @@
-/** Which language a page is in, and its words. decisions.md 20, look. */
+/** The language of a page and its texts. */
 import { filledIn, timeWriter, wantedLocale } from '../../../actors/domain/languages.js'
 import { currencyExponent, decimalAmount } from '../../../actors/domain/commerce/currencies.js'
 import { de } from '../catalogue/de.js'
 import { type Locale, LOCALES } from '../../../actors/domain/locales.js'
 import { type Catalogue, en, type MessageKey } from '../catalogue/en.js'
 
-/** The words of every language; one without a catalogue does not compile. */
+/** The texts of every language. A missing catalogue does not compile. */
 export const CATALOGUES: Readonly<Record<Locale, Catalogue>> = { en, de }
 
 type CalendarUnit = 'day' | 'week' | 'month' | 'year'
@@ -13,17 +13,17 @@ type CalendarUnit = 'day' | 'week' | 'month' | 'year'
 export type Language = {
   /** BCP 47, for `lang`. */
   readonly locale: string
-  /** The words of a key, with `{name}` filled in. */
+  /** The text of a key, with `{name}` filled in. */
   readonly say: (key: MessageKey, values?: Readonly<Record<string, string | number>>) => string
-  /** A moment in UTC, as people of the language write it. */
+  /** A time in UTC, formatted for the language. */
   readonly time: (moment: Date) => string
-  /** A stretch of time in whole minutes, rounded up, with the word for them. */
+  /** A duration in whole minutes, rounded up, with its unit. */
   readonly minutes: (secs: number) => string
-  /** A stretch of time in the largest unit, days at most, that it is a whole number of. */
+  /** A duration in the largest unit, at most days, that divides it. */
   readonly lasting: (secs: number) => string
-  /** So many days, weeks, months or years. */
+  /** A number of days, weeks, months or years. */
   readonly stretch: (count: number, unit: CalendarUnit) => string
-  /** An amount in minor units, as people of the language write it. */
+  /** An amount in minor units, formatted for the language. */
   readonly money: (amountMinor: number, currency: string) => string
 }
 
@@ -64,7 +64,7 @@ function languageOf(locale: Locale): Language {
   }
 }
 
-/** From the decimal digits, so that no amount is rounded on its way. */
+/** Formats the decimal digits directly, so that no amount is rounded. */
 function moneyIn(locale: string, amountMinor: number, currency: string): string {
   const digits = currencyExponent(currency) ?? 2
   const format = new Intl.NumberFormat(locale, {

@@ -1,6 +1,6 @@
 /**
- * Puts pages together: eta templates, compiled at start, that escape whatever is put into them.
- * They lie in `templates/` beside this file's source, as the migrations do, and are read once.
+ * Renders pages with eta templates, compiled at start, that escape all values. The templates are in
+ * `gateway/pages/templates/`, are shipped as source like the migrations, and are read once.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -21,34 +21,34 @@ for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
   eta.loadTemplate(`@${basename(file, '.eta')}`, readFileSync(join(FOLDER, file), 'utf8'))
 }
 
-/** The tenant on whose behalf a page is shown. */
+/** The tenant in whose name a page is shown. */
 export type Branding = {
   readonly name: string
   /** `#rrggbb`; null: ours. */
   readonly color: string | null
   /** `data:` URI; null: none. */
   readonly logo: string | null
-  /** For those who ask for no language that there is; null: English. */
+  /** For users whose requested languages are not available; null: English. */
   readonly locale: Locale | null
-  /** An address or page where people find help; null: none. */
+  /** Email address or page for help; null: none. */
   readonly supportContact: string | null
 }
 
-/** What the frame of a page needs; `titleKey` names it in the window and above the content. */
+/** The frame of a page; `titleKey` is the window title and the heading. */
 export type Frame = {
   readonly titleKey: MessageKey
-  /** In place of the words of `titleKey`: a title that has no translation. */
+  /** Replaces the text of `titleKey` by a title without translation. */
   readonly title?: string | undefined
   readonly branding: Branding | null
   readonly uiLocales?: string | null | undefined
   readonly acceptLanguage: string | undefined
-  /** What is wrong with the form, with the fields it concerns; shown first and linked to them. */
+  /** The error of the form and its field, shown first and linked to it. */
   readonly error?: { readonly key: MessageKey; readonly field: string | null } | undefined
-  /** The page takes passkeys. */
+  /** The page has a passkey form. */
   readonly scripted?: boolean | undefined
-  /** Where the browser goes on by itself at once: an own path or an https address. */
+  /** Where the browser is redirected automatically: a same-origin path or an https URL. */
   readonly onward?: string | undefined
-  /** How long to wait, where `error` says `{wait}`. */
+  /** How long to wait, for `{wait}` in `error`. */
   readonly retryAfterSecs?: number | undefined
 }
 
@@ -57,8 +57,8 @@ type Names = Readonly<Record<string, string>>
 const escaped = (text: string) => eta.config.escapeFunction(text)
 
 /**
- * HTML of a sentence in which every name is set off: a name may read like the words around it, "Acme
- * (bank.example) only wants to", and its direction must not become theirs (HTML, `bdi`).
+ * HTML of a sentence with every name set off (HTML `bdi`): a name may read like the text around it, "Acme
+ * (bank.example) only wants to", and its text direction must not affect that text.
  */
 function withNames(words: string, names: Names): string {
   const marked = Object.entries(names).map(([key, name]) => [
@@ -69,10 +69,10 @@ function withNames(words: string, names: Names): string {
 }
 
 /**
- * Renders a template inside of the frame. In a template `it.say(key)` and `it.time(date)` are the
- * words, `it.told(key, names)` words as HTML with names that others gave themselves, `it.frame` the
- * frame, and the members of `content` are at `it` itself. A page of several parts takes them in with
- * `include('@page-part', it)`, one part for each thing that can be done there.
+ * Renders a template inside of the frame. In a template `it.say(key)` and `it.time(date)` are texts,
+ * `it.sayWithNames(key, names)` is HTML with names chosen by others, `it.frame` is the frame, and the members of
+ * `content` are members of `it`. A page of several parts includes them with `include('@page-part', it)`, one part per
+ * task.
  */
 export function renderPage(
   template: string,
@@ -85,15 +85,15 @@ export function renderPage(
     acceptLanguage,
     branding?.locale,
   )
-  const told = (key: MessageKey, names: Names) => withNames(say(key), names)
-  const shared = { frame, locale, say, told, time, lasting }
+  const sayWithNames = (key: MessageKey, names: Names) => withNames(say(key), names)
+  const shared = { frame, locale, say, sayWithNames, time, lasting }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
   const title = frame.title ?? say(frame.titleKey)
   return eta.render('@frame', {
     ...shared,
     page: template,
-    // Screen readers read the title first when the page comes back (WCAG technique G199).
+    // Screen readers read the title first when the page is shown again (WCAG technique G199).
     heading: title,
     title: frame.error === undefined ? title : say('common.error.title', { title }),
     wait: minutes(frame.retryAfterSecs ?? 0),

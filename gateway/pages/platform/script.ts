@@ -1,6 +1,6 @@
 /**
- * The scripts of the hosted pages. Passkeys: a ceremony needs `navigator.credentials`, so there is the library that knows
- * the browsers' ways, and what joins it to our forms. CAPTCHA: the built-in proof of work.
+ * The scripts of the hosted pages. Passkeys: the WebAuthn library and the code that connects it to our forms, because a
+ * ceremony needs `navigator.credentials`. CAPTCHA: the built-in proof of work.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -21,7 +21,7 @@ const CAPTCHA = new URL('../../../../gateway/pages/templates/identity/captcha.js
 type Script = { readonly path: string; readonly integrity: string }
 const byDigest = new Map<string, Rendered>()
 
-/** Publishes a script under a path that names its content, so that browsers may keep it for ever. */
+/** Publishes a script under a path with its hash, so that browsers can cache it forever. */
 function publish(text: string): Script {
   const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
   byDigest.set(digest, {

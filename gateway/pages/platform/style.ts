@@ -1,6 +1,6 @@
 /**
- * The stylesheet of the hosted pages and the colours of a tenant. The content security policy
- * allows no style inside of a page, so the colour comes as a stylesheet of its own.
+ * The stylesheet of the hosted pages and the colours of a tenant. The content security policy forbids inline styles, so
+ * the colours are a separate stylesheet.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ const STYLE = readFileSync(
 )
 const DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
 
-/** Named by its content, so that it may be kept for ever. */
+/** Contains a hash of the stylesheet, so that browsers can cache it forever. */
 export const STYLE_PATH = `/auth/style/${DIGEST}`
 export const BRAND_PATH = '/auth/brand'
 
@@ -70,15 +70,15 @@ export const styleRoutes: readonly Route[] = [style, brand]
 type Rgb = readonly [number, number, number]
 const WHITE: Rgb = [255, 255, 255]
 const BLACK: Rgb = [11, 16, 32]
-/** `--raised` of the stylesheet: of the grounds on which links stand, the one that hides them most. */
+/** `--raised` of the stylesheet: the background on which links have the least contrast. */
 const LIGHT_PAPER: Rgb = [247, 248, 250]
 const DARK_PAPER: Rgb = [33, 37, 45]
 /** WCAG 2.2, 1.4.3. */
 const TEXT_CONTRAST = 4.5
 
 /**
- * The brand colour for both schemes. Where it would not be read on the paper it is moved towards
- * black or white as far as it must be; the words on it are black or white, whichever is clearer.
+ * The brand colour for both schemes. A colour without enough contrast is moved towards black or white as far as
+ * necessary. Text on it is black or white, whichever has more contrast.
  */
 export function brandStyle(hex: string): string {
   const color = [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb
@@ -93,7 +93,7 @@ function inkOn(color: Rgb): Rgb {
   return contrast(color, WHITE) >= contrast(color, BLACK) ? WHITE : BLACK
 }
 
-/** The colour, moved towards `end` in twentieths until it stands out from the paper. */
+/** The colour, moved towards `end` in twentieths until it has enough contrast with the background. */
 function readable(color: Rgb, paper: Rgb, end: Rgb): Rgb {
   for (let step = 0; step <= 20; step += 1) {
     const part = step / 20

@@ -1,4 +1,4 @@
-/** A User-Agent in words that people know: enough to tell one's own browsers apart, no more. */
+/** A readable short form of a User-Agent: enough to recognize one's own browsers, no more. */
 
 const BROWSERS: readonly [pattern: RegExp, name: string][] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
@@ -17,7 +17,7 @@ const SYSTEMS: readonly [pattern: RegExp, name: string][] = [
 ]
 const UNKNOWN_LENGTH_MAX = 60
 
-/** `Firefox, Linux`; what we do not know is shown as it was sent, cut. */
+/** `Firefox, Linux`; an unknown User-Agent is shown as sent, truncated. */
 export function browserName(userAgent: string): string {
   const name = (table: typeof BROWSERS) => table.find(([pattern]) => pattern.test(userAgent))?.[1]
   const known = [name(BROWSERS), name(SYSTEMS)].filter((part) => part !== undefined)
