@@ -11,12 +11,12 @@ import { delegationRoutes } from './routes/agents/delegation.js'
 import { checkoutRoutes } from './routes/commerce/checkout.js'
 import { commerceRoutes } from './routes/commerce/commerce.js'
 import { discoveryRoutes } from './routes/oauth/discovery.js'
-import { federationRoutes } from './routes/identity/identity-providers.js'
+import { identityProviderRoutes } from './routes/identity/identity-providers.js'
 import { healthRoutes } from './routes/operations/health.js'
 import { inviteRoutes } from './routes/identity/invites.js'
-import { credentialRoutes } from './routes/identity/password-recovery.js'
+import { passwordRecoveryRoutes } from './routes/identity/password-recovery.js'
 import { mailSignInRoutes } from './routes/identity/sign-in-by-mail.js'
-import { loginRoutes } from './routes/identity/login.js'
+import { signInRoutes } from './routes/identity/login.js'
 import { oauthRoutes } from './routes/oauth/oauth.js'
 import { organizationMemberRoutes } from './routes/identity/organization-members.js'
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
@@ -31,7 +31,7 @@ import { userRoutes } from './routes/identity/users.js'
 import { userinfoRoutes } from './routes/oauth/userinfo.js'
 import { egressRoutes } from './routes/vault/egress.js'
 import { settlementRoutes } from './routes/commerce/payouts.js'
-import { ssoRoutes } from './routes/identity/federated-login.js'
+import { federatedLoginRoutes } from './routes/identity/federated-login.js'
 import { sshCertificatesRoutes } from './routes/vault/ssh-certificates.js'
 import { vaultRoutes } from './routes/vault/vault.js'
 import { x402PaymentRoutes } from './routes/commerce/x402-payments.js'
@@ -61,12 +61,12 @@ export const routes: readonly Route[] = [
   ...egressRoutes,
   ...sshCertificatesRoutes,
   ...agentManagementRoutes,
-  ...loginRoutes,
+  ...signInRoutes,
   ...mailSignInRoutes,
-  ...credentialRoutes,
+  ...passwordRecoveryRoutes,
   ...passkeyRoutes,
-  ...ssoRoutes,
-  ...federationRoutes,
+  ...federatedLoginRoutes,
+  ...identityProviderRoutes,
   ...inviteRoutes,
   ...accountRoutes,
   ...webhookRoutes,

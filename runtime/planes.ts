@@ -16,22 +16,22 @@ import { commerceActor } from '../actors/commerce/payments/actor.js'
 import { settlementActor } from '../actors/commerce/payouts/actor.js'
 import { deliveryWorker } from '../actors/webhooks/delivery/worker.js'
 import { auditActor } from '../actors/operations/audit/actor.js'
-import { credentialsActor } from '../actors/identity/password-recovery/actor.js'
-import { federationActor } from '../actors/identity/identity-providers/actor.js'
+import { passwordRecoveryActor } from '../actors/identity/password-recovery/actor.js'
+import { identityProvidersActor } from '../actors/identity/identity-providers/actor.js'
 import { discoveryActor } from '../actors/oauth/discovery/actor.js'
 import { egressActor } from '../actors/vault/egress/actor.js'
 import { healthActor } from '../actors/operations/health/actor.js'
 import { keysActor } from '../actors/oauth/signing-keys/actor.js'
 import { organizationsActor } from '../actors/identity/organizations/actor.js'
 import { mailWorker } from '../actors/operations/mail/worker.js'
-import { loginActor } from '../actors/identity/sign-in/actor.js'
+import { signInActor } from '../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../actors/identity/passkeys/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
 import { powActor } from '../actors/agents/proof-of-work/actor.js'
 import { registrationActor } from '../actors/oauth/client-registration/actor.js'
 import { agentManagementActor } from '../actors/agents/management/actor.js'
 import { sshCertificatesActor } from '../actors/vault/ssh-certificates/actor.js'
-import { ssoActor } from '../actors/identity/federated-login/actor.js'
+import { federatedLoginActor } from '../actors/identity/federated-login/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
 import { throttleActor } from '../actors/operations/rate-limits/actor.js'
 import { tokensActor } from '../actors/oauth/tokens/actor.js'
@@ -73,9 +73,9 @@ export const placements = [
   placement(agentsActor,       inline,                                                   A      ),
   placement(workspacesActor,   inline,                                                   A      ),
   placement(browserSessionsActor, inline,                                                A      ),
-  placement(ssoActor,          inline,                                                   A      ),
-  placement(loginActor,        inline,                                                   A      ),
-  placement(credentialsActor,  inline,                                                   A      ),
+  placement(federatedLoginActor, inline,                                                 A      ),
+  placement(signInActor,       inline,                                                   A      ),
+  placement(passwordRecoveryActor, inline,                                               A      ),
   placement(passkeysActor,     inline,                                                   A      ),
   placement(authorizationActor, inline,                                                  A      ),
   placement(backchannelActor,  inline,                                                   A      ),
@@ -84,7 +84,7 @@ export const placements = [
   placement(registrationActor, inline,                                                   A, C   ),
   placement(applicationsActor, inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
-  placement(federationActor,   inline,                                                      C   ),
+  placement(identityProvidersActor, inline,                                                 C   ),
   placement(auditActor,        inline,                                                      C   ),
   placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),

@@ -1,6 +1,6 @@
 /** Checks that a token is used at its own tenant's host (docs/reference/http.md, Hosts and proxies). */
 import type { Principal } from '../../actors/domain/principal.js'
-import { namesAnother, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
+import { namesOtherTenant, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import { withoutPort } from './hosts.js'
 import type { Problem } from '../response/problems.js'
@@ -28,6 +28,6 @@ export function tokenHostCheck(
     if (tenants === undefined || !name.endsWith(suffix)) return null
     return tenants
       .ask('resolve', { host: name }, options)
-      .then((resolved) => (namesAnother(resolved, tenantId) ? WRONG_TENANT_HOST : null))
+      .then((named) => (namesOtherTenant(named, tenantId) ? WRONG_TENANT_HOST : null))
   }
 }

@@ -15,7 +15,7 @@ import { delegationMetrics } from '../../actors/agents/delegation/metrics.js'
 import { delegation } from '../../actors/agents/delegation/protocol.js'
 import { createSender } from '../../actors/webhooks/delivery/sender.js'
 import { auditActor } from '../../actors/operations/audit/actor.js'
-import { credentialsActor } from '../../actors/identity/password-recovery/actor.js'
+import { passwordRecoveryActor } from '../../actors/identity/password-recovery/actor.js'
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
@@ -23,7 +23,7 @@ import { keysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { keys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
 import { mailWorker } from '../../actors/operations/mail/worker.js'
-import { loginActor } from '../../actors/identity/sign-in/actor.js'
+import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'
 import { passkeysActor } from '../../actors/identity/passkeys/actor.js'
@@ -46,7 +46,7 @@ import {
 } from '../../actors/vault/ssh-certificates/actor.js'
 import { sshCertificatesMetrics } from '../../actors/vault/ssh-certificates/metrics.js'
 import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js'
-import { sso } from '../../actors/identity/federated-login/protocol.js'
+import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
 import { throttleActor } from '../../actors/operations/rate-limits/actor.js'
@@ -193,7 +193,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     })),
     wireActor(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
     ...federatedLoginWirings(resources),
-    wireActor(loginActor, ({ ref, onStop }) => {
+    wireActor(signInActor, ({ ref, onStop }) => {
       onStop(async () => captcha?.close())
       return {
         database,
@@ -204,7 +204,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         passwords: ref(passwords),
         tenants: ref(tenants),
         browserSessions: ref(browserSessions),
-        sso: ref(sso),
+        federatedLogin: ref(federatedLogin),
         settings: auth,
         cookies: settings.session_cookie,
         alwaysTwo,
@@ -226,7 +226,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       random,
       login: ref(login),
       browserSessions: ref(browserSessions),
-      sso: ref(sso),
+      federatedLogin: ref(federatedLogin),
       settings: auth,
       cookies: settings.session_cookie,
       passkeys: settings.passkey.enabled,
@@ -234,7 +234,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       registry,
       offers,
     })),
-    wireActor(credentialsActor, ({ ref }) => ({
+    wireActor(passwordRecoveryActor, ({ ref }) => ({
       database,
       coordination,
       clock,
@@ -291,7 +291,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       delegation: ref(delegation),
       selfService: settings.user_self_service.enabled,
       passkeys: settings.passkey.enabled,
-      sso: ref(sso),
+      federatedLogin: ref(federatedLogin),
     })),
     wireActor(applicationsActor, ({ ref }) => ({
       database,

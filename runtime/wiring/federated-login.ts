@@ -1,15 +1,15 @@
 /** The dependencies of the actors of federated login: rows of `actors.ts`. */
 import { browserSessions } from '../../actors/identity/sessions/protocol.js'
 import { createBoundedFetch } from '../../actors/platform/outbound-http/bounded-fetch.js'
-import { federationActor } from '../../actors/identity/identity-providers/actor.js'
+import { identityProvidersActor } from '../../actors/identity/identity-providers/actor.js'
 import { txtLookup } from '../../actors/identity/identity-providers/txt-records.js'
-import { ssoActor } from '../../actors/identity/federated-login/actor.js'
+import { federatedLoginActor } from '../../actors/identity/federated-login/actor.js'
 import {
   UPSTREAM_ANSWER_BYTES_MAX,
   UPSTREAM_CALL_SECS,
   upstreamClient,
 } from '../../actors/identity/federated-login/client.js'
-import { ssoMetrics } from '../../actors/identity/federated-login/metrics.js'
+import { federatedLoginMetrics } from '../../actors/identity/federated-login/metrics.js'
 import { callbackOf } from '../../actors/identity/federated-login/sign-in.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
 import type { ProcessResources } from '../process/process-resources.js'
@@ -22,7 +22,7 @@ export function federatedLoginWirings(resources: ProcessResources): readonly Act
   const issuer = settings.oidc.issuer_url
 
   return [
-    wireActor(ssoActor, ({ ref, onStop }) => {
+    wireActor(federatedLoginActor, ({ ref, onStop }) => {
       const outside = createBoundedFetch({
         settings: egressSettingsOf(settings),
         answerBytesMax: UPSTREAM_ANSWER_BYTES_MAX,
@@ -37,7 +37,7 @@ export function federatedLoginWirings(resources: ProcessResources): readonly Act
         tenants: ref(tenants),
         browserSessions: ref(browserSessions),
         client: upstreamClient(outside.fetch, clock),
-        metrics: ssoMetrics(metrics.registry),
+        metrics: federatedLoginMetrics(metrics.registry),
         issuer,
         settings: {
           social: settings.social,
@@ -50,7 +50,7 @@ export function federatedLoginWirings(resources: ProcessResources): readonly Act
         alwaysTwo: settings.two_factor.enabled,
       }
     }),
-    wireActor(federationActor, () => ({
+    wireActor(identityProvidersActor, () => ({
       database,
       sealer,
       clock,

@@ -1,4 +1,4 @@
-/** Accounts: one per human, global. Seen only where tenants may be crossed. */
+/** Accounts: one per person, global. Visible only to transactions that cross tenants. */
 import { lookedUp } from './email-keys.js'
 import type { Transaction } from '../platform/sql.js'
 
@@ -12,7 +12,7 @@ export type NewAccount = {
   createdAt: Date
 }
 
-/** Inserts an account; false when the mailbox already has one, with nothing written. */
+/** Inserts an account. Returns false and writes nothing when the mailbox already has one. */
 export async function insertAccount(tx: Transaction, account: NewAccount): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'account.insert',
@@ -58,23 +58,23 @@ export async function findAccountEmail(
   return rows[0]?.email
 }
 
-/** An account whose mailbox is being proved, locked until the transaction ends. */
-export type HeldMailbox = {
+/** An account that is about to be verified, locked until the transaction ends. */
+export type LockedMailbox = {
   readonly isProved: boolean
   /** The account has a password, a factor, a passkey or a linked identity. */
   readonly hasWayIn: boolean
 }
 
 /**
- * Locks an account before its mailbox is proved. Everything that adds a way to sign in takes the same lock
- * (`holdOpenSession`, `insertPasskey`), so nothing is added between the decision and the end of the transaction.
+ * Locks an account before its mailbox is verified. Everything that adds a sign-in method takes the same lock
+ * (`lockAccountInSession`, `insertPasskey`), so nothing is added between the decision and the end of the transaction.
  */
-export async function holdMailbox(
+export async function lockMailbox(
   tx: Transaction,
   accountId: string,
-): Promise<HeldMailbox | undefined> {
+): Promise<LockedMailbox | undefined> {
   await lockAccount(tx, accountId)
-  const { rows } = await tx.query<HeldMailbox>({
+  const { rows } = await tx.query<LockedMailbox>({
     name: 'account.held_mailbox',
     text: `select a.email_verified as "isProved",
              a.password_hash is not null
@@ -89,8 +89,8 @@ export async function holdMailbox(
   return rows[0]
 }
 
-/** Deletes every way to sign in of an account whose address is not proved, except the identity `but`. */
-export async function emptyUnproved(
+/** Deletes every sign-in method of an account with an unverified address, except the identity `but`. */
+export async function deleteUnverifiedSignInMethods(
   tx: Transaction,
   accountId: string,
   but: IdentityOf | undefined,
@@ -121,8 +121,8 @@ export async function emptyUnproved(
 type IdentityOf = { readonly provider: string; readonly issuer: string; readonly subject: string }
 
 /**
- * Marks the address of an account as proved. Only `proveMailbox` of actors/identity/accounts/mailbox-proof.ts may call this:
- * it first drops what a stranger may have set.
+ * Marks the address of an account as verified. Only `proveMailbox` in actors/identity/accounts/mailbox-proof.ts may
+ * call this, because it first drops what an attacker may have set.
  */
 export async function markMailboxProved(
   tx: Transaction,
@@ -138,10 +138,10 @@ export async function markMailboxProved(
 }
 
 /**
- * Locks an account and checks that a session of it is still open. Call this first in a transaction that adds a
- * way to sign in: a session that another transaction is ending must not leave a key behind.
+ * Locks an account and checks that a session of it is still open. Call it first in a transaction that adds a sign-in
+ * method, so that a session being ended concurrently leaves no key behind.
  */
-export async function holdOpenSession(
+export async function lockAccountInSession(
   tx: Transaction,
   {
     tenantId,
@@ -150,7 +150,7 @@ export async function holdOpenSession(
   }: { readonly tenantId: string; readonly id: string; readonly accountId: string },
 ): Promise<boolean> {
   await lockAccount(tx, accountId)
-  // A statement of its own: its snapshot is younger than the lock.
+  // A separate statement, so that its snapshot is younger than the lock.
   const { rows } = await tx.query({
     name: 'browser_session.is_open',
     text: `select from browser_sessions
@@ -183,7 +183,7 @@ export async function setAccountPassword(
   })
 }
 
-/** The first password of an account that has none; false when it has one by now. */
+/** Sets the first password of an account; false when it already has one. */
 export async function setFirstPassword(
   tx: Transaction,
   accountId: string,

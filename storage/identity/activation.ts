@@ -1,4 +1,4 @@
-/** What a sandbox was handed out with, and its end when the sandbox becomes production. */
+/** What the bootstrap of a sandbox created, and its removal when the sandbox becomes production. */
 import type { Transaction } from '../platform/sql.js'
 
 export type FixtureRow = {
@@ -8,8 +8,8 @@ export type FixtureRow = {
   readonly sub: string
 }
 
-/** The fixture users of a tenant that were not removed, suspended ones too; held. */
-export async function holdFixtures(tx: Transaction, tenantId: string): Promise<FixtureRow[]> {
+/** Locks and returns a tenant's fixture users, including suspended but not removed ones. */
+export async function lockFixtures(tx: Transaction, tenantId: string): Promise<FixtureRow[]> {
   const { rows } = await tx.query<FixtureRow>({
     name: 'activation.fixtures',
     text: `select id, tenant_id as "tenantId", account_id as "accountId", sub from tenant_users
@@ -20,8 +20,8 @@ export async function holdFixtures(tx: Transaction, tenantId: string): Promise<F
   return rows
 }
 
-/** Takes the password and the organization from fixture accounts. Accounts belong to no tenant. */
-export async function emptyFixtureAccounts(
+/** Removes password and organization from fixture accounts. Accounts are global. */
+export async function clearFixtureAccounts(
   tx: Transaction,
   accountIds: readonly string[],
   now: Date,
@@ -37,10 +37,10 @@ export async function emptyFixtureAccounts(
 }
 
 /**
- * The applications with a secret that came with the workspace, held. They are as old as their tenant to
- * the microsecond: one transaction made both with one time, and nothing else ever does.
+ * The applications created by the bootstrap, if they have a secret. Locks them. They have exactly the creation time of
+ * their tenant, because one transaction with one timestamp created both.
  */
-export async function holdBootstrapApplications(
+export async function lockBootstrapApplications(
   tx: Transaction,
   tenantId: string,
 ): Promise<string[]> {
@@ -57,8 +57,8 @@ export async function holdBootstrapApplications(
 }
 
 /**
- * Revokes what applications were issued in their own name and still lasts. Such tokens have no
- * session; each is known by the event that was committed before it was handed out.
+ * Revokes the unexpired tokens that applications were issued in their own name. These tokens have no session. Each is
+ * found by the event committed before it was issued.
  */
 export async function revokeServiceTokens(
   tx: Transaction,
@@ -81,7 +81,7 @@ export async function revokeServiceTokens(
   return rowCount
 }
 
-/** Ends the sessions that agents have in a tenant in their own name. They log in again. */
+/** Ends the sessions of agents in a tenant in their own name. They must log in again. */
 export async function endAgentSessionsIn(
   tx: Transaction,
   tenantId: string,
@@ -97,7 +97,7 @@ export async function endAgentSessionsIn(
   return rowCount
 }
 
-/** Ends the invites of a tenant that nobody has used. */
+/** Ends the unused invites of a tenant. */
 export async function endInvites(tx: Transaction, tenantId: string, now: Date): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'activation.end_invites',

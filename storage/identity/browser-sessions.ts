@@ -1,4 +1,4 @@
-/** Sessions of people's browsers. Only the hash of a cookie is kept. */
+/** Browser sessions of users. Only the hash of a cookie is stored. */
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
 import type { Transaction } from '../platform/sql.js'
 
@@ -9,12 +9,12 @@ export type NewBrowserSession = {
   tokenSha256: Uint8Array
   level: 1 | 2 | 3
   pending: boolean
-  /** Changes nothing of the account that counts in other tenants. */
+  /** Valid for this tenant only: changes nothing that affects other tenants. */
   confined: boolean
-  /** The provider that vouched for the person; null: none. */
+  /** The federated provider of the sign-in; null: none. */
   provider: string | null
   amr: readonly string[]
-  /** When the person proved who they are; another provider may have seen it earlier. */
+  /** When the user authenticated. For a federated sign-in this may be earlier than the session. */
   authTime: Date
   createdAt: Date
   idleSecs: number
@@ -23,7 +23,7 @@ export type NewBrowserSession = {
   expiresAt: Date
 }
 
-/** Opens a session, right after a sign-in. */
+/** Opens a session after a sign-in. */
 export async function insertBrowserSession(
   tx: Transaction,
   session: NewBrowserSession,
@@ -56,7 +56,7 @@ export async function insertBrowserSession(
   })
 }
 
-/** An open session with the person as their tenant knows them. */
+/** An open session with its tenant user. */
 export type BrowserSessionRow = {
   readonly id: string
   readonly tenantId: string
@@ -81,9 +81,8 @@ export type BrowserSessionRow = {
 }
 
 /**
- * The open session of a cookie: not ended, not idle for too long, of a person and a tenant that are
- * both active, and of the password that the account has now. The tenant is not known yet, so the
- * transaction crosses tenants.
+ * The open session of a cookie: not ended, not idle for too long, with an active user and tenant, and opened with the
+ * current password. The tenant is unknown before, so the transaction crosses tenants.
  */
 export async function findBrowserSession(
   tx: Transaction,
@@ -111,7 +110,7 @@ export async function findBrowserSession(
   return rows[0]
 }
 
-/** Where a cookie was somebody's, however its session ended; undefined when nobody knows any more. */
+/** The tenant of a cookie's session, even if ended; undefined when unknown. */
 export async function findSessionTenant(
   tx: Transaction,
   tokenSha256: Uint8Array,
@@ -126,10 +125,7 @@ export async function findSessionTenant(
   return rows[0]?.tenantId
 }
 
-/**
- * Notes that a session is in use, where nothing was noted since `before`: of many requests at once
- * one writes.
- */
+/** Updates `last_seen_at` if it is older than `before`: of concurrent requests one writes. */
 export async function touchBrowserSession(
   tx: Transaction,
   tenantId: string,
@@ -148,7 +144,7 @@ export async function touchBrowserSession(
 export type Raise = {
   readonly tenantId: string
   readonly id: string
-  /** The cookie it has, which dies with this. */
+  /** Hash of the current cookie, which becomes invalid. */
   readonly tokenSha256: Uint8Array
   readonly newTokenSha256: Uint8Array
   readonly level: 2 | 3
@@ -156,7 +152,7 @@ export type Raise = {
   readonly authTime: Date
 }
 
-/** Raises a session under a new cookie; false when it ended or was raised meanwhile. */
+/** Raises a session under a new cookie; false when it was ended or raised concurrently. */
 export async function raiseBrowserSession(tx: Transaction, raise: Raise): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'browser_session.raise',
@@ -176,7 +172,7 @@ export async function raiseBrowserSession(tx: Transaction, raise: Raise): Promis
   return rowCount === 1
 }
 
-/** Ends a session once: whose it was, for the call that ended it. */
+/** Ends a session once. Returns its user to the call that ended it. */
 export async function endBrowserSession(
   tx: Transaction,
   tenantId: string,
@@ -196,8 +192,8 @@ export async function endBrowserSession(
 }
 
 /**
- * Ends what a person has open in a tenant but for one session: whose each was. Idle ones and those that
- * owe a second factor are among them, with the tokens of each.
+ * Ends the sessions of a user in a tenant except one, including idle and pending ones, with their tokens. Returns the
+ * ended sessions.
  */
 export async function endOtherBrowserSessions(
   tx: Transaction,
@@ -217,8 +213,8 @@ export async function endOtherBrowserSessions(
 }
 
 /**
- * Ends whatever session a cookie opened, of whichever tenant unless `leavesOtherTenants`, for the one that takes
- * its place. That of the same person is linked to it: its tokens live on, and end with the new one.
+ * Ends the session of a cookie when a new one replaces it, in any tenant unless `leavesOtherTenants`. A session of the
+ * same user is linked to the new one: its tokens stay valid and end with the new session.
  */
 export async function replaceBrowserSession(
   tx: Transaction,
@@ -255,8 +251,8 @@ export type BrowserSessionSeen = Pick<
 const LISTED_MAX = 100
 
 /**
- * The open sessions of a person in a tenant, the latest seen first, at most a hundred. Looks at the
- * account, which only a transaction that crosses tenants sees.
+ * The open sessions of a user in a tenant, most recently used first, at most 100. Reads the account, so the transaction
+ * must cross tenants.
  */
 export async function listBrowserSessions(
   tx: Transaction,
@@ -278,7 +274,7 @@ export async function listBrowserSessions(
   return rows
 }
 
-/** Removes up to `limit` sessions that ended by time before `before`. */
+/** Removes up to `limit` sessions that expired before `before`. */
 export async function removeExpiredBrowserSessions(
   tx: Transaction,
   before: Date,
@@ -295,14 +291,14 @@ export async function removeExpiredBrowserSessions(
 }
 
 export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'> & {
-  /** Id of the session that takes its place. */
+  /** Id of the new session. */
   readonly newId: string
 }
 
 /**
- * Opens the session that goes on in a browser after a new password, with a new cookie and the level as
- * it was; false when the old one ended in between. It has a new id, because everything that the old one
- * gave out has ended with the password: applications hang their tokens on the new one.
+ * Opens the session that continues in a browser after a password change, with a new cookie and the same level. False
+ * when the old one was ended concurrently. The new id matters: everything issued in the old session has ended, and
+ * applications bind their tokens to the new one.
  */
 export async function renewBrowserSession(
   tx: Transaction,
@@ -334,8 +330,8 @@ export async function renewBrowserSession(
 }
 
 /**
- * Ends whatever an account has open in any tenant, browsers, tokens and what it allowed devices and by
- * CIBA that nobody has fetched, but for the browser session that is named.
+ * Ends all sessions of an account in every tenant except the named browser session, with tokens and with device and
+ * CIBA approvals that were not yet fetched.
  */
 export async function endAccountSessions(
   tx: Transaction,
@@ -360,6 +356,6 @@ export async function endAccountSessions(
     })
   await sessions()
   await endBackchannelApprovals(tx, { accountId }, now)
-  // Those of approvals that were being fetched meanwhile.
+  // Again, for approvals fetched concurrently.
   await sessions()
 }

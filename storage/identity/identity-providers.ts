@@ -1,7 +1,7 @@
-/** Identity providers of a tenant. The client secret is sealed before it comes here. */
+/** Identity providers of a tenant. The client secret is already sealed. */
 import type { Transaction } from '../platform/sql.js'
 
-export type SsoProviderRow = {
+export type IdentityProviderRow = {
   readonly tenantId: string
   readonly id: string
   readonly name: string
@@ -10,7 +10,7 @@ export type SsoProviderRow = {
   readonly clientSecretSealed: Uint8Array | null
   readonly tokenEndpointAuthMethod: 'client_secret_basic' | 'client_secret_post' | 'none'
   readonly scopes: readonly string[]
-  /** Null: discovery says. */
+  /** Null: use discovery. */
   readonly authorizationEndpoint: string | null
   readonly tokenEndpoint: string | null
   readonly userinfoEndpoint: string | null
@@ -22,8 +22,8 @@ export type SsoProviderRow = {
   readonly updatedAt: Date
 }
 
-/** What the sealed secret of a provider is bound to. */
-export const ssoSecretContext = (id: string): string => `sso_provider:${id}:client_secret`
+/** Associated data of the sealed client secret. */
+export const providerSecretContext = (id: string): string => `sso_provider:${id}:client_secret`
 
 const COLUMNS = `tenant_id as "tenantId", id, name, issuer, client_id as "clientId",
   client_secret_sealed as "clientSecretSealed",
@@ -33,7 +33,7 @@ const COLUMNS = `tenant_id as "tenantId", id, name, issuer, client_id as "client
   trusted_acr_values as "trustedAcrValues", provision, active,
   created_at as "createdAt", updated_at as "updatedAt"`
 
-const valuesOf = (row: SsoProviderRow) => [
+const valuesOf = (row: IdentityProviderRow) => [
   row.tenantId,
   row.id,
   row.name,
@@ -52,10 +52,10 @@ const valuesOf = (row: SsoProviderRow) => [
   row.updatedAt,
 ]
 
-/** Inserts a provider unless the tenant has `most`; false then. Who inserts at once takes turns. */
-export async function insertSsoProvider(
+/** Inserts a provider unless the tenant has `most`; then false. Concurrent inserts wait for each other. */
+export async function insertIdentityProvider(
   tx: Transaction,
-  row: SsoProviderRow,
+  row: IdentityProviderRow,
   most: number,
 ): Promise<boolean> {
   await tx.query({
@@ -77,8 +77,11 @@ export async function insertSsoProvider(
   return rowCount === 1
 }
 
-/** Writes a provider as it is now; its row must be locked. */
-export async function replaceSsoProvider(tx: Transaction, row: SsoProviderRow): Promise<void> {
+/** Updates all columns of a provider. Its row must be locked. */
+export async function updateIdentityProvider(
+  tx: Transaction,
+  row: IdentityProviderRow,
+): Promise<void> {
   await tx.query({
     name: 'sso_provider.replace',
     text: `update sso_providers set name = $3, issuer = $4, client_id = $5,
@@ -91,12 +94,12 @@ export async function replaceSsoProvider(tx: Transaction, row: SsoProviderRow): 
   })
 }
 
-export async function findSsoProvider(
+export async function findIdentityProvider(
   tx: Transaction,
   tenantId: string,
   id: string,
-): Promise<SsoProviderRow | undefined> {
-  const { rows } = await tx.query<SsoProviderRow>({
+): Promise<IdentityProviderRow | undefined> {
+  const { rows } = await tx.query<IdentityProviderRow>({
     name: 'sso_provider.find',
     text: `select ${COLUMNS} from sso_providers where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
@@ -104,13 +107,13 @@ export async function findSsoProvider(
   return rows[0]
 }
 
-/** The same, held until the transaction ends. */
-export async function lockSsoProvider(
+/** The same, locked until the transaction ends. */
+export async function lockIdentityProvider(
   tx: Transaction,
   tenantId: string,
   id: string,
-): Promise<SsoProviderRow | undefined> {
-  const { rows } = await tx.query<SsoProviderRow>({
+): Promise<IdentityProviderRow | undefined> {
+  const { rows } = await tx.query<IdentityProviderRow>({
     name: 'sso_provider.lock',
     text: `select ${COLUMNS} from sso_providers where tenant_id = $1 and id = $2 for update`,
     values: [tenantId, id],
@@ -119,13 +122,13 @@ export async function lockSsoProvider(
 }
 
 /** A page of a tenant's providers, newest first. */
-export async function listSsoProviders(
+export async function listIdentityProviders(
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<SsoProviderRow[]> {
-  const { rows } = await tx.query<SsoProviderRow>({
+): Promise<IdentityProviderRow[]> {
+  const { rows } = await tx.query<IdentityProviderRow>({
     name: 'sso_provider.list',
     text: `select ${COLUMNS} from sso_providers
            where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
@@ -135,8 +138,8 @@ export async function listSsoProviders(
   return rows
 }
 
-/** Those that people may use now, by name. */
-export async function offeredSsoProviders(
+/** The enabled providers, ordered by name. */
+export async function offeredIdentityProviders(
   tx: Transaction,
   tenantId: string,
 ): Promise<{ readonly id: string; readonly name: string }[]> {
@@ -150,10 +153,10 @@ export async function offeredSsoProviders(
 }
 
 /**
- * Removes a provider with the identities that it vouched for, which the transaction sees only where
- * it crosses tenants; false when there is none.
+ * Deletes a provider with the identities linked through it; false when it does not exist. Identities are visible only
+ * to a transaction that crosses tenants.
  */
-export async function deleteSsoProvider(
+export async function deleteIdentityProvider(
   tx: Transaction,
   tenantId: string,
   id: string,

@@ -1,4 +1,4 @@
-/** Links that make the human who opens them an operator of an organization. Only hashes are kept. */
+/** Invite links that make the user who accepts them an operator of an organization. Only hashes are stored. */
 import type { Transaction } from '../platform/sql.js'
 
 export type NewOperatorInvite = {
@@ -6,7 +6,7 @@ export type NewOperatorInvite = {
   id: string
   organizationId: string
   tokenSha256: Uint8Array
-  /** Null: made by whoever holds the deployment. */
+  /** Null: created by the CLI. */
   invitedByAgentId: string | null
   createdAt: Date
   expiresAt: Date
@@ -59,7 +59,7 @@ export type UsedInvite = {
   readonly role: 'owner' | 'admin' | 'member'
 }
 
-/** Uses an invite, once: of any number that try, one gets it. Its tenant is not known before. */
+/** Uses up an invite, once. Its tenant is unknown before. */
 export async function useOperatorInvite(
   tx: Transaction,
   tokenSha256: Uint8Array,
@@ -78,21 +78,21 @@ export async function useOperatorInvite(
   return rows[0]
 }
 
-/** How many addresses one invite may be tried with. */
+/** How many addresses may be tried with one invite. */
 const ADDRESSES_MAX = 5
 
-/** What a letter of an invite keeps until it is answered. Hashes are SHA-256 in hex. */
-export type InviteLetter = {
-  /** Of the secret in its link. */
+/** What is stored of an invite message until it is accepted. Hashes are SHA-256 in hex. */
+export type InviteMessage = {
+  /** Hash of the secret in the link. */
   readonly token: string
   readonly email: string
   readonly displayName: string
-  /** The password that was chosen with the address; good in the browser that chose it alone. */
+  /** The password chosen with the address. Accepted only in the browser that chose it. */
   readonly phc: string
   readonly browser: string
 }
 
-/** An invite that can still be used, with what its letter and its page show. */
+/** A valid invite, with what its message and its page show. */
 export type InvitePlace = Omit<UsedInvite, 'role'> & {
   readonly id: string
   readonly tenantName: string
@@ -105,14 +105,14 @@ const PLACE = `i.id, i.tenant_id as "tenantId", t.name as "tenantName", t.settin
 const OF_INVITE = `o.id = i.organization_id and t.id = i.tenant_id and i.used_at is null`
 
 /**
- * Keeps a letter in place of one to the same address. Undefined when the invite cannot be used any more, or was
- * tried with five other addresses.
+ * Stores an invite message, replacing one to the same address. Undefined when the invite is invalid, or was tried with
+ * five other addresses.
  */
-export async function keepInviteLetter(
+export async function storeInviteMessage(
   tx: Transaction,
   tokenSha256: Uint8Array,
   addressSha256: string,
-  letter: InviteLetter,
+  letter: InviteMessage,
   now: Date,
 ): Promise<InvitePlace | undefined> {
   const { rows } = await tx.query<InvitePlace>({
@@ -128,14 +128,14 @@ export async function keepInviteLetter(
   return rows[0]
 }
 
-/** The letter of a link and its invite, while it can be answered. The invite is named by its id. */
-export async function findInviteLetter(
+/** The message of a link and its invite, while it can be accepted. The invite is named by its id. */
+export async function findInviteMessage(
   tx: Transaction,
   inviteId: string,
   tokenSha256: string,
   now: Date,
-): Promise<(InvitePlace & { readonly letter: InviteLetter }) | undefined> {
-  const { rows } = await tx.query<InvitePlace & { letter: InviteLetter }>({
+): Promise<(InvitePlace & { readonly letter: InviteMessage }) | undefined> {
+  const { rows } = await tx.query<InvitePlace & { letter: InviteMessage }>({
     name: 'operator_invite.find_letter',
     text: `select ${PLACE}, l.value as letter
            from operator_invites i, organizations o, tenants t, jsonb_each(i.letters) l
@@ -145,8 +145,8 @@ export async function findInviteLetter(
   return rows[0]
 }
 
-/** Uses an invite by one of its letters, once. */
-export async function useInviteLetter(
+/** Uses up an invite by one of its messages, once. */
+export async function useInviteMessage(
   tx: Transaction,
   { tenantId, id }: { readonly tenantId: string; readonly id: string },
   tokenSha256: string,

@@ -1,6 +1,6 @@
 /**
- * Members of organizations: agents, accounts, and addresses that were invited. Organizations span tenants:
- * all of it runs where tenants may be crossed.
+ * Members of organizations: agents, accounts, and invited addresses. Organizations span tenants, so every transaction
+ * here crosses tenants.
  */
 import { lookedUp } from './email-keys.js'
 import { agentInForce } from '../platform/in-force.js'
@@ -12,7 +12,7 @@ export type MemberRow = {
   readonly organizationId: string
   readonly kind: 'user' | 'agent'
   readonly agentId: string | null
-  /** The user in the oldest environment of the organization that knows the account. */
+  /** The account's user in the organization's oldest environment. */
   readonly userId: string | null
   readonly email: string | null
   readonly displayName: string
@@ -21,7 +21,7 @@ export type MemberRow = {
   readonly createdAt: Date
 }
 
-/** Of a person nothing is shown that the organization does not know already: its own invitation, its member. */
+/** Shows of a person only what the organization already knows: its own invitation or its member. */
 const MEMBER = `select m.id, m.organization_id as "organizationId",
     case m.member_type when 'agent' then 'agent' else 'user' end as kind,
     case m.member_type when 'agent' then m.member_id end as "agentId",
@@ -69,10 +69,10 @@ export async function findMember(
 }
 
 /**
- * Takes the organization for the rest of the transaction: changes of its members follow one another, so
- * that each of them sees who is an owner after the one before.
+ * Locks the organization until the transaction ends: changes of its members run one after the other, so each sees the
+ * owners left by the previous one.
  */
-export async function holdMembers(tx: Transaction, organizationId: string): Promise<void> {
+export async function lockMembers(tx: Transaction, organizationId: string): Promise<void> {
   await tx.query({
     name: 'organization_member.hold',
     text: 'select from organizations where id = $1 for no key update',
@@ -87,7 +87,7 @@ export type NewMember = {
   readonly createdAt: Date
 }
 
-/** Invites an address; undefined when it is invited already or belongs to a member. */
+/** Invites an address; undefined when it is already invited or belongs to a member. */
 export async function inviteMember(
   tx: Transaction,
   { id, organizationId, role, createdAt }: NewMember,
@@ -107,8 +107,7 @@ export async function inviteMember(
 }
 
 /**
- * Adds an agent that is at home in the control plane or in an environment of the organization; any other
- * agent is unknown.
+ * Adds an agent registered in the control plane or in an environment of the organization. Any other agent is unknown.
  */
 export async function addAgentMember(
   tx: Transaction,
@@ -134,11 +133,11 @@ export async function addAgentMember(
   return (await findMember(tx, organizationId, id))!
 }
 
-/** The organization keeps an owner: another one, who has come in. */
-const OWNED_BY_ANOTHER = `exists (select from organization_members o
+/** Another active owner exists. */
+const HAS_OTHER_OWNER = `exists (select from organization_members o
   where o.organization_id = $1 and o.id <> $2 and o.role = 'owner' and o.member_type <> 'invitation')`
 
-/** Changes a role; false where it would leave no owner. Take the members before (`holdMembers`). */
+/** Changes a role; false when no owner would be left. Call `lockMembers` first. */
 export async function setMemberRole(
   tx: Transaction,
   organizationId: string,
@@ -149,13 +148,13 @@ export async function setMemberRole(
     name: 'organization_member.set_role',
     text: `update organization_members set role = $3
            where organization_id = $1 and id = $2
-             and (role <> 'owner' or $3 = 'owner' or member_type = 'invitation' or ${OWNED_BY_ANOTHER})`,
+             and (role <> 'owner' or $3 = 'owner' or member_type = 'invitation' or ${HAS_OTHER_OWNER})`,
     values: [organizationId, id, role],
   })
   return rowCount === 1
 }
 
-/** Removes a member or an invitation; false where it would leave no owner. */
+/** Removes a member or an invitation; false when no owner would be left. */
 export async function removeMember(
   tx: Transaction,
   organizationId: string,
@@ -165,13 +164,13 @@ export async function removeMember(
     name: 'organization_member.remove',
     text: `delete from organization_members
            where organization_id = $1 and id = $2
-             and (role <> 'owner' or member_type = 'invitation' or ${OWNED_BY_ANOTHER})`,
+             and (role <> 'owner' or member_type = 'invitation' or ${HAS_OTHER_OWNER})`,
     values: [organizationId, id],
   })
   return rowCount === 1
 }
 
-/** Ends what an agent's role in an organization gave it: sessions in its tenants, and bound ones. */
+/** Ends what an agent's role in an organization granted: sessions in its tenants, and organization-bound ones. */
 export async function endMemberSessions(
   tx: Transaction,
   organizationId: string,
@@ -195,8 +194,8 @@ export type JoinedMember = {
 }
 
 /**
- * Turns the invitation of a person who signs in at a tenant into a membership of the tenant's organization.
- * It takes an address that the person has proved. Somebody who is a member already keeps that role.
+ * Turns the invitation of a user who signs in at a tenant into a membership of the tenant's organization. The user's
+ * address must be verified. An existing member keeps the role.
  */
 export async function acceptMemberInvitation(
   tx: Transaction,
@@ -218,7 +217,7 @@ export async function acceptMemberInvitation(
   return rows[0]
 }
 
-/** The environments of an organization, the oldest first, at most `limit`. */
+/** The environments of an organization, oldest first, at most `limit`. */
 export async function tenantIdsOf(
   tx: Transaction,
   organizationId: string,

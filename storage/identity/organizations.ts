@@ -1,4 +1,4 @@
-/** Organizations and their members. They span tenants: write them where tenants may be crossed. */
+/** Organizations and their members. They span tenants, so write them in transactions that cross tenants. */
 import type { Transaction } from '../platform/sql.js'
 
 export type OrganizationRow = {
@@ -16,11 +16,11 @@ export type Membership = OrganizationRow & { role: MemberRole }
 const COLUMNS = `o.id, o.name, o.slug, o.status, o.support_contact as "supportContact", o.created_at as "createdAt",
   o.updated_at as "updatedAt"`
 
-/** Inserts an organization; undefined when the slug is taken, with nothing written. */
+/** Inserts an organization. Undefined, and nothing written, when the slug is taken. */
 export async function insertOrganization(
   tx: Transaction,
   organization: Pick<OrganizationRow, 'id' | 'name' | 'slug' | 'createdAt'> & {
-    /** The tenant of the person's token it was made with; left out when an agent or a command makes it. */
+    /** The tenant of the user's token that created it; absent when an agent or a command creates it. */
     readonly madeInTenantId?: string | undefined
   },
 ): Promise<OrganizationRow | undefined> {
@@ -44,7 +44,7 @@ export async function insertOrganization(
 
 export type Member = { readonly memberType: 'agent' | 'account'; readonly memberId: string }
 
-/** The account behind the pairwise subject of a human in a tenant. */
+/** The account of a user's pairwise subject in a tenant. */
 export async function findAccountOfSubject(
   tx: Transaction,
   tenantId: string,
@@ -59,7 +59,7 @@ export async function findAccountOfSubject(
   return rows[0]?.accountId
 }
 
-/** A page of the organizations that a member belongs to, newest first. */
+/** A page of a member's organizations, newest first. */
 export async function listMemberships(
   tx: Transaction,
   { memberType, memberId }: Member,
@@ -87,7 +87,7 @@ export async function listMemberships(
   return rows
 }
 
-/** One organization as a member of it sees it. */
+/** An organization, as a member sees it. */
 export async function findMembership(
   tx: Transaction,
   { memberType, memberId }: Member,
@@ -103,25 +103,25 @@ export async function findMembership(
   return rows[0]
 }
 
-/** A person as a token of one tenant knows them: what else they belong to is not told there. */
+/** A user as a token of one tenant names them. Memberships outside that tenant stay hidden. */
 export type PersonWithin = {
   readonly accountId: string
   readonly tenantId: string
-  /** Null: every organization that may be named; else this one at most. */
+  /** Null: every organization that may be named; otherwise only this one. */
   readonly organizationId: string | null
 }
 
 /**
- * That of the person's tenant, where somebody without a role in it counts as a member, and those that
- * were made with tokens of that tenant, as far as the person belongs to them.
+ * The organization of the user's tenant, where a user without a role counts as a member, and the user's organizations
+ * created with tokens of that tenant.
  */
-const NAMEABLE = `organizations o left join organization_members m
+const NAMEABLE_ORGANIZATIONS = `organizations o left join organization_members m
     on m.organization_id = o.id and m.member_type = 'account' and m.member_id = $1
   where (o.id = (select t.organization_id from tenants t where t.id = $2)
       or (o.made_in_tenant_id = $2 and m.member_id is not null))
     and ($3::uuid is null or o.id = $3)`
 
-/** A page of the organizations that a person's token may name, newest first. */
+/** A page of organizations that a user token may name, newest first. */
 export async function listPersonOrganizations(
   tx: Transaction,
   { accountId, tenantId, organizationId }: PersonWithin,
@@ -130,7 +130,7 @@ export async function listPersonOrganizations(
 ): Promise<Membership[]> {
   const { rows } = await tx.query<Membership>({
     name: 'organization.list_of_person',
-    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE}
+    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE_ORGANIZATIONS}
              and ($5::timestamptz is null or (o.created_at, o.id) < ($5, $6::uuid))
            order by o.created_at desc, o.id desc limit $4`,
     values: [
@@ -145,14 +145,14 @@ export async function listPersonOrganizations(
   return rows
 }
 
-/** One organization as a person's token may name it. */
+/** An organization, if a user token may name it. */
 export async function findPersonOrganization(
   tx: Transaction,
   { accountId, tenantId, organizationId }: PersonWithin & { readonly organizationId: string },
 ): Promise<Membership | undefined> {
   const { rows } = await tx.query<Membership>({
     name: 'organization.find_of_person',
-    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE}`,
+    text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE_ORGANIZATIONS}`,
     values: [accountId, tenantId, organizationId],
   })
   return rows[0]
@@ -184,7 +184,7 @@ export async function insertOrganizationMember(
   })
 }
 
-/** Gives an account a role in an organization, whether or not it is a member. An owner stays one. */
+/** Grants an account a role in an organization, adding it as a member if needed. An owner stays owner. */
 export async function grantOrganizationRole(
   tx: Transaction,
   member: OrganizationMemberRow,
@@ -217,13 +217,13 @@ export async function findOrganization(
   return rows[0]
 }
 
-/** What is said of an organization or a tenant. Undefined members stay; null takes the contact away. */
+/** Name and support contact. Undefined members stay unchanged. Null removes the contact. */
 export type RecordChangeRow = {
   readonly name: string | undefined
   readonly supportContact: string | null | undefined
 }
 
-/** Changes what is said of an organization; its tenants show the new contact (0047_suspension). */
+/** Updates an organization. Its tenants show the new contact (0047_suspension). */
 export async function updateOrganization(
   tx: Transaction,
   id: string,

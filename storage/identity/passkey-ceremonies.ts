@@ -1,4 +1,4 @@
-/** Challenges of passkey ceremonies: given to one browser, answered once (WebAuthn section 13.4.3). */
+/** Challenges of passkey ceremonies: issued to one browser, used once (WebAuthn section 13.4.3). */
 import type { Transaction } from '../platform/sql.js'
 
 export type PasskeyCeremony = {
@@ -6,7 +6,7 @@ export type PasskeyCeremony = {
   readonly challengeSha256: Uint8Array
   readonly purpose: 'sign_in' | 'second_factor' | 'registration'
   readonly browserSha256: Uint8Array
-  /** Null: nobody is signed in yet. */
+  /** Null: not signed in yet. */
   readonly sessionId: string | null
 }
 
@@ -32,7 +32,7 @@ export async function insertPasskeyCeremony(
   })
 }
 
-/** Uses a challenge up; true for the one that did, of the browser and the session it was made for. */
+/** Uses up a challenge. True only for the first call with the browser and session it was issued to. */
 export async function spendPasskeyCeremony(
   tx: Transaction,
   ceremony: PasskeyCeremony,
@@ -56,7 +56,7 @@ export async function spendPasskeyCeremony(
   return rowCount === 1
 }
 
-/** Removes up to `limit` challenges that ran out before `before`. */
+/** Removes up to `limit` challenges that expired before `before`. */
 export async function removeExpiredPasskeyCeremonies(
   tx: Transaction,
   before: Date,

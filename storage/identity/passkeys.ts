@@ -20,14 +20,14 @@ export type NewPasskey = Omit<PasskeyRow, 'lastUsedAt'> & {
   readonly aaguid: string
 }
 
-/** More than anybody has keys for; the list of them goes into every ceremony. */
+/** Limit per account, because every ceremony lists them. */
 export const PASSKEYS_MAX = 20
 
 const COLUMNS = `account_id as "accountId", id, credential_id as "credentialId",
   public_key as "publicKey", device_bound as "deviceBound", backed_up as "backedUp", transports,
   name, created_at as "createdAt", last_used_at as "lastUsedAt"`
 
-/** The oldest first. */
+/** Oldest first. */
 export async function listPasskeys(tx: Transaction, accountId: string): Promise<PasskeyRow[]> {
   const { rows } = await tx.query<PasskeyRow>({
     name: 'passkey.list',
@@ -50,8 +50,8 @@ export async function findPasskey(
 }
 
 /**
- * Adds a passkey; false when the credential is known already, whosever it is, or the account has as
- * many as it may. Racers for the last place wait for each other at the account.
+ * Adds a passkey; false when the credential is already registered to any account, or the account is at its limit.
+ * Concurrent inserts wait for each other at the account row.
  */
 export async function insertPasskey(tx: Transaction, passkey: NewPasskey): Promise<boolean> {
   const p = passkey
@@ -85,8 +85,8 @@ export async function insertPasskey(tx: Transaction, passkey: NewPasskey): Promi
 }
 
 /**
- * Notes a signature. False when the counter did not go forward: of two devices with one key, one is
- * a copy (WebAuthn section 6.1.1). An authenticator that does not count says 0 for ever.
+ * Stores the signature counter. False when it did not increase: one of two devices with the key is a clone (WebAuthn
+ * section 6.1.1). Authenticators without a counter always send 0.
  */
 export async function spendPasskeyCounter(
   tx: Transaction,
@@ -118,8 +118,8 @@ export async function renamePasskey(
 }
 
 /**
- * Removes a passkey, unless it is the only way to sign in that the account has; with the last factor
- * of the account go its recovery codes. The account is held first, so that of two last ways one stays.
+ * Removes a passkey unless it is the account's only sign-in method. If it was the last factor, the recovery codes are
+ * removed too. Locks the account first, so that of two last methods one stays.
  */
 export async function removePasskey(
   tx: Transaction,
@@ -157,11 +157,11 @@ export async function removePasskey(
   return 'removed'
 }
 
-/** What an account can prove itself with, besides a password. */
+/** The factors of an account in addition to a password. */
 export type AccountFactors = {
   readonly totp: boolean
   readonly passkey: boolean
-  /** A passkey that cannot leave its device. */
+  /** A device-bound passkey. */
   readonly deviceBound: boolean
 }
 
@@ -177,7 +177,7 @@ export async function accountFactors(tx: Transaction, accountId: string): Promis
   return rows[0]!
 }
 
-/** What a person of a tenant has set up, found by their subject there. Crosses tenants. */
+/** The factors of a tenant's user, by subject. Crosses tenants. */
 export async function personFactors(
   tx: Transaction,
   tenantId: string,

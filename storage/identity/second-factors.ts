@@ -1,6 +1,6 @@
 /**
- * TOTP factors and recovery codes of accounts. What may be used once is used up by one conditional
- * statement. Global, so every transaction here crosses tenants.
+ * TOTP factors and recovery codes of accounts. Each code is used up by one conditional statement. Global, so every
+ * transaction here crosses tenants.
  */
 import type { Transaction } from '../platform/sql.js'
 
@@ -12,13 +12,13 @@ export type TotpFactorRow = {
   readonly lastUsedAt: Date | null
 }
 
-/** The associated data of a sealed secret: it opens in its own row only. */
+/** Associated data of a sealed secret: it can be unsealed only for its own row. */
 export const totpSecretContext = (id: string): string => `totp_factor:${id}:secret`
 
 const COLUMNS = `id, secret_sealed as "secretSealed", created_at as "createdAt",
   confirmed_at as "confirmedAt", last_used_at as "lastUsedAt"`
 
-/** The factor that an account signs in with. */
+/** The confirmed factor of an account. */
 export async function findTotpFactor(
   tx: Transaction,
   accountId: string,
@@ -32,7 +32,7 @@ export async function findTotpFactor(
   return rows[0]
 }
 
-/** The secret that is being enrolled, if it was made after `since`. */
+/** The secret being enrolled, if created after `since`. */
 export async function findOfferedTotp(
   tx: Transaction,
   accountId: string,
@@ -47,10 +47,7 @@ export async function findOfferedTotp(
   return rows[0]
 }
 
-/**
- * Offers a secret in place of one that was offered before `since`; a younger one stays, and the
- * answer is the one that counts.
- */
+/** Offers a secret, replacing one offered before `since`. A younger one stays. Returns the one in effect. */
 export async function offerTotp(
   tx: Transaction,
   accountId: string,
@@ -71,8 +68,8 @@ export async function offerTotp(
 }
 
 /**
- * The first code makes the secret that it is of, which was drawn from the one on offer, the account's factor;
- * true for the one that did.
+ * Confirms the offered secret as the account's factor. The stored secret is the one derived for the session. True only
+ * for the first call.
  */
 export async function confirmTotp(
   tx: Transaction,
@@ -93,7 +90,7 @@ export async function confirmTotp(
   return rowCount === 1
 }
 
-/** Uses a time step, once: a step at or before the last one used is spent (RFC 6238 section 5.2). */
+/** Uses up a time step: steps at or before the last used one are refused (RFC 6238 section 5.2). */
 export async function spendTotpStep(
   tx: Transaction,
   accountId: string,
@@ -110,10 +107,7 @@ export async function spendTotpStep(
   return rowCount === 1
 }
 
-/**
- * Removes the factor of an account, with its recovery codes where no passkey is left for them to
- * stand in for; false when there was none.
- */
+/** Removes the factor of an account, and its recovery codes if no passkey is left; false when there was none. */
 export async function removeTotpFactor(
   tx: Transaction,
   accountId: string,
@@ -133,7 +127,7 @@ export async function removeTotpFactor(
   return rowCount === 1
 }
 
-/** Replaces the recovery codes of an account. Who does so at once takes turns at it: one set is left. */
+/** Replaces the recovery codes of an account. Concurrent calls wait for each other, so one set remains. */
 export async function replaceRecoveryCodes(
   tx: Transaction,
   accountId: string,
@@ -158,7 +152,7 @@ export async function replaceRecoveryCodes(
   })
 }
 
-/** Uses a recovery code, once. */
+/** Uses up a recovery code. */
 export async function spendRecoveryCode(
   tx: Transaction,
   accountId: string,

@@ -1,4 +1,4 @@
-/** Browsers on their way through the sign-in pages: what is demanded of them, and the way back. */
+/** Sign-in flows: what is demanded of the user, and the return path. */
 import type { Transaction } from '../platform/sql.js'
 
 export type SignInFlowRow = {
@@ -8,7 +8,7 @@ export type SignInFlowRow = {
   since: Date | null
   sub: string | null
   returnTo: string
-  /** Plain JSON; what it says is the actor's. */
+  /** Plain JSON, interpreted by the actor. */
   reason: unknown
   loginHint: string | null
   uiLocales: string | null
@@ -51,7 +51,7 @@ export type SignInFlowFound = SignInFlowRow & {
   readonly tenantSettings: Readonly<Record<string, unknown>>
 }
 
-/** A flow that has not run out, of an active tenant. Its tenant is not known before. */
+/** An unexpired flow of an active tenant. Its tenant is unknown before. */
 export async function findSignInFlow(
   tx: Transaction,
   tokenSha256: Uint8Array,
@@ -71,7 +71,7 @@ export async function findSignInFlow(
   return rows[0]
 }
 
-/** Whose a flow was, run out as it may be, until its row is removed. */
+/** The tenant of a flow, even if expired, until its row is removed. */
 export async function findFlowPlace(
   tx: Transaction,
   tokenSha256: Uint8Array,
@@ -91,8 +91,8 @@ export async function findFlowPlace(
   return rows[0]
 }
 
-/** Name and settings of a tenant, for a page that belongs to no flow. */
-export async function findTenantFace(
+/** Name and settings of a tenant, for pages without a flow. */
+export async function findTenantBranding(
   tx: Transaction,
   tenantId: string,
 ): Promise<Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'> | undefined> {
@@ -104,7 +104,7 @@ export async function findTenantFace(
   return rows[0]
 }
 
-/** Removes up to `limit` flows that ran out before `before`. */
+/** Removes up to `limit` flows that expired before `before`. */
 export async function removeExpiredSignInFlows(
   tx: Transaction,
   before: Date,

@@ -1,13 +1,13 @@
-/** What signing in reads and writes of accounts and tenant users. */
+/** Queries of the sign-in: accounts and tenant users. */
 import { lookedUp } from './email-keys.js'
 import type { Transaction } from '../platform/sql.js'
 
-/** Who an e-mail address means in a tenant, if it may sign in there. */
+/** The user of an email address in a tenant, if allowed to sign in. */
 export type SignInRow = {
   readonly accountId: string
   readonly tenantUserId: string
   readonly sub: string
-  /** As the account has it: letters go there, not to what somebody typed. */
+  /** The account's spelling of the address. Mail is sent there, not to the typed one. */
   readonly email: string
   readonly status: 'active' | 'pre_provisioned'
   /** PHC string; null: no password. */
@@ -16,7 +16,7 @@ export type SignInRow = {
   readonly hasFactor: boolean
 }
 
-/** Finds who may sign in. Accounts are global: the transaction crosses tenants. */
+/** Finds a user by address. Accounts are global, so the transaction crosses tenants. */
 export async function findSignIn(
   tx: Transaction,
   tenantId: string,
@@ -37,7 +37,7 @@ export async function findSignIn(
   return rows[0]
 }
 
-/** The same for an account that has proved itself by other means than a password. */
+/** Finds a user by account, for sign-in without a password. */
 export async function findAccountSignIn(
   tx: Transaction,
   tenantId: string,
@@ -53,7 +53,7 @@ export async function findAccountSignIn(
   return rows[0]
 }
 
-/** What the account of an address, if there is one, can prove itself with, in whatever tenant. */
+/** The sign-in methods of the account of an address, in whatever tenant. */
 export async function findSignInKeys(
   tx: Transaction,
   email: string,
@@ -71,7 +71,7 @@ export async function findSignInKeys(
   return rows[0] ?? { emailVerified: false, hasKey: false }
 }
 
-/** Notes a sign-in; a user who was provisioned beforehand becomes active, and the answer says so. */
+/** Records a sign-in. A pre-provisioned user becomes active; the result says so. */
 export async function recordSignIn(
   tx: Transaction,
   tenantId: string,
@@ -93,10 +93,10 @@ export async function recordSignIn(
 }
 
 /**
- * Whether an account still has the password that was judged a moment ago. It is held until the transaction
- * ends: whoever sets another one waits, and then ends what was opened meanwhile.
+ * True if the account still has the password that was just verified. Locks the account: a concurrent password change
+ * waits, and then ends the session opened here.
  */
-export async function holdPassword(
+export async function lockPassword(
   tx: Transaction,
   accountId: string,
   passwordHash: string,
@@ -109,7 +109,7 @@ export async function holdPassword(
   return rows.length === 1
 }
 
-/** Replaces a password hash by one of the same password; not when the password changed meanwhile. */
+/** Replaces a password hash with one of the same password, unless the password has changed. */
 export async function rehashPassword(
   tx: Transaction,
   accountId: string,

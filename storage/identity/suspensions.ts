@@ -1,14 +1,14 @@
 /**
- * Suspension by an operator of the deployment: of organizations, tenants and accounts. What it reaches is
- * refused by conditions (`in-force.ts`); nothing is ended, so that lifting it brings everything back.
+ * Suspension of organizations, tenants and accounts by an operator of the deployment. Queries refuse suspended rows by
+ * conditions (storage/platform/in-force.ts). Nothing is deleted, so reactivation restores everything.
  */
 import type { Transaction } from '../platform/sql.js'
 
 export type Standing = 'active' | 'suspended'
-/** Undefined: there is none. */
+/** Undefined: not found. */
 export type Switched = { readonly changed: boolean } | undefined
 
-/** Suspends or reactivates an organization; its tenants follow in the same transaction (0047_suspension). */
+/** Suspends or reactivates an organization. Its tenants follow in the same transaction (0047_suspension). */
 export async function switchOrganization(
   tx: Transaction,
   id: string,
@@ -31,8 +31,8 @@ export async function switchOrganization(
 }
 
 /**
- * Suspends or reactivates a tenant itself. One whose organization is suspended stays suspended, whatever is
- * said of the tenant. The control plane cannot be suspended: no operator could lift it.
+ * Suspends or reactivates a tenant. A tenant of a suspended organization stays suspended in any case. The control plane
+ * cannot be suspended, because no operator could lift it.
  */
 export async function switchTenant(
   tx: Transaction,
@@ -40,7 +40,7 @@ export async function switchTenant(
   to: Standing,
   now: Date,
 ): Promise<Switched> {
-  // Before the tenant, as a change of the organization does: two changes at once wait and do not tangle.
+  // Lock the organization before the tenant, in the same order as a change of the organization, to avoid deadlocks.
   await tx.query({
     name: 'tenant.hold_organization',
     text: `select from organizations
@@ -65,7 +65,7 @@ export async function switchTenant(
   return { changed: true }
 }
 
-/** Suspends or reactivates an account; its users in all tenants follow. */
+/** Suspends or reactivates an account. Its users in all tenants follow. */
 export async function switchAccount(
   tx: Transaction,
   id: string,
@@ -87,13 +87,13 @@ export async function switchAccount(
   return { changed: true }
 }
 
-/** What an operator of the deployment sees of an account. */
+/** An account as an operator of the deployment sees it. */
 export type AccountRecordRow = {
   readonly id: string
   readonly email: string
   readonly emailVerified: boolean
   readonly status: Standing
-  /** Where the account is a user, the oldest first. */
+  /** The tenants where the account is a user, oldest first. */
   readonly tenants: readonly {
     readonly tenantId: string
     readonly tenantSlug: string
@@ -131,7 +131,7 @@ export async function findAccountRecord(
   return rows[0]
 }
 
-/** Users of an account that were not removed, each with its tenant. */
+/** The account's users, except removed ones, each with its tenant. */
 export async function usersOfAccount(
   tx: Transaction,
   accountId: string,

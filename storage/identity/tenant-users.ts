@@ -1,6 +1,6 @@
 /**
- * A human in one tenant: status, roles and a subject that says nothing elsewhere. The account behind
- * it is global, so whatever shows or changes both crosses tenants and names the tenant itself.
+ * A user of one tenant: status, roles and a pairwise subject. The account behind it is global, so statements that show
+ * or change both cross tenants and filter by tenant explicitly.
  */
 import { lookedUp } from './email-keys.js'
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
@@ -12,15 +12,15 @@ export type NewTenantUser = {
   tenantId: string
   id: string
   accountId: string
-  /** Pairwise: made for this tenant alone. */
+  /** Pairwise: generated for this tenant only. */
   sub: string
   status: 'invited' | 'pre_provisioned' | 'active'
   roles: readonly string[]
   fixture: boolean
   createdAt: Date
-  /** The tenant's own name for the human; without one the account's is shown. */
+  /** The tenant's own name for the user; null: use the account's. */
   displayName?: string | null
-  /** The address as the tenant wrote it; shown until the human comes in. */
+  /** The address as the tenant typed it, shown until the user has signed in. */
   invitedAs?: string | null
 }
 
@@ -57,7 +57,7 @@ export type TenantUserRow = {
   /** False while an operator of the deployment has suspended the account. */
   readonly accountActive: boolean
   readonly roles: string[]
-  /** Of the organization of the tenant; what else the human belongs to is nobody's business here. */
+  /** The organization of the tenant. The user's other memberships stay hidden. */
   readonly organizationIds: string[]
   readonly fixture: boolean
   readonly metadata: Record<string, unknown>
@@ -67,21 +67,21 @@ export type TenantUserRow = {
 }
 
 /**
- * True if the human came in. Until then a tenant learns nothing of the account, not even how its owner writes
- * the address: a tenant can invite any address.
+ * True if the user has signed in or accepted. Until then a tenant sees nothing of the account, not even how its owner
+ * spells the address, because a tenant can invite any address.
  */
-const CAME_IN = `case u.status when 'invited' then false
+const HAS_SIGNED_IN = `case u.status when 'invited' then false
     when 'suspended' then u.suspended_from is distinct from 'invited'
     when 'removed' then u.last_login_at is not null else true end`
 
-/** What the tenant sees: suspended also while an operator of the deployment has suspended the account. */
+/** The status shown to the tenant: also suspended while an operator of the deployment has suspended the account. */
 const SHOWN_STATUS = `case when not u.account_active
       and u.status in ('invited', 'pre_provisioned', 'active') then 'suspended' else u.status end`
 
 const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,
-    case when ${CAME_IN} then a.email else coalesce(u.invited_as, a.email) end as email,
-    a.email_verified and ${CAME_IN} as "emailVerified",
-    coalesce(u.display_name, case when ${CAME_IN} then a.display_name else '' end) as "displayName",
+    case when ${HAS_SIGNED_IN} then a.email else coalesce(u.invited_as, a.email) end as email,
+    a.email_verified and ${HAS_SIGNED_IN} as "emailVerified",
+    coalesce(u.display_name, case when ${HAS_SIGNED_IN} then a.display_name else '' end) as "displayName",
     ${SHOWN_STATUS} as status, u.account_active as "accountActive", u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
     u.updated_at as "updatedAt", u.last_login_at as "lastLoginAt",
     array(select m.organization_id::text from organization_members m
@@ -91,7 +91,7 @@ const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId
   from tenant_users u join accounts a on a.id = u.account_id`
 
 export type TenantUserFilter = {
-  /** Null: everybody but those who were removed. */
+  /** Null: all users except removed ones. */
   readonly status: TenantUserStatus | null
   readonly email: string | null
 }
@@ -137,17 +137,17 @@ export async function findTenantUser(
   return rows[0]
 }
 
-/** Keeps others from changing the user until the transaction ends. */
-export async function holdTenantUser(tx: Transaction, tenantId: string, id: string): Promise<void> {
+/** Locks the user until the transaction ends. */
+export async function lockTenantUser(tx: Transaction, tenantId: string, id: string): Promise<void> {
   await tx.query({
     name: 'tenant_user.hold',
-    // Rows that refer to the user may come to be meanwhile.
+    // `no key`: rows that reference the user may still be inserted.
     text: 'select from tenant_users where tenant_id = $1 and id = $2 for no key update',
     values: [tenantId, id],
   })
 }
 
-/** What a tenant has to do with an account already. */
+/** The user of an account in a tenant. */
 export async function findTenantUserOfAccount(
   tx: Transaction,
   tenantId: string,
@@ -162,7 +162,7 @@ export async function findTenantUserOfAccount(
   return rows[0]
 }
 
-/** removed -> invited or pre_provisioned: the same subject comes back. */
+/** removed -> invited or pre_provisioned, with the same subject. */
 export async function reviveTenantUser(
   tx: Transaction,
   user: Pick<NewTenantUser, 'tenantId' | 'id' | 'status' | 'displayName' | 'invitedAs'>,
@@ -186,13 +186,13 @@ export async function reviveTenantUser(
 }
 
 export type TenantUserChange = {
-  /** Undefined leaves it; null shows the account's again. */
+  /** Undefined leaves it unchanged; null uses the account's again. */
   readonly displayName: string | null | undefined
   readonly roles: readonly string[] | undefined
   readonly metadata: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Changes what is stated; false when the user is not there or was removed. */
+/** Updates the given members; false when the user does not exist or is removed. */
 export async function updateTenantUser(
   tx: Transaction,
   tenantId: string,
@@ -235,7 +235,7 @@ export async function suspendTenantUser(
   return rowCount === 1
 }
 
-/** suspended -> what it was before. A sixth active fixture user breaks `fixture_user_limit`. */
+/** suspended -> the status before. A sixth active fixture user violates `fixture_user_limit`. */
 export async function reactivateTenantUser(
   tx: Transaction,
   tenantId: string,
@@ -252,7 +252,7 @@ export async function reactivateTenantUser(
   return rowCount === 1
 }
 
-/** Anything -> removed; the row stays, and so does the subject. */
+/** Any status -> removed. The row and the subject stay. */
 export async function removeTenantUser(
   tx: Transaction,
   tenantId: string,
@@ -269,8 +269,8 @@ export async function removeTenantUser(
 }
 
 /**
- * Ends what a human has open in a tenant: browsers, tokens, and what they allowed devices and by CIBA
- * that nobody has fetched; not what they allowed agents.
+ * Ends the sessions of a user in a tenant: browser sessions, tokens, and unfetched device and CIBA approvals.
+ * Delegations to agents stay.
  */
 export async function endHumanSessions(
   tx: Transaction,
@@ -291,7 +291,7 @@ export async function endHumanSessions(
     })
   await sessions()
   await endBackchannelApprovals(tx, { tenantId, subject: sub }, now)
-  // Those of approvals that were being fetched meanwhile.
+  // Again, for approvals fetched concurrently.
   await sessions()
 }
 
@@ -320,7 +320,7 @@ export async function findOldestFixture(
   })
   return rows[0]?.id
 }
-/** What an application may learn of a person, as far as it was allowed to. */
+/** User claims that an application may be allowed to read. */
 export type PersonRow = {
   readonly email: string
   readonly emailVerified: boolean
@@ -330,7 +330,7 @@ export type PersonRow = {
   readonly organizationName: string | null
 }
 
-/** Finds an active person by their subject. Accounts belong to no tenant: it crosses tenants. */
+/** Finds an active user by subject. Accounts are global, so the transaction crosses tenants. */
 export async function findPerson(
   tx: Transaction,
   tenantId: string,
@@ -351,7 +351,7 @@ export async function findPerson(
   return rows[0]
 }
 
-/** The roles in a tenant of an active person. Accounts belong to no tenant: it crosses tenants. */
+/** The roles of an active user in a tenant. Accounts are global, so the transaction crosses tenants. */
 export async function findPersonRoles(
   tx: Transaction,
   tenantId: string,
@@ -383,7 +383,7 @@ export async function acceptTenantUser(
   return rows[0]
 }
 
-/** By what subject a tenant knows an account. */
+/** The subject of an account in a tenant. */
 export async function findTenantUserOfAccountSub(
   tx: Transaction,
   tenantId: string,
@@ -398,8 +398,8 @@ export async function findTenantUserOfAccountSub(
 }
 
 /**
- * Makes a user active with one more role, from whatever they were. Undefined when the tenant does not know the
- * account, or has suspended it.
+ * Activates a user with one more role, from any status except suspended. Undefined when the user does not exist or is
+ * suspended.
  */
 export async function activateWithRole(
   tx: Transaction,

@@ -1,4 +1,4 @@
-/** Tenants: one environment of an organization each, and the one control plane. */
+/** Tenants: the environments of organizations, and the one control plane. */
 import type { Transaction } from '../platform/sql.js'
 
 export type TenantRow = {
@@ -22,7 +22,7 @@ export type NewTenant = Pick<
   'id' | 'organizationId' | 'name' | 'slug' | 'environment' | 'admitAgents' | 'createdAt'
 > & { supportContact?: string | null }
 
-/** Inserts a tenant; undefined when the slug is taken, with nothing written. */
+/** Inserts a tenant. Undefined, and nothing written, when the slug is taken. */
 export async function insertTenant(
   tx: Transaction,
   tenant: NewTenant,
@@ -48,7 +48,7 @@ export async function insertTenant(
   return rows[0]
 }
 
-/** Inserts the control plane unless there is one. Of racing first starts exactly one inserts. */
+/** Inserts the control plane if there is none. Of concurrent first starts exactly one inserts. */
 export async function insertControlPlane(
   tx: Transaction,
   tenant: Pick<NewTenant, 'id' | 'name' | 'slug' | 'createdAt'>,
@@ -102,11 +102,11 @@ export type TenantSettingsChange = {
   readonly admitAgents: boolean | undefined
   readonly directAgentRegistration: boolean | undefined
   readonly credentialIssuerEnabled: boolean | undefined
-  /** Members to put into `settings`, each as a whole. */
+  /** Members of `settings` to replace, each as a whole. */
   readonly settings: Readonly<Record<string, unknown>>
 }
 
-/** A tenant with the settings that only few look at. */
+/** A tenant with its settings, which most queries do not need. */
 export type TenantWithSettings = TenantRow & {
   readonly settings: Readonly<Record<string, unknown>>
 }
@@ -123,7 +123,7 @@ export async function findTenantWithSettings(
   return rows[0]
 }
 
-/** Changes what is stated of an environment; answers with the row before and after. */
+/** Updates the given settings of an environment. Returns the row before and after. */
 export async function updateTenantSettings(
   tx: Transaction,
   id: string,
@@ -156,7 +156,7 @@ export async function updateTenantSettings(
   return was === undefined || is === undefined ? undefined : { before: was, after: is }
 }
 
-/** Changes what is said of an environment. Undefined members stay; null takes the contact away. */
+/** Updates an environment. Undefined members stay unchanged. Null removes the contact. */
 export async function updateTenant(
   tx: Transaction,
   id: string,
@@ -164,7 +164,8 @@ export async function updateTenant(
   now: Date,
 ): Promise<void> {
   const { name, supportContact } = change
-  // Before the tenant, as a change of the organization does: the contact of both is what pages show.
+  // Lock the organization before the tenant, in the same order as a change of the organization: pages show the contact
+  // of both.
   await tx.query({
     name: 'tenant.hold_parent',
     text: `select from organizations
@@ -180,8 +181,8 @@ export async function updateTenant(
   })
 }
 
-/** Takes a tenant for the rest of the transaction: what it is, it stays until then. */
-export async function holdTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
+/** Locks a tenant until the transaction ends, so that its kind does not change. */
+export async function lockTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
   const { rows } = await tx.query<TenantRow>({
     name: 'tenant.hold_as_it_is',
     text: `select ${COLUMNS} from tenants where id = $1 for no key update`,
@@ -191,8 +192,8 @@ export async function holdTenant(tx: Transaction, id: string): Promise<TenantRow
 }
 
 /**
- * sandbox -> production, once: undefined for whoever comes second. It admits agents no more, as a new
- * production environment does not (decisions.md 21).
+ * sandbox -> production, once: undefined for the second call. Switches off the admission of agents, as in a new
+ * production environment.
  */
 export async function activateTenant(
   tx: Transaction,

@@ -1,15 +1,15 @@
-/** Who accounts are at identity providers. Global, so every transaction here crosses tenants. */
+/** Identities of accounts at identity providers. Global, so every transaction here crosses tenants. */
 import { lookedUp } from './email-keys.js'
 import type { Transaction } from '../platform/sql.js'
 
-/** What names a person elsewhere: never their address. */
+/** Identifies a user at a provider, never by their address. */
 export type IdentityKey = {
   readonly provider: string
   readonly issuer: string
   readonly subject: string
 }
 
-/** Returns of one person take turns until the transaction ends. */
+/** Serializes callbacks of one identity until the transaction ends. */
 export async function lockIdentity(tx: Transaction, key: IdentityKey): Promise<void> {
   await tx.query({
     name: 'upstream_identity.lock',
@@ -18,7 +18,7 @@ export async function lockIdentity(tx: Transaction, key: IdentityKey): Promise<v
   })
 }
 
-/** The account of an identity, without noting its use. */
+/** The account of an identity, without recording its use. */
 export async function findIdentity(tx: Transaction, key: IdentityKey): Promise<string | undefined> {
   const { rows } = await tx.query<{ accountId: string }>({
     name: 'upstream_identity.find',
@@ -29,7 +29,7 @@ export async function findIdentity(tx: Transaction, key: IdentityKey): Promise<s
   return rows[0]?.accountId
 }
 
-/** The account of an identity; its use is noted, with the address that is vouched for this time. */
+/** The account of an identity. Records its use, with the address vouched for this time. */
 export async function useIdentity(
   tx: Transaction,
   key: IdentityKey,
@@ -46,15 +46,15 @@ export async function useIdentity(
   return rows[0]?.accountId
 }
 
-/** Links an identity to an account; false when it is linked already, to whichever account. */
+/** Links an identity to an account; false when it is already linked to any account. */
 export async function insertIdentity(
   tx: Transaction,
   identity: IdentityKey & {
     readonly id: string
     readonly accountId: string
-    /** Null: of a provider of the deployment. */
+    /** Null: a provider of the deployment. */
     readonly tenantId: string | null
-    /** As far as the provider vouches for it. */
+    /** Only if the provider vouches for it. */
     readonly email: string | null
     readonly createdAt: Date
   },
@@ -79,16 +79,16 @@ export async function insertIdentity(
   return rowCount === 1
 }
 
-/** An account as linking looks at it. */
+/** An account that an identity could be linked to. */
 export type LinkCandidate = {
   readonly id: string
   readonly active: boolean
   readonly emailVerified: boolean
-  /** The provider has vouched for somebody of this account before. */
+  /** The provider has vouched for a user of this account before. */
   readonly knownToProvider: boolean
 }
 
-/** The account of an address, held until the transaction ends. */
+/** The account of an address, locked until the transaction ends. */
 export async function findLinkCandidate(
   tx: Transaction,
   email: string,
@@ -106,23 +106,23 @@ export async function findLinkCandidate(
   return rows[0]
 }
 
-/** A person who comes back from a provider: the account and what it is in the tenant. */
+/** The account of a returning user and its status in the tenant. */
 export type ReturningRow = {
   readonly accountActive: boolean
   readonly hasFactor: boolean
-  /** There is a way to sign in besides this provider. */
+  /** There is a sign-in method other than this provider. */
   readonly hasOtherKeys: boolean
-  /** The address of the account was proved before. */
+  /** The account's address was verified before. */
   readonly emailVerified: boolean
-  /** The address of the account is confirmed, or is the one that the provider vouches for. */
+  /** The account's address is verified, or is the one that the provider vouches for. */
   readonly addressProved: boolean
-  /** Null: the tenant does not know the account. */
+  /** Null: the account is not a user of the tenant. */
   readonly tenantUserId: string | null
   readonly sub: string | null
   readonly status: 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed' | null
 }
 
-/** Reads an account as a tenant knows it, held until the transaction ends. */
+/** Reads an account as a tenant knows it, locked until the transaction ends. */
 export async function findReturning(
   tx: Transaction,
   tenantId: string,
@@ -151,7 +151,7 @@ export async function findReturning(
   return rows[0]
 }
 
-/** invited -> active: whoever owns the address has come. */
+/** invited -> active: the owner of the address has signed in. */
 export async function acceptInvitation(
   tx: Transaction,
   tenantId: string,
@@ -167,7 +167,7 @@ export async function acceptInvitation(
   return rowCount === 1
 }
 
-/** Makes an account a member of the organization; false when it was one. */
+/** Makes an account a member of the organization; false when it already was. */
 export async function joinOrganization(
   tx: Transaction,
   organizationId: string,
@@ -186,7 +186,7 @@ export async function joinOrganization(
 
 export type IdentityRow = {
   readonly id: string
-  /** Null: of a provider of the deployment. */
+  /** Null: a provider of the deployment. */
   readonly tenantId: string | null
   readonly provider: string
   readonly issuer: string
@@ -195,7 +195,7 @@ export type IdentityRow = {
   readonly lastUsedAt: Date
 }
 
-/** What an account is linked to: everywhere, and in this tenant. */
+/** The identities linked to an account: at providers of the deployment and of this tenant. */
 export async function listIdentities(
   tx: Transaction,
   tenantId: string,
@@ -214,8 +214,8 @@ export async function listIdentities(
 }
 
 /**
- * Ends a link, unless it is the only way to sign in that the account has, with what it had opened in
- * any tenant. The account is held first, so that of two last links one stays.
+ * Removes a linked identity, unless it is the account's only sign-in method, and ends the sessions it opened in any
+ * tenant. Locks the account first, so that of two last identities one stays.
  */
 export async function removeIdentity(
   tx: Transaction,
@@ -232,7 +232,7 @@ export async function removeIdentity(
     values: [accountId],
   })
   const identities = await listIdentities(tx, tenantId, accountId)
-  if (!identities.some((one) => one.id === id)) return 'unknown'
+  if (!identities.some((identity) => identity.id === id)) return 'unknown'
   if (rows[0]?.hasKeys !== true && identities.length < 2) return 'last'
   await tx.query({
     name: 'upstream_identity.remove',

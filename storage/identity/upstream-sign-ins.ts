@@ -1,20 +1,20 @@
-/** Browsers on their way to an identity provider and back. A way back is good for one return. */
+/** Federated sign-ins in progress (`state` parameters). Each state can be used once. */
 import { tenantInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
 
 export type UpstreamSignInRow = {
   readonly tenantId: string
   readonly provider: string
-  /** The session that links an identity to its account; null: somebody signs in. */
+  /** The session that links an identity to its account; null: a sign-in. */
   readonly linkingSessionId: string | null
   readonly sealed: Uint8Array
-  /** The person has to prove who they are there and then. */
+  /** Re-authentication is required. */
   readonly fresh: boolean
   readonly createdAt: Date
   readonly expiresAt: Date
 }
 
-/** What the sealed part of a way back is bound to. */
+/** Associated data of the sealed part of a state. */
 export const upstreamSignInContext = (stateSha256: Uint8Array): string =>
   `upstream_sign_in:${Buffer.from(stateSha256).toString('hex')}`
 
@@ -45,8 +45,8 @@ export async function insertUpstreamSignIn(
 }
 
 /**
- * Takes the way back that a state names, once, and only for the browser that was sent and by the
- * provider that it was sent to. The tenant is not known before: it crosses tenants.
+ * Uses up a state, only for the browser that was redirected and the provider it was redirected to. The tenant is
+ * unknown before, so the transaction crosses tenants.
  */
 export async function takeUpstreamSignIn(
   tx: Transaction,
@@ -70,7 +70,7 @@ export async function takeUpstreamSignIn(
   return rows[0]
 }
 
-/** The way back that a state names, left as it is: for a browser that came back to another host. */
+/** Reads a state without using it up: for a browser that returned to another host. */
 export async function findUpstreamSignIn(
   tx: Transaction,
   key: { readonly stateSha256: Uint8Array; readonly provider: string },
@@ -85,7 +85,7 @@ export async function findUpstreamSignIn(
   return rows[0]
 }
 
-/** Removes up to `limit` of those that never came back. */
+/** Removes up to `limit` expired states. */
 export async function removeExpiredUpstreamSignIns(
   tx: Transaction,
   before: Date,

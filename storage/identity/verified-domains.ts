@@ -1,7 +1,4 @@
-/**
- * Domains that tenants use, and the one organization that each belongs to. What touches
- * `domain_owners` crosses tenants.
- */
+/** Domains of tenants, and the one organization that owns each. Statements on `domain_owners` cross tenants. */
 import type { Transaction } from '../platform/sql.js'
 
 export type VerifiedDomainRow = {
@@ -20,7 +17,7 @@ const COLUMNS = `tenant_id as "tenantId", id, domain, proof, sso_provider_id as 
 
 export type DomainInserted = 'inserted' | 'present' | 'full'
 
-/** Adds a domain that is not proved yet, unless the tenant has it or has `most` already. */
+/** Adds an unverified domain, unless the tenant already has it or has `most` domains. */
 export async function insertVerifiedDomain(
   tx: Transaction,
   row: Omit<VerifiedDomainRow, 'verifiedAt'>,
@@ -84,7 +81,7 @@ export async function listVerifiedDomains(
 }
 
 export type DomainChange = {
-  /** Undefined leaves it; null leads nowhere. */
+  /** Undefined leaves it unchanged; null removes the route. */
   readonly ssoProviderId: string | null | undefined
   readonly autoJoin: boolean | undefined
 }
@@ -106,7 +103,7 @@ export async function updateVerifiedDomain(
   return rows[0]
 }
 
-/** The domain becomes the organization's; false when it is another one's. One statement decides. */
+/** Claims a domain for an organization; false when another one owns it. One statement decides. */
 export async function claimDomain(
   tx: Transaction,
   domain: string,
@@ -124,7 +121,7 @@ export async function claimDomain(
   return rowCount === 1
 }
 
-/** Notes that a domain is proved; the first time counts. */
+/** Marks a domain as verified; the first time is kept. */
 export async function markDomainVerified(
   tx: Transaction,
   tenantId: string,
@@ -141,8 +138,8 @@ export async function markDomainVerified(
 }
 
 /**
- * Removes a domain of a tenant. With the last one that is proved the organization's claim ends; the
- * owner's row, locked first, keeps that apart from a claim made at the same time.
+ * Deletes a domain of a tenant. With the last verified one the organization's claim ends. The owner's row, locked
+ * first, serializes this with a concurrent claim.
  */
 export async function deleteVerifiedDomain(
   tx: Transaction,
@@ -173,7 +170,7 @@ export async function deleteVerifiedDomain(
   return domain
 }
 
-/** Where addresses of a domain are led to in a tenant. */
+/** The provider that addresses of a domain are routed to in a tenant. */
 export type DomainRoute = {
   readonly organizationId: string
   readonly organizationName: string
@@ -181,7 +178,7 @@ export type DomainRoute = {
   readonly autoJoin: boolean
 }
 
-/** The route of a proved domain whose provider may be used. */
+/** The route of a verified domain whose provider is enabled. */
 export async function findDomainRoute(
   tx: Transaction,
   tenantId: string,
@@ -202,7 +199,7 @@ export async function findDomainRoute(
   return rows[0]
 }
 
-/** True if the tenant verified the domain, wherever its addresses are routed to. */
+/** True if the tenant verified the domain, whatever its route. */
 export async function hasVerifiedDomain(
   tx: Transaction,
   tenantId: string,
@@ -217,7 +214,7 @@ export async function hasVerifiedDomain(
   return rows.length === 1
 }
 
-/** True if an account is a user of a tenant that verified the domain. An invitation alone makes no user. */
+/** True if the account is a user of any tenant with this domain verified. A pending invitation does not count. */
 export async function isUserOfDomainOwner(
   tx: Transaction,
   accountId: string,

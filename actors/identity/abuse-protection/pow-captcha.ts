@@ -12,7 +12,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import type { AttemptCounts } from '../../platform/attempts.js'
 import type { Captcha, CaptchaVerdict } from './captcha.js'
 
-/** As long as a person may take for the form. */
+/** Time to fill in the form. */
 const LIFETIME_SECS = 600
 const ID_BYTES = 16
 const SEAL_BYTES = 16
@@ -48,7 +48,7 @@ export function openPowCaptcha({
   const sealOf = (body: Uint8Array) =>
     createHmac('sha256', key).update(body).digest().subarray(0, SEAL_BYTES)
 
-  /** The id and the remaining seconds of a challenge that is ours, in time and solved; null: it is not. */
+  /** The id and remaining seconds of a valid, unexpired and solved challenge; otherwise null. */
   function solved(response: string): { readonly id: string; readonly leftSecs: number } | null {
     const parts = ANSWER.exec(response)
     if (parts === null) return null

@@ -12,21 +12,21 @@ import {
   findTotpFactor,
   removeTotpFactor,
 } from '../../../storage/identity/second-factors.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import { authorization } from '../../oauth/authorization/protocol.js'
 import { personEvent } from '../sessions/events.js'
 import { type BrowserSession, browserSessions } from '../sessions/protocol.js'
 import { delegation } from '../../agents/delegation/protocol.js'
 import { isUuid } from '../../domain/ids.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { sso } from '../federated-login/protocol.js'
+import { federatedLogin } from '../federated-login/protocol.js'
 import { ownFactors, SENSITIVE_SECS, TOTP_PATH } from './own-factors.js'
 import { account, type AccountProtocol, type PasskeySeen } from './protocol.js'
 import type { AccountNeeds } from './needs.js'
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   address: account,
-  asks: { browserSessions, authorization, delegation, sso },
+  asks: { browserSessions, authorization, delegation, federatedLogin },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
     removeFactor: ({ session }) => session.accountId,
@@ -34,7 +34,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     renewCodes: ({ session }) => session.accountId,
   },
   create: (needs) => {
-    const { database, clock, random, browserSessions, authorization, delegation, sso } = needs
+    const { database, clock, random, browserSessions, authorization, delegation, federatedLogin } =
+      needs
     const { selfService } = needs
     const demanded = (
       session: BrowserSession,
@@ -62,13 +63,17 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, context)
         const person = { tenantId, subject: session.sub }
         const { consents } = await authorization.ask('listConsents', person, context)
-        const lent = { tenantId, sub: session.sub }
-        const { delegations } = await delegation.ask('ofPerson', lent, context)
-        const { identities, upstreams } = await sso.ask('identities', { session }, context)
+        const grantor = { tenantId, sub: session.sub }
+        const { delegations } = await delegation.ask('ofPerson', grantor, context)
+        const { identities, upstreams } = await federatedLogin.ask(
+          'identities',
+          { session },
+          context,
+        )
         // Factors belong to the account, which belongs to no tenant.
         return database.system(async (tx) => {
-          const face = await findTenantFace(tx, tenantId)
-          if (face === undefined) throw new Error('the tenant of an open session is gone')
+          const branding = await findTenantBranding(tx, tenantId)
+          if (branding === undefined) throw new Error('the tenant of an open session was not found')
           // A session opened by one tenant's provider does not show keys of the global account.
           const factor = confined ? undefined : await findTotpFactor(tx, accountId)
           const own = confined ? [] : await listPasskeys(tx, accountId)
@@ -77,7 +82,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
           return {
             tag: 'seen',
             session,
-            tenant: brandingOf(tenantId, face.tenantName, face.tenantSettings),
+            tenant: brandingOf(tenantId, branding.tenantName, branding.tenantSettings),
             sessions,
             factors:
               factor === undefined
@@ -124,7 +129,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         const now = clock.now()
         return database.system(async (tx) => {
           if (!(await removeTotpFactor(tx, accountId, factorId))) return { tag: 'unknown_factor' }
-          const doing = {
+          const event = {
             tenantId,
             type: 'security.suspicious_activity',
             sub,
@@ -132,7 +137,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
             requestId: context.requestId,
             fields: { reason: 'second_factor_removed' },
           } as const
-          appendEvents(tx, [personEvent(random, doing, now)])
+          appendEvents(tx, [personEvent(random, event, now)])
           return { tag: 'removed' }
         }, context)
       },

@@ -6,8 +6,8 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
-  emptyUnproved,
-  holdMailbox,
+  deleteUnverifiedSignInMethods,
+  lockMailbox,
   markMailboxProved,
 } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -15,8 +15,8 @@ import { voidTickets } from '../../../storage/operations/mail-tickets.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { IdentityKey } from '../../../storage/identity/upstream-identities.js'
 import { isUserOfDomainOwner } from '../../../storage/identity/verified-domains.js'
-import { endGivenOut } from '../password-recovery/ending.js'
-import { personDid } from '../password-recovery/records.js'
+import { revokeForPassword } from '../password-recovery/revocation.js'
+import { personAuditRecord } from '../password-recovery/records.js'
 
 export type MailboxProof = {
   readonly accountId: string
@@ -49,10 +49,10 @@ export async function proveMailbox(
   now: Date,
 ): Promise<MailboxProved> {
   const { accountId, how, inOwnSession: keep, provedBy, tenantId, sub, address } = proof
-  const held = await holdMailbox(tx, accountId)
-  if (held === undefined) throw new Error('the account of a proof is gone')
-  if (held.isProved) return 'known'
-  const isDropped = !keep && held.hasWayIn
+  const account = await lockMailbox(tx, accountId)
+  if (account === undefined) throw new Error('the account to verify was not found')
+  if (account.isProved) return 'known'
+  const isDropped = !keep && account.hasWayIn
   if (!keep) await drop(tx, tools, { accountId, address, but: provedBy }, context, now)
   await markMailboxProved(tx, accountId, now)
   // A password reset writes its own audit record.
@@ -65,15 +65,15 @@ export async function proveMailbox(
   if (sub !== null && type !== null) {
     const { requestId } = context
     const done = { tenantId, type, sub, address, requestId, data: { proof: how } } as const
-    appendAudit(tx, [personDid(tools.random, done, now)])
+    appendAudit(tx, [personAuditRecord(tools.random, done, now)])
   }
   return isDropped ? 'dropped' : 'kept'
 }
 
 /**
  * Lets the owner of a domain take over an account of that domain whose address is unverified. The account's sign-in
- * methods are dropped, and its address stays unverified. Returns false when the address is verified, or when the
- * account is already a user of a tenant that owns the domain. The transaction crosses tenants.
+ * methods are dropped, and its address stays unverified. Returns false when the address is verified, or when a
+ * tenant with this domain already has the account as a user. The transaction crosses tenants.
  */
 export async function reclaimUnproved(
   tx: Transaction,
@@ -82,8 +82,8 @@ export async function reclaimUnproved(
   context: MessageContext,
   now: Date,
 ): Promise<boolean> {
-  const held = await holdMailbox(tx, accountId)
-  if (held === undefined || held.isProved) return false
+  const account = await lockMailbox(tx, accountId)
+  if (account === undefined || account.isProved) return false
   if (await isUserOfDomainOwner(tx, accountId, domain)) return false
   await drop(tx, tools, { accountId, address, but: undefined }, context, now)
   return true
@@ -98,8 +98,8 @@ async function drop(
 ): Promise<void> {
   // End sessions first: this waits for transactions that add a key in one of them, and then that key is dropped too.
   const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
-  await endGivenOut(tx, tools, ended, context, now)
+  await revokeForPassword(tx, tools, ended, context, now)
   for (const purpose of ['sign_in', 'email_verification', 'password_reset'] as const)
     await voidTickets(tx, accountId, null, purpose, now)
-  await emptyUnproved(tx, accountId, but, now)
+  await deleteUnverifiedSignInMethods(tx, accountId, but, now)
 }

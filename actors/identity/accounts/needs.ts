@@ -7,7 +7,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import type { AuthorizationProtocol } from '../../oauth/authorization/protocol.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { DelegationProtocol } from '../../agents/delegation/protocol.js'
-import type { SsoProtocol } from '../federated-login/protocol.js'
+import type { FederatedLoginProtocol } from '../federated-login/protocol.js'
 
 export type AccountNeeds = {
   readonly database: Database
@@ -21,5 +21,5 @@ export type AccountNeeds = {
   readonly selfService: boolean
   /** `passkey.enabled`. */
   readonly passkeys: boolean
-  readonly sso: ActorRef<SsoProtocol>
+  readonly federatedLogin: ActorRef<FederatedLoginProtocol>
 }

@@ -3,7 +3,7 @@
  * without any factor enrols one in a sign-in flow instead, which also raises the session.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { holdOpenSession } from '../../../storage/identity/accounts.js'
+import { lockAccountInSession } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
@@ -12,11 +12,11 @@ import {
   countRecoveryCodes,
   replaceRecoveryCodes,
 } from '../../../storage/identity/second-factors.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { personEvent } from '../sessions/events.js'
 import type { BrowserSession } from '../sessions/protocol.js'
-import { personDid } from '../password-recovery/records.js'
+import { personAuditRecord } from '../password-recovery/records.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import { newRecoveryCodes, recoveryCodeSha256 } from '../sign-in/recovery-codes.js'
@@ -33,14 +33,14 @@ type Reply<K extends keyof AccountProtocol> = Promise<AccountProtocol[K]['reply'
 
 export function ownFactors(needs: AccountNeeds) {
   const { database, clock, random, browserSessions } = needs
-  const { offered, kept } = totpOffers(needs)
+  const { offered, sealed } = totpOffers(needs)
 
   return {
     async totpPage(own: OwnAccount, context: MessageContext): Reply<'totpPage'> {
       const first = await signInFirst(own, TOTP_PATH, context)
       if (first !== null) return first
       if ((await factorsOf(own, context)).totp) return { tag: 'present' }
-      const tenant = await faceFor(own.session, context)
+      const tenant = await brandingFor(own.session, context)
       const secret = await offered(own.session, context)
       return { tag: 'page', tenant, ...secretShown(tenant.name, secret) }
     },
@@ -54,16 +54,16 @@ export function ownFactors(needs: AccountNeeds) {
       if ((await factorsOf(own, context)).totp) return { tag: 'present' }
       const { session } = own
       const { accountId, tenantId, sub, id: sessionId } = session
-      const tenant = await faceFor(session, context)
+      const tenant = await brandingFor(session, context)
       const secret = await offered(session, context)
       const step = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
       const wrong = { tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const
       if (step === null) return wrong
-      const factor = await kept(secret)
+      const factor = await sealed(secret)
       const now = clock.now()
       const { requestId } = context
       const codes = await database.system(async (tx) => {
-        if (!(await holdOpenSession(tx, session))) return null
+        if (!(await lockAccountInSession(tx, session))) return null
         if (!(await confirmTotp(tx, accountId, factor, step, now))) return null
         const fields = { outcome: 'success', method: 'totp', enrolled: true }
         const type = 'auth.mfa.verify'
@@ -83,14 +83,14 @@ export function ownFactors(needs: AccountNeeds) {
       if (first !== null) return first
       const { session } = own
       const { accountId, tenantId, sub } = session
-      const tenant = await faceFor(session, context)
+      const tenant = await brandingFor(session, context)
       const now = clock.now()
       const { requestId } = context
       const recoveryCodes = await database.system(async (tx) => {
-        if (!(await holdOpenSession(tx, session))) return null
+        if (!(await lockAccountInSession(tx, session))) return null
         const type = 'account.recovery_codes.replaced'
         const did = { tenantId, type, sub, address, requestId } as const
-        appendAudit(tx, [personDid(random, did, now)])
+        appendAudit(tx, [personAuditRecord(random, did, now)])
         return newCodes(tx, accountId, now)
       }, context)
       return recoveryCodes === null
@@ -101,7 +101,7 @@ export function ownFactors(needs: AccountNeeds) {
 
   async function newCodes(tx: Transaction, accountId: string, now: Date): Promise<string[]> {
     const codes = newRecoveryCodes(random)
-    const hashes = codes.map((one) => recoveryCodeSha256(accountId, one)!)
+    const hashes = codes.map((code) => recoveryCodeSha256(accountId, code)!)
     await replaceRecoveryCodes(tx, accountId, hashes, now)
     return codes
   }
@@ -130,12 +130,12 @@ export function ownFactors(needs: AccountNeeds) {
     return database.system((tx) => accountFactors(tx, session.accountId), context)
   }
 
-  async function faceFor(
+  async function brandingFor(
     { tenantId }: BrowserSession,
     context: MessageContext,
   ): Promise<PageTenant> {
-    const face = await database.system((tx) => findTenantFace(tx, tenantId), context)
-    if (face === undefined) throw new Error('the tenant of an open session is gone')
-    return brandingOf(tenantId, face.tenantName, face.tenantSettings)
+    const branding = await database.system((tx) => findTenantBranding(tx, tenantId), context)
+    if (branding === undefined) throw new Error('the tenant of an open session was not found')
+    return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 }

@@ -1,22 +1,22 @@
 /** Federated sign-in: assembles the handlers. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import { listIdentities, removeIdentity } from '../../../storage/identity/upstream-identities.js'
 import { findDomainRoute } from '../../../storage/identity/verified-domains.js'
 import { browserSessions } from '../sessions/protocol.js'
-import { personDid } from '../password-recovery/records.js'
+import { personAuditRecord } from '../password-recovery/records.js'
 import { isUuid } from '../../domain/ids.js'
 import { socialOf } from '../../domain/tenants/branding.js'
 import { tenants } from '../tenants/protocol.js'
-import { sso, type SsoProtocol } from './protocol.js'
+import { federatedLogin, type FederatedLoginProtocol } from './protocol.js'
 import { providersOf } from './providers.js'
 import { domainOf } from './rules.js'
 import { sensitive, signInSteps } from './sign-in.js'
-import type { SsoNeeds, SsoTools } from './needs.js'
+import type { FederatedLoginNeeds, FederatedLoginTools } from './needs.js'
 
-export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
-  address: sso,
+export const federatedLoginActor = defineActor<FederatedLoginProtocol, FederatedLoginNeeds>({
+  address: federatedLogin,
   asks: { tenants, browserSessions },
   // Callbacks wait for providers, which may be slow. The high limit keeps room for other requests.
   mailbox: { capacity: 1024, inflightMax: 256 },
@@ -24,7 +24,10 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, sealer, clock, random, settings, issuer } = needs
-    const tools: SsoTools = { ...needs, providers: providersOf(settings, database, sealer) }
+    const tools: FederatedLoginTools = {
+      ...needs,
+      providers: providersOf(settings, database, sealer),
+    }
     const { providers } = tools
     const steps = signInSteps(tools)
 
@@ -39,8 +42,12 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
       async identities({ session }, context) {
         const { tenantId, accountId } = session
         const rows = await database.system((tx) => listIdentities(tx, tenantId, accountId), context)
-        const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
-        const deployment = socialOf(face?.tenantSettings ?? {}).enabled
+        const branding = await database.tenant(
+          tenantId,
+          (tx) => findTenantBranding(tx, tenantId),
+          context,
+        )
+        const deployment = socialOf(branding?.tenantSettings ?? {}).enabled
         const upstreams = await providers.offered({ id: tenantId, deployment }, context)
         const names = new Map(upstreams.map(({ id, name }) => [id, name]))
         return {
@@ -70,7 +77,9 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
           const removed = await removeIdentity(tx, tenantId, accountId, identityId, now)
           if (removed !== 'removed') return removed
           const done = { tenantId, type: 'account.identity.unlinked', sub, address } as const
-          appendAudit(tx, [personDid(random, { ...done, requestId: context.requestId }, now)])
+          appendAudit(tx, [
+            personAuditRecord(random, { ...done, requestId: context.requestId }, now),
+          ])
           return removed
         }, context)
         if (outcome === 'last') return { tag: 'last_way_in' }

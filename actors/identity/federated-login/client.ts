@@ -12,9 +12,9 @@ import type { Provider } from './providers.js'
 export const UPSTREAM_CALL_SECS = 5
 /** Discovery documents, key sets, token and userinfo responses are far smaller. */
 export const UPSTREAM_ANSWER_BYTES_MAX = 256 * 1024
-const KEPT_MS = 10 * 60_000
+const CACHED_MS = 10 * 60_000
 /** After a failure, discovery is not retried for this long. */
-const FAILURE_KEPT_MS = 5_000
+const FAILURE_CACHED_MS = 5_000
 const CONFIGURATIONS_MAX = 500
 const SUBJECT_LENGTH_MAX = 255
 /** The year 9999. */
@@ -34,7 +34,7 @@ const SIGNATURES = [
   'RS512',
 ]
 
-export type Errand = {
+export type UpstreamRequest = {
   readonly redirectUri: string
   readonly state: string
   readonly nonce: string
@@ -49,7 +49,7 @@ export type Ask = {
 }
 
 /** Verified claims about the user who signed in. */
-export type Said = {
+export type UpstreamClaims = {
   readonly issuer: string
   readonly subject: string
   readonly email: unknown
@@ -71,56 +71,56 @@ export type UpstreamFault = {
 export interface UpstreamClient {
   authorizationUrl(
     provider: Provider,
-    errand: Errand,
+    request: UpstreamRequest,
     ask: Ask,
   ): Promise<{ readonly tag: 'url'; readonly url: string } | UpstreamFault>
   /** Validates the authorization response, redeems its code and reads the claims. */
   finish(
     provider: Provider,
-    errand: Errand,
+    request: UpstreamRequest,
     parameters: URLSearchParams,
-  ): Promise<{ readonly tag: 'said'; readonly said: Said } | UpstreamFault>
+  ): Promise<{ readonly tag: 'claims'; readonly claims: UpstreamClaims } | UpstreamFault>
 }
 
-type Kept = {
+type CachedConfiguration = {
   readonly version: string
   readonly until: number
-  readonly made: Promise<oidc.Configuration>
+  readonly configuration: Promise<oidc.Configuration>
 }
 
 export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClient {
-  const kept = new Map<string, Kept>()
+  const cache = new Map<string, CachedConfiguration>()
 
   /** Caches discovery. Concurrent callers share one request. */
   function configurationOf(provider: Provider): Promise<oidc.Configuration> {
     const key = `${provider.tenantId ?? ''}:${provider.id}`
-    const known = kept.get(key)
+    const known = cache.get(key)
     const now = clock.monotonicMs()
     if (known !== undefined && known.version === provider.version && known.until > now) {
-      return known.made
+      return known.configuration
     }
-    const made = configure(provider, fetch)
-    const keep = (ms: number) =>
-      kept.set(key, { version: provider.version, until: clock.monotonicMs() + ms, made })
-    kept.delete(key)
-    if (kept.size >= CONFIGURATIONS_MAX) kept.delete(kept.keys().next().value!)
-    keep(KEPT_MS)
-    made.catch(() => {
-      if (kept.get(key)?.made === made) keep(FAILURE_KEPT_MS)
+    const configuration = configure(provider, fetch)
+    const cacheFor = (ms: number) =>
+      cache.set(key, { version: provider.version, until: clock.monotonicMs() + ms, configuration })
+    cache.delete(key)
+    if (cache.size >= CONFIGURATIONS_MAX) cache.delete(cache.keys().next().value!)
+    cacheFor(CACHED_MS)
+    configuration.catch(() => {
+      if (cache.get(key)?.configuration === configuration) cacheFor(FAILURE_CACHED_MS)
     })
-    return made
+    return configuration
   }
 
   return {
-    async authorizationUrl(provider, errand, { loginHint, fresh, strong }) {
+    async authorizationUrl(provider, request, { loginHint, fresh, strong }) {
       try {
         const configuration = await configurationOf(provider)
         const url = oidc.buildAuthorizationUrl(configuration, {
-          redirect_uri: errand.redirectUri,
+          redirect_uri: request.redirectUri,
           scope: provider.scopes.join(' '),
-          state: errand.state,
-          nonce: errand.nonce,
-          code_challenge: await oidc.calculatePKCECodeChallenge(errand.verifier),
+          state: request.state,
+          nonce: request.nonce,
+          code_challenge: await oidc.calculatePKCECodeChallenge(request.verifier),
           code_challenge_method: 'S256',
           ...(loginHint === null ? {} : { login_hint: loginHint }),
           ...(fresh ? { prompt: 'login', max_age: '0' } : {}),
@@ -134,25 +134,25 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
       }
     },
 
-    async finish(provider, errand, parameters) {
+    async finish(provider, request, parameters) {
       try {
         const configuration = await configurationOf(provider)
-        const url = new URL(errand.redirectUri)
+        const url = new URL(request.redirectUri)
         url.search = parameters.toString()
         const tokens = await oidc.authorizationCodeGrant(configuration, url, {
-          pkceCodeVerifier: errand.verifier,
-          expectedState: errand.state,
-          expectedNonce: errand.nonce,
+          pkceCodeVerifier: request.verifier,
+          expectedState: request.state,
+          expectedNonce: request.nonce,
           idTokenExpected: true,
         })
-        const claims = tokens.claims()!
+        const idToken = tokens.claims()!
         const { userinfo_endpoint: userinfo } = configuration.serverMetadata()
-        const lacks = claims['email'] === undefined || claims['name'] === undefined
+        const lacks = idToken['email'] === undefined || idToken['name'] === undefined
         const more =
           lacks && userinfo !== undefined
-            ? await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+            ? await oidc.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
             : {}
-        return said(merged(claims, more))
+        return claimsOf(merged(idToken, more))
       } catch (error) {
         return faultOf(error)
       }
@@ -168,21 +168,21 @@ type Claims = Readonly<Record<string, unknown>>
  */
 function merged(claims: Claims, more: Claims): Claims {
   const [own, other] = claims['email'] === undefined ? [more, claims] : [claims, more]
-  const said = own['email'] === other['email'] ? other['email_verified'] : undefined
-  return { ...more, ...claims, email_verified: own['email_verified'] ?? said }
+  const otherVerified = own['email'] === other['email'] ? other['email_verified'] : undefined
+  return { ...more, ...claims, email_verified: own['email_verified'] ?? otherVerified }
 }
 
-function said(
+function claimsOf(
   claims: Readonly<Record<string, unknown>>,
-): { readonly tag: 'said'; readonly said: Said } | UpstreamFault {
+): { readonly tag: 'claims'; readonly claims: UpstreamClaims } | UpstreamFault {
   const { iss: issuer, sub: subject, name, auth_time: authTime } = claims
   if (typeof issuer !== 'string' || typeof subject !== 'string') return invalid('subject')
   if (subject === '' || subject.length > SUBJECT_LENGTH_MAX || subject.includes('\0')) {
     return invalid('subject')
   }
   return {
-    tag: 'said',
-    said: {
+    tag: 'claims',
+    claims: {
       issuer,
       subject,
       email: claims['email'],
@@ -267,7 +267,7 @@ class BadProvider extends Error {
   readonly code: string
 
   constructor(what: string) {
-    super(`invalid provider metadata:  ${what}`)
+    super(`invalid provider metadata: ${what}`)
     this.code = `provider_${what}`
   }
 }
@@ -279,11 +279,13 @@ export function faultOf(error: unknown): UpstreamFault {
   if (error instanceof oidc.AuthorizationResponseError) {
     return { tag: 'fault', fault: 'denied', detail: codeOf(error.error) }
   }
-  let at = error
-  for (let depth = 0; depth < CAUSES_MAX && at instanceof Error; depth += 1) {
-    if (at instanceof FetchFailed) return { tag: 'fault', fault: 'unavailable', detail: at.fault }
-    if (at.name === 'TimeoutError') return { tag: 'fault', fault: 'unavailable', detail: 'timeout' }
-    at = at.cause
+  let cause = error
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+    if (cause instanceof FetchFailed)
+      return { tag: 'fault', fault: 'unavailable', detail: cause.fault }
+    if (cause.name === 'TimeoutError')
+      return { tag: 'fault', fault: 'unavailable', detail: 'timeout' }
+    cause = cause.cause
   }
   if (error instanceof oidc.ResponseBodyError) return invalid(codeOf(error.error))
   return invalid(codeOf((error as { code?: unknown } | null)?.code))

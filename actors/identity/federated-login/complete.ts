@@ -7,7 +7,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import { insertAccount } from '../../../storage/identity/accounts.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
 import { appendAudit, type NewAuditEvent } from '../../../storage/operations/audit.js'
-import { joinByInvitation } from '../organizations/joining.js'
+import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { recordSignIn } from '../../../storage/identity/sign-ins.js'
 import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -24,18 +24,18 @@ import {
   useIdentity,
 } from '../../../storage/identity/upstream-identities.js'
 import { type DomainRoute, findDomainRoute } from '../../../storage/identity/verified-domains.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { type PersonDid, personDid } from '../password-recovery/records.js'
+import { type PersonAudit, personAuditRecord } from '../password-recovery/records.js'
 import { acrOf } from '../../domain/assurance.js'
 import { eventData } from '../../domain/events.js'
 import { socialOf } from '../../domain/tenants/branding.js'
 import { challengeMethods } from '../sign-in/login-challenges.js'
 import { openSession } from '../sign-in/session.js'
 import type { Visitor } from '../sign-in/protocol.js'
-import type { SsoTools } from './needs.js'
-import type { Said } from './client.js'
-import type { SsoFault } from './protocol.js'
+import type { FederatedLoginTools } from './needs.js'
+import type { UpstreamClaims } from './client.js'
+import type { FederatedLoginFault } from './protocol.js'
 import type { Provider } from './providers.js'
 import {
   admission,
@@ -53,50 +53,50 @@ const SUBJECT_BYTES = 24
 const UNSTATED_AGE_MS = 3_600_000
 const ATTEMPTS = 3
 
-export type Settlement = {
+export type FederatedLogin = {
   readonly provider: Provider
-  readonly said: Said
+  readonly claims: UpstreamClaims
   readonly flow: SignInFlowFound
   readonly visitor: Visitor
   /** When the browser was sent to the provider, if re-authentication was required. */
   readonly freshSince: Date | null
 }
-export type Settled =
+export type FederatedLoginResult =
   | { readonly tag: 'signed_in'; readonly token: string }
-  | { readonly tag: 'refused'; readonly fault: SsoFault }
+  | { readonly tag: 'refused'; readonly fault: FederatedLoginFault }
 
 /** A concurrent request created the account of that address. The caller retries. */
-class Overtaken extends Error {
-  override readonly name = 'Overtaken'
+class ConcurrentChange extends Error {
+  override readonly name = 'ConcurrentChange'
 }
 
-export async function settle(
-  tools: SsoTools,
-  asked: Settlement,
+export async function completeFederatedLogin(
+  tools: FederatedLoginTools,
+  login: FederatedLogin,
   context: MessageContext,
-): Promise<Settled> {
+): Promise<FederatedLoginResult> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       // Accounts and identities belong to no tenant.
-      return await tools.database.system((tx) => settleIn(tx, tools, asked, context), context)
+      return await tools.database.system((tx) => completeIn(tx, tools, login, context), context)
     } catch (error) {
-      if (!(error instanceof Overtaken) || attempt === ATTEMPTS) throw error
+      if (!(error instanceof ConcurrentChange) || attempt === ATTEMPTS) throw error
     }
   }
 }
 
-async function settleIn(
+async function completeIn(
   tx: Transaction,
-  tools: SsoTools,
-  { provider, said, flow, visitor, freshSince }: Settlement,
+  tools: FederatedLoginTools,
+  { provider, claims, flow, visitor, freshSince }: FederatedLogin,
   context: MessageContext,
-): Promise<Settled> {
+): Promise<FederatedLoginResult> {
   const { random, clock } = tools
   const now = clock.now()
   const { tenantId } = flow
-  const key: IdentityKey = { provider: provider.id, issuer: said.issuer, subject: said.subject }
+  const key: IdentityKey = { provider: provider.id, issuer: claims.issuer, subject: claims.subject }
   await lockIdentity(tx, key)
-  const address = await addressOf(tx, tools, provider, tenantId, said)
+  const address = await addressOf(tx, tools, provider, tenantId, claims)
   const { email, vouchedEmail, vouches, route } = address
   const mayJoin =
     provider.tenantId === null
@@ -116,32 +116,32 @@ async function settleIn(
   }
   const decision = decide(arrival)
   if (decision.tag === 'refuse') return { tag: 'refused', fault: decision.fault }
-  const account = await accountOf(tx, tools, decision, said, vouchedEmail !== null, now)
+  const account = await accountOf(tx, tools, decision, claims, vouchedEmail !== null, now)
 
   const found = await findReturning(tx, tenantId, account, provider.id, vouchedEmail)
-  if (found === undefined) throw new Overtaken()
+  if (found === undefined) throw new ConcurrentChange()
   const verdict = admission(found, mayJoin)
   if (verdict !== 'admit' && verdict !== 'join') return { tag: 'refused', fault: verdict }
   // The account is now locked, so an identity that was removed concurrently is detected here.
   if (decision.tag === 'use' && (await useIdentity(tx, key, vouchedEmail, now)) !== account)
-    throw new Overtaken()
+    throw new ConcurrentChange()
   let returning = found
   if (!found.emailVerified && found.addressProved) {
     const { sub } = found
     const how = 'provider'
     const proof = { accountId: account, how, inOwnSession: false, provedBy: key } as const
-    const at = { tenantId, sub, address: visitor.address }
-    await proveMailbox(tx, tools, { ...proof, ...at }, context, now)
+    const where = { tenantId, sub, address: visitor.address }
+    await proveMailbox(tx, tools, { ...proof, ...where }, context, now)
     returning = (await findReturning(tx, tenantId, account, provider.id, vouchedEmail)) ?? found
   }
   if (decision.tag !== 'use') {
     const id = random.uuid()
     const identity = { ...key, id, accountId: account, email: vouchedEmail, createdAt: now }
     const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
-    if (!isNew) throw new Overtaken()
+    if (!isNew) throw new ConcurrentChange()
   }
 
-  const told: NewEvent[] = []
+  const events: NewEvent[] = []
   let { tenantUserId, sub } = returning
   if (tenantUserId === null || sub === null) {
     tenantUserId = random.uuid()
@@ -160,28 +160,34 @@ async function settleIn(
     const resource = { type: 'tenant_user', id: tenantUserId }
     const fields = { provider: provider.id, ...(email === null ? {} : { email }) }
     const data = eventData({ actor: who, resource, requestId: context.requestId }, fields)
-    told.push({ id: random.uuid(), tenantId, type: 'sso.user.provisioned', occurredAt: now, data })
+    events.push({
+      id: random.uuid(),
+      tenantId,
+      type: 'sso.user.provisioned',
+      occurredAt: now,
+      data,
+    })
   }
   const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
   const accepted =
     returning.status === 'invited' && (await acceptInvitation(tx, tenantId, tenantUserId, now))
 
-  const { level, amr } = evidenceOf(said.acr, said.amr, provider.trustedAcrValues)
+  const { level, amr } = evidenceOf(claims.acr, claims.amr, provider.trustedAcrValues)
   const pending = returning.hasFactor && level < 2
-  const authTime = authTimeOf(said.authTime, freshSince, now)
+  const authTime = authTimeOf(claims.authTime, freshSince, now)
   const { tenantSettings } = flow
   const confined = provider.tenantId !== null && returning.hasOtherKeys
   const elsewhere = { provider: provider.id, level, authTime, confined }
   const person = { tenantId, tenantSettings, accountId: account, pending, amr, elsewhere }
-  const opened = { ...person, leavesOtherTenants: true }
-  const session = await openSession(tx, tools, opened, visitor, now)
+  const newSession = { ...person, leavesOtherTenants: true }
+  const session = await openSession(tx, tools, newSession, visitor, now)
 
-  const doing = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
-  const tell = (one: Omit<Doing, keyof typeof doing>) =>
-    told.push(personEvent(random, { ...doing, ...one }, now))
-  if (activated || accepted) tell({ type: 'tenant_user.activated' })
+  const base = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
+  const append = (event: Omit<PersonEvent, keyof typeof base>) =>
+    events.push(personEvent(random, { ...base, ...event }, now))
+  if (activated || accepted) append({ type: 'tenant_user.activated' })
   const joining = { tenantId, accountId: account, sub, requestId: context.requestId }
-  told.push(...(await joinByInvitation(tx, random, joining, now)))
+  events.push(...(await joinByInvitation(tx, random, joining, now)))
   if (route?.autoJoin === true) {
     const { organizationId } = route
     if (await joinOrganization(tx, organizationId, account, now)) {
@@ -189,15 +195,15 @@ async function settleIn(
       const resource = { type: 'organization', id: organizationId }
       const subject = { actor: who, resource, requestId: context.requestId }
       const data = eventData(subject, { member: who, role: 'member' })
-      told.push({ id: random.uuid(), tenantId, type: 'org.member.added', occurredAt: now, data })
+      events.push({ id: random.uuid(), tenantId, type: 'org.member.added', occurredAt: now, data })
     }
   }
-  tell({ type: 'sso.login.success', fields: { provider: provider.id, issuer: said.issuer } })
+  append({ type: 'sso.login.success', fields: { provider: provider.id, issuer: claims.issuer } })
   if (pending) {
     const methods = await challengeMethods(tx, account)
-    tell({ type: 'auth.mfa.challenge', fields: { methods } })
-  } else tell({ type: 'auth.login.success', fields: { amr, acr: acrOf(level) } })
-  appendEvents(tx, told)
+    append({ type: 'auth.mfa.challenge', fields: { methods } })
+  } else append({ type: 'auth.login.success', fields: { amr, acr: acrOf(level) } })
+  appendEvents(tx, events)
   if (decision.tag === 'link') {
     const done = { tenantId, sub, address: visitor.address, requestId: context.requestId }
     appendAudit(tx, [linkedRecord(random, done, key, 'address', now)])
@@ -208,21 +214,21 @@ async function settleIn(
 /** Audit record of a new linked identity: linked by the user, or automatically by a vouched address. */
 export function linkedRecord(
   random: Random,
-  done: Omit<PersonDid, 'type' | 'data'>,
+  done: Omit<PersonAudit, 'type' | 'data'>,
   { provider, issuer }: IdentityKey,
   by: 'person' | 'address',
   now: Date,
 ): NewAuditEvent {
   const data = { provider, issuer, by }
-  return personDid(random, { ...done, type: 'account.identity.linked', data }, now)
+  return personAuditRecord(random, { ...done, type: 'account.identity.linked', data }, now)
 }
 
 /** The account that a decision refers to. A new one has no password. */
 async function accountOf(
   tx: Transaction,
-  { random }: SsoTools,
+  { random }: FederatedLoginTools,
   decision: Exclude<ReturnType<typeof decide>, { tag: 'refuse' }>,
-  { name }: Said,
+  { name }: UpstreamClaims,
   emailVerified: boolean,
   now: Date,
 ): Promise<string> {
@@ -230,7 +236,7 @@ async function accountOf(
   const id = random.uuid()
   const account = { id, email: decision.email, emailVerified, displayName: name }
   const isNew = await insertAccount(tx, { ...account, passwordHash: null, createdAt: now })
-  if (!isNew) throw new Overtaken()
+  if (!isNew) throw new ConcurrentChange()
   return id
 }
 
@@ -240,10 +246,10 @@ async function accountOf(
  */
 export async function addressOf(
   tx: Transaction,
-  tools: SsoTools,
+  tools: FederatedLoginTools,
   provider: Provider,
   tenantId: string,
-  said: Said,
+  claims: UpstreamClaims,
 ): Promise<{
   readonly email: string | null
   readonly vouchedEmail: string | null
@@ -251,17 +257,17 @@ export async function addressOf(
   /** The domain of the address, if it is verified and routed to this provider. */
   readonly route: DomainRoute | undefined
 }> {
-  const email = readEmail(said.email) ?? null
+  const email = readEmail(claims.email) ?? null
   const route = await routeOf(tx, tools, provider, tenantId, email)
   const ofDeployment = provider.tenantId === null
-  const vouches = vouchingOf(said.emailVerified, { ofDeployment, ownsDomain: isTrue(route) })
+  const vouches = vouchingOf(claims.emailVerified, { ofDeployment, ownsDomain: isTrue(route) })
   return { email, vouchedEmail: vouches === 'none' ? null : email, vouches, route }
 }
 
 /** The domain of the address, if it is verified and routed to this provider. */
 async function routeOf(
   tx: Transaction,
-  { verifiedDomains }: SsoTools,
+  { verifiedDomains }: FederatedLoginTools,
   provider: Provider,
   tenantId: string,
   email: string | null,
@@ -276,7 +282,7 @@ const isTrue = (route: DomainRoute | undefined): boolean => route !== undefined
 
 /** When the user authenticated: as stated, limited to the possible range, or an hour ago if not stated. */
 export function authTimeOf(stated: Date | null, freshSince: Date | null, now: Date): Date {
-  const said = stated ?? new Date(now.getTime() - UNSTATED_AGE_MS)
-  if (said > now) return now
-  return freshSince !== null && said < freshSince ? freshSince : said
+  const time = stated ?? new Date(now.getTime() - UNSTATED_AGE_MS)
+  if (time > now) return now
+  return freshSince !== null && time < freshSince ? freshSince : time
 }

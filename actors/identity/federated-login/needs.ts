@@ -7,10 +7,10 @@ import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import type { UpstreamClient } from './client.js'
-import type { SsoMetrics } from './metrics.js'
+import type { FederatedLoginMetrics } from './metrics.js'
 import type { ProviderSettings, Providers } from './providers.js'
 
-export type SsoNeeds = {
+export type FederatedLoginNeeds = {
   readonly database: Database
   readonly sealer: Sealer
   readonly clock: Clock
@@ -18,7 +18,7 @@ export type SsoNeeds = {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly client: UpstreamClient
-  readonly metrics: SsoMetrics
+  readonly metrics: FederatedLoginMetrics
   readonly issuer: string
   readonly settings: ProviderSettings
   /** `verified_domains.enabled`. */
@@ -31,4 +31,4 @@ export type SsoNeeds = {
 }
 
 /** The dependencies with the providers read from the settings. */
-export type SsoTools = SsoNeeds & { readonly providers: Providers }
+export type FederatedLoginTools = FederatedLoginNeeds & { readonly providers: Providers }

@@ -10,18 +10,21 @@ import type { Visitor } from '../sign-in/protocol.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { Upstream } from '../../domain/upstream.js'
 
-export type SsoProtocol = {
+export type FederatedLoginProtocol = {
   /** The providers available to users of a tenant. */
   offered: Ask<ListOffered, Offered>
   /**
    * Redirects a browser to a provider. Shows a confirmation page first if the request did not come from a page of ours,
    * or if the browser has a session of another tenant (login CSRF).
    */
-  start: Ask<StartSso, ToUpstream | ConfirmStart | SsoFailed>
+  start: Ask<StartFederatedLogin, ToUpstream | ConfirmStart | FederatedLoginFailed>
   /** Redirects the browser of a signed-in user to a provider, to link the identity there. */
-  link: Ask<StartLink, ToUpstream | SignInFirst | SsoFailed>
+  link: Ask<StartLink, ToUpstream | SignInFirst | FederatedLoginFailed>
   /** The callback. Its state can be used once. */
-  callback: Ask<SsoCallback, SsoSignedIn | Linked | SsoFailed | BackElsewhere>
+  callback: Ask<
+    FederatedLoginCallback,
+    FederatedLoginSignedIn | Linked | FederatedLoginFailed | BackElsewhere
+  >
   /** The identities linked to the user's account. */
   identities: Ask<{ readonly session: BrowserSession }, IdentitiesListed>
   /** Removes a linked identity and ends the sessions opened by it. Needs a fresh sign-in, otherwise `sign_in`. */
@@ -39,7 +42,7 @@ export type SsoProtocol = {
 }
 
 /** Why a federated sign-in failed. Each value has its text on the page. */
-export type SsoFault =
+export type FederatedLoginFault =
   /** The state is unknown, used, expired or belongs to another browser. */
   | 'unknown_state'
   | 'unknown_flow'
@@ -78,7 +81,7 @@ export type ListOffered = {
 }
 export type Offered = { readonly tag: 'offered'; readonly upstreams: readonly Upstream[] }
 
-export type StartSso = {
+export type StartFederatedLogin = {
   /** Token of the sign-in flow; null: start one. */
   readonly flow: string | null
   readonly tenant: TenantSelector
@@ -128,7 +131,7 @@ export type ToUpstream = {
 }
 export type SignInFirst = { readonly tag: 'sign_in'; readonly location: string }
 
-export type SsoCallback = {
+export type FederatedLoginCallback = {
   /** The provider in the callback path. Every provider has its own callback. */
   readonly provider: string
   readonly parameters: readonly (readonly [name: string, value: string])[]
@@ -137,7 +140,7 @@ export type SsoCallback = {
   readonly visitor: Visitor
   readonly browserId: string
 }
-export type SsoSignedIn = {
+export type FederatedLoginSignedIn = {
   readonly tag: 'signed_in'
   readonly token: string
   readonly location: string
@@ -150,9 +153,9 @@ export type Linked = {
   readonly location: string
   readonly tenant: PageTenant
 }
-export type SsoFailed = {
+export type FederatedLoginFailed = {
   readonly tag: 'failed'
-  readonly fault: SsoFault
+  readonly fault: FederatedLoginFault
   /** Where to retry; null when there is no flow to return to. */
   readonly location: string | null
   readonly tenant: PageTenant | null
@@ -186,4 +189,8 @@ export type TenantUnusable =
   | { readonly tag: 'unknown_tenant' }
   | { readonly tag: 'conflicting_tenant' }
 
-export const sso = address<SsoProtocol>('sso', ['offered', 'identities', 'check'])
+export const federatedLogin = address<FederatedLoginProtocol>('sso', [
+  'offered',
+  'identities',
+  'check',
+])

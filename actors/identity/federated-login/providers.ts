@@ -3,10 +3,10 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import {
-  findSsoProvider,
-  offeredSsoProviders,
-  ssoSecretContext,
-  type SsoProviderRow,
+  findIdentityProvider,
+  offeredIdentityProviders,
+  providerSecretContext,
+  type IdentityProviderRow,
 } from '../../../storage/identity/identity-providers.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Upstream } from '../../domain/upstream.js'
@@ -20,7 +20,7 @@ export type Provider = {
   readonly issuer: string
   readonly clientId: string
   readonly clientSecret: string | null
-  readonly authMethod: SsoProviderRow['tokenEndpointAuthMethod']
+  readonly authMethod: IdentityProviderRow['tokenEndpointAuthMethod']
   readonly scopes: readonly string[]
   /** Configured endpoints; null: use discovery. */
   readonly endpoints: Endpoints | null
@@ -61,14 +61,14 @@ export function providersOf(
   database: Database,
   sealer: Sealer,
 ): Providers {
-  const own = new Map(deploymentProviders(settings).map((one) => [one.id, one]))
+  const own = new Map(deploymentProviders(settings).map((provider) => [provider.id, provider]))
 
   return {
     async find({ id: tenantId, deployment }, id, { signal }) {
       const known = own.get(id)
       if (known !== undefined) return deployment ? known : undefined
       if (!settings.enterprise.enabled || !isUuid(id)) return undefined
-      const row = await database.tenant(tenantId, (tx) => findSsoProvider(tx, tenantId, id), {
+      const row = await database.tenant(tenantId, (tx) => findIdentityProvider(tx, tenantId, id), {
         signal,
       })
       return row?.active === true ? tenantProvider(row, sealer) : undefined
@@ -76,7 +76,7 @@ export function providersOf(
     async offered({ id: tenantId, deployment }, { signal }) {
       const everywhere = deployment ? [...own.values()].map(({ id, name }) => ({ id, name })) : []
       if (!settings.enterprise.enabled) return everywhere
-      const rows = await database.tenant(tenantId, (tx) => offeredSsoProviders(tx, tenantId), {
+      const rows = await database.tenant(tenantId, (tx) => offeredIdentityProviders(tx, tenantId), {
         signal,
       })
       return [...rows, ...everywhere]
@@ -84,9 +84,10 @@ export function providersOf(
   }
 }
 
-async function tenantProvider(row: SsoProviderRow, sealer: Sealer): Promise<Provider> {
+async function tenantProvider(row: IdentityProviderRow, sealer: Sealer): Promise<Provider> {
   const { tenantId, id, clientSecretSealed: sealed } = row
-  const secret = sealed === null ? null : await sealer.open(tenantId, ssoSecretContext(id), sealed)
+  const secret =
+    sealed === null ? null : await sealer.open(tenantId, providerSecretContext(id), sealed)
   const { authorizationEndpoint, tokenEndpoint, jwksUri } = row
   const isStated = authorizationEndpoint !== null && tokenEndpoint !== null && jwksUri !== null
   return {

@@ -5,7 +5,7 @@
 import { domainToASCII } from 'node:url'
 import { isEmail } from '../../domain/email.js'
 import { isPublicName } from '../../platform/outbound-http/targets.js'
-import type { SsoFault } from './protocol.js'
+import type { FederatedLoginFault } from './protocol.js'
 
 export type Candidate = {
   readonly id: string
@@ -50,7 +50,7 @@ export type Decision =
   | { readonly tag: 'use'; readonly accountId: string }
   | { readonly tag: 'link'; readonly accountId: string }
   | { readonly tag: 'create'; readonly email: string }
-  | { readonly tag: 'refuse'; readonly fault: SsoFault }
+  | { readonly tag: 'refuse'; readonly fault: FederatedLoginFault }
 
 /**
  * Evidence wins over squatting: an account with an unverified address blocks no sign-in, because a trusted provider
@@ -96,7 +96,7 @@ export function admission(
   return addressProved ? 'join' : 'unverified_email'
 }
 
-const refuse = (fault: SsoFault): Decision => ({ tag: 'refuse', fault })
+const refuse = (fault: FederatedLoginFault): Decision => ({ tag: 'refuse', fault })
 
 /** An address that an account may have, at a public domain name; undefined for anything else. */
 export function readEmail(value: unknown): string | undefined {
@@ -106,8 +106,8 @@ export function readEmail(value: unknown): string | undefined {
 
 /** The domain of an address in normalized form; undefined unless it is a public domain name. */
 export function domainOf(email: string): string | undefined {
-  const at = email.lastIndexOf('@')
-  return at < 1 ? undefined : readDomain(email.slice(at + 1))
+  const separator = email.lastIndexOf('@')
+  return separator < 1 ? undefined : readDomain(email.slice(separator + 1))
 }
 
 /** Lower case, A-labels, no trailing dot. */
@@ -150,6 +150,8 @@ export function evidenceOf(
   trustedAcrValues: readonly string[],
 ): { readonly level: 1 | 2; readonly amr: readonly string[] } {
   if (typeof acr !== 'string' || !trustedAcrValues.includes(acr)) return { level: 1, amr: ['fed'] }
-  const said = Array.isArray(amr) ? amr.filter((one): one is string => AMR_KNOWN.has(one)) : []
-  return { level: 2, amr: [...new Set(['fed', ...said, 'mfa'])] }
+  const known = Array.isArray(amr)
+    ? amr.filter((method): method is string => AMR_KNOWN.has(method))
+    : []
+  return { level: 2, amr: [...new Set(['fed', ...known, 'mfa'])] }
 }

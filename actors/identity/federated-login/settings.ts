@@ -28,17 +28,17 @@ export const socialSettings = section(
       .uuid()
       .register(notes, { words: 'a UUID', example: '9188040d-6c67-4c5b-b112-36a304b66dad' })
       .optional()
-      .describe('The directory whose people may sign in. There is no "common".'),
+      .describe('The directory of the users who may sign in. "common" is not supported.'),
     microsoft_client_id: text('6731de76-14a6-49ae-97bc-6eba6914391e')
       .optional()
-      .describe('Of Microsoft Entra ID.'),
-    microsoft_client_secret: secret().optional().describe('Of Microsoft Entra ID.'),
+      .describe('From Microsoft Entra ID.'),
+    microsoft_client_secret: secret().optional().describe('From Microsoft Entra ID.'),
     gitlab_client_id: text('application-id').optional().describe('Of GitLab.com.'),
     gitlab_client_secret: secret().optional().describe('Of GitLab.com.'),
     account_linking: z.object({
       enabled: flag(false).describe(
-        'An address that [social] or [generic_oauth] vouches for finds the account that has it; ' +
-          'otherwise people link on their account page.',
+        'An address that [social] or [generic_oauth] vouches for is linked to the account that has it; ' +
+          'otherwise users link on their account page.',
       ),
     }),
   },
@@ -71,20 +71,20 @@ export const genericOauthSettings = section(
     enabled: flag(false).describe(
       'Sign-in through this OpenID Connect provider, for every tenant.',
     ),
-    name: text('Example ID').default('Single sign-on').describe('What people see.'),
+    name: text('Example ID').default('Single sign-on').describe('Name on the sign-in page.'),
     issuer: url(['https:'], 'an https URL', 'https://id.example.org')
       .optional()
-      .describe('The issuer; its discovery document says the rest.'),
-    client_id: text('svc').optional().describe('The client that svc is there.'),
-    client_secret: secret().optional().describe('Its secret; none for a public client.'),
+      .describe('The issuer. Everything else comes from its discovery document.'),
+    client_id: text('svc').optional().describe('The client id of svc at the provider.'),
+    client_secret: secret().optional().describe('The client secret; none for a public client.'),
     token_endpoint_auth_method: z
       .enum(['client_secret_basic', 'client_secret_post', 'none'])
       .default('client_secret_basic')
       .describe('How the client authenticates.'),
-    scopes: scopes().describe('What is asked for.'),
+    scopes: scopes().describe('Scopes to request.'),
     trusted_acr_values: list(z.string().min(1).max(255))
       .default([])
-      .describe('An acr of these counts as two factors (aal2); no other one does.'),
+      .describe('acr values that count as two factors (aal2). No other value does.'),
   },
   {
     about: 'Sign-in through any OpenID Connect provider.',
@@ -110,8 +110,10 @@ export const genericOauthSettings = section(
 export const enterpriseSsoSettings = section(
   'enterprise_sso',
   {
-    enabled: flag(false).describe('Tenants set up OpenID Connect providers of their own.'),
-    max_providers_per_tenant: count(20, 1, 1_000).describe('Providers of one tenant.'),
+    enabled: flag(false).describe('Tenants may configure their own OpenID Connect providers.'),
+    max_providers_per_tenant: count(20, 1, 1_000).describe(
+      'Maximum number of providers of one tenant.',
+    ),
   },
   { about: 'Sign-in through an enterprise identity provider.' },
 )
@@ -119,13 +121,13 @@ export const enterpriseSsoSettings = section(
 export const verifiedDomainsSettings = section(
   'verified_domains',
   {
-    enabled: flag(false).describe('Organizations prove by DNS which domains are theirs.'),
-    max_per_tenant: count(100, 1, 10_000).describe('Domains of one tenant.'),
+    enabled: flag(false).describe('Organizations may verify their domains by DNS.'),
+    max_per_tenant: count(100, 1, 10_000).describe('Maximum number of domains of one tenant.'),
     dns_servers: nameServers().describe(
-      'Resolvers that are asked for the proof; the system’s when empty.',
+      'DNS resolvers for the TXT record; the system’s when empty.',
     ),
   },
-  { about: 'Domains that an organization proved to own.' },
+  { about: 'Verified domains of organizations.' },
 )
 
 export type SocialSettings = SettingsOf<typeof socialSettings>

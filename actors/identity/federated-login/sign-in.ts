@@ -4,14 +4,14 @@
  * issuer if its metadata says so (RFC 9207, RFC 9700 section 4.4): this prevents mix-up attacks.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { holdOpenSession } from '../../../storage/identity/accounts.js'
+import { lockAccountInSession } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { lookedUp } from '../../../storage/identity/email-keys.js'
 import {
   findSignInFlow,
-  findTenantFace,
+  findTenantBranding,
   type SignInFlowFound,
 } from '../../../storage/identity/sign-in-flows.js'
 import {
@@ -34,27 +34,27 @@ import { progressIn, readProgress } from '../sign-in/flow.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
 import type { FlowUnknown, Visitor } from '../sign-in/protocol.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
-import type { SsoTools } from './needs.js'
-import type { Ask, Errand, Said } from './client.js'
+import type { FederatedLoginTools } from './needs.js'
+import type { Ask, UpstreamRequest, UpstreamClaims } from './client.js'
 import type {
   BackElsewhere,
   ConfirmStart,
   Linked,
   SignInFirst,
-  SsoCallback,
-  SsoFailed,
-  SsoFault,
-  SsoSignedIn,
+  FederatedLoginCallback,
+  FederatedLoginFailed,
+  FederatedLoginFault,
+  FederatedLoginSignedIn,
   StartLink,
-  StartSso,
+  StartFederatedLogin,
   ToUpstream,
 } from './protocol.js'
 import type { Provider } from './providers.js'
-import { addressOf, linkedRecord, settle } from './complete.js'
+import { addressOf, linkedRecord, completeFederatedLogin } from './complete.js'
 
 const SECRET_BYTES = 32
 /** Lifetime of a state: long enough to fetch a phone, short enough that a logged URL is useless. */
-const AWAY_MS = 15 * 60_000
+const STATE_LIFETIME_MS = 15 * 60_000
 /** Allowed clock skew between a provider and us. */
 const SKEW_MS = 30_000
 const LINK_FRESH_SECS = 300
@@ -64,7 +64,7 @@ const STATE = /^[A-Za-z0-9_-]{43}$/
 export const callbackOf = (issuer: string, provider: string): string =>
   `${issuer}/auth/sso/callback/${provider}`
 
-type Departure = {
+type ProviderRedirect = {
   readonly tenantId: string
   readonly tenant: PageTenant
   readonly provider: Provider
@@ -75,7 +75,7 @@ type Departure = {
   readonly ask: Ask
 }
 /** The sealed part of a state. */
-type Kept = {
+type SealedState = {
   readonly nonce: string
   readonly verifier: string
   readonly flow: string | null
@@ -84,20 +84,20 @@ type Kept = {
 }
 type Return = {
   readonly row: UpstreamSignInRow
-  readonly errand: Errand
+  readonly request: UpstreamRequest
   /** Null: the callback links an identity. */
   readonly flow: string | null
 }
 
-export function signInSteps(tools: SsoTools) {
+export function signInSteps(tools: FederatedLoginTools) {
   const { database, sealer, clock, random, tenants, browserSessions, providers, client } = tools
 
   return {
     async start(
-      message: StartSso,
+      message: StartFederatedLogin,
       context: MessageContext,
-    ): Promise<ToUpstream | ConfirmStart | SsoFailed> {
-      const token = message.flow ?? (await begin(message, context))
+    ): Promise<ToUpstream | ConfirmStart | FederatedLoginFailed> {
+      const token = message.flow ?? (await startFlow(message, context))
       if (token === null) return failed('unknown_tenant')
       const progress = await progressIn(tools, token, message.visitor.token, context)
       if ('tag' in progress) return failed('unknown_flow', beginAt(progress), progress.tenant)
@@ -113,18 +113,22 @@ export function signInSteps(tools: SsoTools) {
       // Any site can link here. The provider would then sign the browser in to an account chosen by that site (login
       // CSRF).
       const other = session !== undefined && session.tenantId !== tenantId ? session : null
-      const isAsked = message.from === 'form' && message.leaves === (other?.id ?? null)
-      if (!isAsked && (message.from !== 'page' || other !== null)) {
+      const isConfirmed = message.from === 'form' && message.leaves === (other?.id ?? null)
+      if (!isConfirmed && (message.from !== 'page' || other !== null)) {
         const { id, name } = provider
-        const leaves = other === null ? null : await leaving(other, context)
+        const leaves = other === null ? null : await sessionOfOtherTenant(other, context)
         const shown = { flow: token, provider: { id, name }, tenant, loginHint: hint, leaves }
         return { tag: 'confirm', ...shown }
       }
       if (other !== null) {
-        const { tenantId: at, accountId, id: sessionId } = other
-        await browserSessions.ask('revokeOne', { tenantId: at, accountId, sessionId }, context)
+        const { tenantId: otherTenantId, accountId, id: sessionId } = other
+        await browserSessions.ask(
+          'revokeOne',
+          { tenantId: otherTenantId, accountId, sessionId },
+          context,
+        )
       }
-      return depart(
+      return redirect(
         {
           tenantId,
           tenant,
@@ -142,18 +146,22 @@ export function signInSteps(tools: SsoTools) {
     async link(
       message: StartLink,
       context: MessageContext,
-    ): Promise<ToUpstream | SignInFirst | SsoFailed> {
+    ): Promise<ToUpstream | SignInFirst | FederatedLoginFailed> {
       const { session, token } = message
       const { tenantId } = session
       const demanded = await browserSessions.ask('demand', sensitive(session, token), context)
       if (demanded.tag === 'sign_in') return demanded
-      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
-      if (face === undefined) return failed('unknown_tenant')
-      const tenant = brandingOf(tenantId, face.tenantName, face.tenantSettings)
-      const place = { id: tenantId, deployment: socialOf(face.tenantSettings).enabled }
+      const branding = await database.tenant(
+        tenantId,
+        (tx) => findTenantBranding(tx, tenantId),
+        context,
+      )
+      if (branding === undefined) return failed('unknown_tenant')
+      const tenant = brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
+      const place = { id: tenantId, deployment: socialOf(branding.tenantSettings).enabled }
       const provider = await providers.find(place, message.provider, context)
       if (provider === undefined) return failed('unknown_provider', ACCOUNT, tenant)
-      return depart(
+      return redirect(
         {
           tenantId,
           tenant,
@@ -169,17 +177,17 @@ export function signInSteps(tools: SsoTools) {
     },
 
     async callback(
-      message: SsoCallback,
+      message: FederatedLoginCallback,
       context: MessageContext,
-    ): Promise<SsoSignedIn | Linked | BackElsewhere | SsoFailed> {
-      const taken = await take(message, context)
+    ): Promise<FederatedLoginSignedIn | Linked | BackElsewhere | FederatedLoginFailed> {
+      const taken = await takeState(message, context)
       if (taken === undefined) {
-        const location = await elsewhere(message, context)
+        const location = await startHostOf(message, context)
         if (location !== null) return { tag: 'elsewhere', location }
         tools.metrics.count('unknown', 'unknown_state')
         return failed('unknown_state')
       }
-      const { row, errand, flow: flowToken } = taken
+      const { row, request, flow: flowToken } = taken
       const { tenantId } = row
       const place = await placeOf(row, flowToken, context)
       if (place === undefined) return failed('unknown_flow')
@@ -188,10 +196,10 @@ export function signInSteps(tools: SsoTools) {
       const enabled = { id: tenantId, deployment: socialOf(settings).enabled }
       const provider = await providers.find(enabled, row.provider, context)
       const kind = provider?.tenantId === null ? 'deployment' : 'tenant'
-      const refuse = async (fault: SsoFault, detail: string = fault) => {
+      const refuse = async (fault: FederatedLoginFault, detail: string = fault) => {
         tools.metrics.count(kind, fault)
-        context.log.info({ provider: row.provider, fault, detail }, 'an upstream sign-in failed')
-        await tellFailure(row, fault, detail, message.visitor.address, context)
+        context.log.info({ provider: row.provider, fault, detail }, 'federated sign-in failed')
+        await recordFailure(row, fault, detail, message.visitor.address, context)
         return failed(fault, back, tenant)
       }
       if (provider === undefined) return refuse('unknown_provider')
@@ -199,24 +207,24 @@ export function signInSteps(tools: SsoTools) {
       const parameters = new URLSearchParams(
         message.parameters.map((pair): [string, string] => [...pair]),
       )
-      const answer = await client.finish(provider, errand, parameters)
+      const answer = await client.finish(provider, request, parameters)
       tools.metrics.took((clock.monotonicMs() - startMs) / 1000)
       if (answer.tag === 'fault') return refuse(answer.fault, answer.detail)
-      const { said } = answer
-      if (row.fresh && !isFresh(said, row.createdAt)) return refuse('not_fresh')
+      const { claims } = answer
+      if (row.fresh && !isFresh(claims, row.createdAt)) return refuse('not_fresh')
 
       if (flowToken === null) {
-        const fault = await linkIn(row, provider, said, message.visitor, context)
+        const fault = await linkIn(row, provider, claims, message.visitor, context)
         if (fault !== null) return refuse(fault)
         tools.metrics.count(kind, 'linked')
         return { tag: 'linked', location: ACCOUNT, tenant }
       }
       const freshSince = row.fresh ? row.createdAt : null
-      const asked = { provider, said, flow: place.flow!, visitor: message.visitor, freshSince }
-      const settled = await settle(tools, asked, context)
-      if (settled.tag === 'refused') return refuse(settled.fault)
+      const login = { provider, claims, flow: place.flow!, visitor: message.visitor, freshSince }
+      const result = await completeFederatedLogin(tools, login, context)
+      if (result.tag === 'refused') return refuse(result.fault)
       tools.metrics.count(kind, 'signed_in')
-      const { token } = settled
+      const { token } = result
       const progress = await readProgress(tools, flowToken, token, context)
       const step = progress?.step ?? nextStep(place.flow!, undefined, 1, clock.now())
       const location = pathOf(step, flowToken, place.flow!.returnTo)
@@ -224,19 +232,23 @@ export function signInSteps(tools: SsoTools) {
     },
   }
 
-  async function leaving(
+  async function sessionOfOtherTenant(
     { id: sessionId, tenantId, email }: BrowserSessionRow,
     context: MessageContext,
   ) {
-    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
-    if (face === undefined) throw new Error('the tenant of an open session is gone')
-    const { name: tenantName } = brandingOf(tenantId, face.tenantName, face.tenantSettings)
+    const branding = await database.tenant(
+      tenantId,
+      (tx) => findTenantBranding(tx, tenantId),
+      context,
+    )
+    if (branding === undefined) throw new Error('the tenant of an open session was not found')
+    const { name: tenantName } = brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
     return { sessionId, tenantName, email }
   }
 
   /** Starts a new flow for a browser that arrives directly, for example by `authorize_url`. */
-  async function begin(
-    { tenant: selector, returnTo, loginHint }: StartSso,
+  async function startFlow(
+    { tenant: selector, returnTo, loginHint }: StartFederatedLogin,
     context: MessageContext,
   ): Promise<string | null> {
     const resolved = await tenants.ask('resolve', selector, context)
@@ -253,53 +265,53 @@ export function signInSteps(tools: SsoTools) {
     )
   }
 
-  async function depart(
-    departure: Departure,
+  async function redirect(
+    target: ProviderRedirect,
     context: MessageContext,
-  ): Promise<ToUpstream | SsoFailed> {
-    const { tenantId, tenant, provider, flow, ask } = departure
-    const errand: Errand = {
+  ): Promise<ToUpstream | FederatedLoginFailed> {
+    const { tenantId, tenant, provider, flow, ask } = target
+    const request: UpstreamRequest = {
       redirectUri: callbackOf(tools.issuer, provider.id),
       state: random.token(SECRET_BYTES),
       nonce: random.token(SECRET_BYTES),
       verifier: random.token(SECRET_BYTES),
     }
-    const made = await client.authorizationUrl(provider, errand, ask)
-    if (made.tag === 'fault') {
-      const { fault, detail } = made
+    const authorization = await client.authorizationUrl(provider, request, ask)
+    if (authorization.tag === 'fault') {
+      const { fault, detail } = authorization
       context.log.warn({ provider: provider.id, fault, detail }, 'upstream provider unusable')
       tools.metrics.count(provider.tenantId === null ? 'deployment' : 'tenant', fault)
       return failed(fault, flow === null ? ACCOUNT : backTo(flow), tenant)
     }
     const now = clock.now()
-    const stateSha256 = sha256(errand.state)
-    const { nonce, verifier } = errand
-    const host = await tenantHostOf(tenants, tenantId, departure.host, context)
-    const kept = JSON.stringify({ nonce, verifier, flow, host } satisfies Kept)
+    const stateSha256 = sha256(request.state)
+    const { nonce, verifier } = request
+    const host = await tenantHostOf(tenants, tenantId, target.host, context)
+    const plaintext = JSON.stringify({ nonce, verifier, flow, host } satisfies SealedState)
     const sealingContext = upstreamSignInContext(stateSha256)
-    const sealed = await sealer.seal(tenantId, sealingContext, Buffer.from(kept, 'utf8'))
+    const sealed = await sealer.seal(tenantId, sealingContext, Buffer.from(plaintext, 'utf8'))
     await database.tenant(
       tenantId,
       (tx) =>
         insertUpstreamSignIn(tx, {
           tenantId,
           stateSha256,
-          browserSha256: sha256(departure.browserId),
+          browserSha256: sha256(target.browserId),
           provider: provider.id,
-          linkingSessionId: departure.linkingSessionId,
+          linkingSessionId: target.linkingSessionId,
           sealed,
           fresh: ask.fresh,
           createdAt: now,
-          expiresAt: new Date(now.getTime() + AWAY_MS),
+          expiresAt: new Date(now.getTime() + STATE_LIFETIME_MS),
         }),
       context,
     )
-    return { tag: 'to_upstream', url: made.url, name: provider.name, tenant }
+    return { tag: 'to_upstream', url: authorization.url, name: provider.name, tenant }
   }
 
   /** The state named in the response. Reading it uses it up. */
-  async function take(
-    { provider, parameters, browserId }: SsoCallback,
+  async function takeState(
+    { provider, parameters, browserId }: FederatedLoginCallback,
     context: MessageContext,
   ): Promise<Return | undefined> {
     const states = parameters.filter(([name]) => name === 'state').map(([, value]) => value)
@@ -311,12 +323,12 @@ export function signInSteps(tools: SsoTools) {
     if (row === undefined) return undefined
     const { nonce, verifier, flow } = await unsealed(row, stateSha256)
     const redirectUri = callbackOf(tools.issuer, provider)
-    return { row, flow, errand: { redirectUri, state, nonce, verifier } }
+    return { row, flow, request: { redirectUri, state, nonce, verifier } }
   }
 
   /** The host where the browser of a state started, if it is another than the callback's. */
-  async function elsewhere(
-    { provider, parameters, host: here }: SsoCallback,
+  async function startHostOf(
+    { provider, parameters, host: here }: FederatedLoginCallback,
     context: MessageContext,
   ): Promise<string | null> {
     const query = new URLSearchParams(parameters.map((pair): [string, string] => [...pair]))
@@ -332,10 +344,13 @@ export function signInSteps(tools: SsoTools) {
   async function unsealed(
     { tenantId, sealed }: Pick<UpstreamSignInRow, 'tenantId' | 'sealed'>,
     stateSha256: Uint8Array,
-  ): Promise<Kept> {
-    const kept = await sealer.open(tenantId, upstreamSignInContext(stateSha256), sealed)
+  ): Promise<SealedState> {
+    const plaintext = await sealer.open(tenantId, upstreamSignInContext(stateSha256), sealed)
     // States written by an earlier version have no host.
-    return { host: null, ...(JSON.parse(Buffer.from(kept).toString('utf8')) as Omit<Kept, 'host'>) }
+    return {
+      host: null,
+      ...(JSON.parse(Buffer.from(plaintext).toString('utf8')) as Omit<SealedState, 'host'>),
+    }
   }
 
   async function placeOf(
@@ -343,7 +358,7 @@ export function signInSteps(tools: SsoTools) {
     flowToken: string | null,
     context: MessageContext,
   ) {
-    const of = (
+    const placeIn = (
       found: Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'>,
       flow: SignInFlowFound | null,
     ) => ({
@@ -352,36 +367,40 @@ export function signInSteps(tools: SsoTools) {
       flow,
     })
     if (flowToken === null) {
-      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
-      return face === undefined ? undefined : of(face, null)
+      const branding = await database.tenant(
+        tenantId,
+        (tx) => findTenantBranding(tx, tenantId),
+        context,
+      )
+      return branding === undefined ? undefined : placeIn(branding, null)
     }
     const key = sha256(flowToken)
     const flow = await database.system((tx) => findSignInFlow(tx, key, clock.now()), context)
-    return flow === undefined ? undefined : of(flow, flow)
+    return flow === undefined ? undefined : placeIn(flow, flow)
   }
 
   /** Links the identity, if the session that began the link is still open in this browser. Returns null on success. */
   async function linkIn(
     row: UpstreamSignInRow,
     provider: Provider,
-    said: Said,
+    claims: UpstreamClaims,
     { token, address }: Visitor,
     context: MessageContext,
-  ): Promise<SsoFault | null> {
+  ): Promise<FederatedLoginFault | null> {
     const read = await browserSessions.ask('read', { token }, context)
     if (read.tag !== 'open' || read.session.id !== row.linkingSessionId) return 'session_gone'
     const { accountId, sub, tenantId } = read.session
-    const key = { provider: provider.id, issuer: said.issuer, subject: said.subject }
+    const key = { provider: provider.id, issuer: claims.issuer, subject: claims.subject }
     const now = clock.now()
     return database.system(async (tx) => {
       await lockIdentity(tx, key)
-      if (!(await holdOpenSession(tx, read.session))) return 'session_gone'
-      const { vouchedEmail: email } = await addressOf(tx, tools, provider, tenantId, said)
+      if (!(await lockAccountInSession(tx, read.session))) return 'session_gone'
+      const { vouchedEmail: email } = await addressOf(tx, tools, provider, tenantId, claims)
       const owner = await useIdentity(tx, key, email, now)
       if (owner !== undefined && owner !== accountId) return 'identity_taken'
       if (email !== null && sameMailbox(email, read.session.email)) {
-        const at = { tenantId, sub, address }
-        const proof = { accountId, how: 'provider', inOwnSession: true, ...at } as const
+        const where = { tenantId, sub, address }
+        const proof = { accountId, how: 'provider', inOwnSession: true, ...where } as const
         await proveMailbox(tx, tools, proof, context, now)
       }
       if (owner !== undefined) return null
@@ -394,9 +413,9 @@ export function signInSteps(tools: SsoTools) {
     }, context)
   }
 
-  async function tellFailure(
+  async function recordFailure(
     { tenantId, provider }: UpstreamSignInRow,
-    reason: SsoFault,
+    reason: FederatedLoginFault,
     detail: string,
     ip: string,
     context: MessageContext,
@@ -428,7 +447,7 @@ export function sensitive(
 }
 
 /** True if the provider confirms an authentication after the browser was sent there. */
-function isFresh({ authTime }: Said, since: Date): boolean {
+function isFresh({ authTime }: UpstreamClaims, since: Date): boolean {
   return authTime !== null && authTime.getTime() >= since.getTime() - SKEW_MS
 }
 
@@ -441,9 +460,9 @@ const beginAt = ({ tenant }: FlowUnknown) =>
 const backTo = (flow: string) => `/auth/login?flow=${flow}`
 
 function failed(
-  fault: SsoFault,
+  fault: FederatedLoginFault,
   location: string | null = null,
   tenant: PageTenant | null = null,
-): SsoFailed {
+): FederatedLoginFailed {
   return { tag: 'failed', fault, location, tenant }
 }

@@ -1,12 +1,15 @@
 /** A tenant's identity providers and verified domains. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { domainSteps } from './domains.js'
-import { federation, type FederationProtocol } from './protocol.js'
+import { identityProviders, type IdentityProvidersProtocol } from './protocol.js'
 import { providerSteps } from './providers.js'
-import type { FederationNeeds } from './needs.js'
+import type { IdentityProvidersNeeds } from './needs.js'
 
-export const federationActor = defineActor<FederationProtocol, FederationNeeds>({
-  address: federation,
+export const identityProvidersActor = defineActor<
+  IdentityProvidersProtocol,
+  IdentityProvidersNeeds
+>({
+  address: identityProviders,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {

@@ -5,7 +5,7 @@
 import type { Handlers } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
-import { findSsoProvider } from '../../../storage/identity/identity-providers.js'
+import { findIdentityProvider } from '../../../storage/identity/identity-providers.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findTenant } from '../../../storage/identity/tenants.js'
 import {
@@ -22,8 +22,8 @@ import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
 import { readDomain } from '../federated-login/rules.js'
-import type { FederationNeeds } from './needs.js'
-import type { DomainRecord, FederationProtocol, Invalid } from './protocol.js'
+import type { IdentityProvidersNeeds } from './needs.js'
+import type { DomainRecord, IdentityProvidersProtocol, Invalid } from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
@@ -32,14 +32,14 @@ const LABEL = '_svc-challenge'
 const PROOF_PREFIX = 'svc-domain-verification='
 
 export function domainSteps(
-  needs: FederationNeeds,
+  needs: IdentityProvidersNeeds,
 ): Pick<
-  Handlers<FederationProtocol>,
+  Handlers<IdentityProvidersProtocol>,
   'listDomains' | 'createDomain' | 'readDomain' | 'updateDomain' | 'verifyDomain' | 'deleteDomain'
 > {
   const { database, clock, random, domains: settings, txt } = needs
 
-  const noted = (
+  const domainAudit = (
     caller: Caller,
     type: AuditOnlyType,
     { id, domain }: Pick<VerifiedDomainRow, 'id' | 'domain'>,
@@ -62,7 +62,7 @@ export function domainSteps(
     id: string | null | undefined,
   ): Promise<Invalid | null> {
     if (id === null || id === undefined) return null
-    const known = isUuid(id) && (await findSsoProvider(tx, tenantId, id)) !== undefined
+    const known = isUuid(id) && (await findIdentityProvider(tx, tenantId, id)) !== undefined
     return known
       ? null
       : { tag: 'invalid', pointer: '/sso_provider_id', detail: 'There is no such provider.' }
@@ -80,9 +80,9 @@ export function domainSteps(
       return { tag: 'listed', domains: items.map(recordOf), next }
     },
 
-    async createDomain({ caller, idempotency, autoJoin, ...said }, { signal, requestId }) {
+    async createDomain({ caller, idempotency, autoJoin, ...draft }, { signal, requestId }) {
       if (!settings.enabled) return OFF
-      const domain = readDomain(said.domain)
+      const domain = readDomain(draft.domain)
       if (domain === undefined) {
         return { tag: 'invalid', pointer: '/domain', detail: 'This is not a public domain name.' }
       }
@@ -93,7 +93,7 @@ export function domainSteps(
         async (tx) => {
           const tenant = await findTenant(tx, tenantId)
           if (tenant?.organizationId == null) return { tag: 'no_organization' } as const
-          const fault = await providerFault(tx, tenantId, said.ssoProviderId)
+          const fault = await providerFault(tx, tenantId, draft.ssoProviderId)
           if (fault !== null) return fault
           return idempotently(
             tx,
@@ -104,7 +104,7 @@ export function domainSteps(
                 id: random.uuid(),
                 domain,
                 proof: random.token(PROOF_BYTES),
-                ssoProviderId: said.ssoProviderId,
+                ssoProviderId: draft.ssoProviderId,
                 autoJoin,
                 createdAt: now,
               }
@@ -112,7 +112,7 @@ export function domainSteps(
               const inserted = await insertVerifiedDomain(tx, row, most)
               if (inserted === 'full') return { tag: 'full', most } as const
               if (inserted === 'present') return { tag: 'present' } as const
-              appendAudit(tx, [noted(caller, 'org.domain.added', row, now, requestId)])
+              appendAudit(tx, [domainAudit(caller, 'org.domain.added', row, now, requestId)])
               const record = recordOf({ ...row, verifiedAt: null })
               return { tag: 'created', domain: record, replayed: false } as const
             },
@@ -144,7 +144,7 @@ export function domainSteps(
           if (fault !== null) return fault
           const row = await updateVerifiedDomain(tx, tenantId, id, change)
           if (row === undefined) return UNKNOWN
-          appendAudit(tx, [noted(caller, 'org.domain.changed', row, now, requestId)])
+          appendAudit(tx, [domainAudit(caller, 'org.domain.changed', row, now, requestId)])
           return { tag: 'found', domain: recordOf(row) } as const
         },
         { signal },
@@ -175,7 +175,7 @@ export function domainSteps(
             const verified = await markDomainVerified(tx, tenantId, id, now)
             if (verified === undefined) throw new DomainGone()
             if (row.verifiedAt === null) {
-              appendAudit(tx, [noted(caller, 'org.domain.verified', row, now, requestId)])
+              appendAudit(tx, [domainAudit(caller, 'org.domain.verified', row, now, requestId)])
             }
             return { tag: 'found', domain: recordOf(verified) } as const
           },
@@ -197,7 +197,7 @@ export function domainSteps(
           if (domain === undefined) return UNKNOWN
           const now = clock.now()
           const gone = { id, domain }
-          appendAudit(tx, [noted(caller, 'org.domain.removed', gone, now, requestId)])
+          appendAudit(tx, [domainAudit(caller, 'org.domain.removed', gone, now, requestId)])
           return { tag: 'deleted' } as const
         },
         { signal },

@@ -7,7 +7,7 @@ import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { EnterpriseSsoSettings, VerifiedDomainsSettings } from '../federated-login/settings.js'
 import type { TxtLookup } from './txt-records.js'
 
-export type FederationNeeds = {
+export type IdentityProvidersNeeds = {
   readonly database: Database
   readonly sealer: Sealer
   readonly clock: Clock

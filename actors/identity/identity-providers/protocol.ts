@@ -5,7 +5,7 @@ import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 
-export type FederationProtocol = {
+export type IdentityProvidersProtocol = {
   listProviders: Ask<Page & InTenant, ProvidersListed | Off>
   createProvider: Ask<CreateProvider, ProviderCreated | Invalid | Full | IdempotencyRefused | Off>
   readProvider: Ask<Named, ProviderFound | Unknown | Off>
@@ -21,7 +21,7 @@ export type FederationProtocol = {
   /** Looks up the TXT record. Safe to repeat. */
   verifyDomain: Ask<
     NamedBy,
-    DomainFound | ProofMissing | DomainTaken | ResolverSilent | NoOrganization | Unknown | Off
+    DomainFound | RecordMissing | DomainTaken | ResolverSilent | NoOrganization | Unknown | Off
   >
   deleteDomain: Ask<NamedBy, { tag: 'deleted' } | Unknown | Off>
 }
@@ -142,7 +142,7 @@ export type DomainCreated = {
 export type DomainFound = { readonly tag: 'found'; readonly domain: DomainRecord }
 /** The tenant already has the domain. */
 export type DomainPresent = { readonly tag: 'present' }
-export type ProofMissing = {
+export type RecordMissing = {
   readonly tag: 'proof_missing'
   readonly proof: { readonly name: string; readonly value: string }
 }
@@ -150,7 +150,7 @@ export type ProofMissing = {
 export type DomainTaken = { readonly tag: 'taken' }
 export type ResolverSilent = { readonly tag: 'resolver_silent' }
 
-export const federation = address<FederationProtocol>('federation', [
+export const identityProviders = address<IdentityProvidersProtocol>('federation', [
   'listProviders',
   'readProvider',
   'listDomains',

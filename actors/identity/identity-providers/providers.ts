@@ -3,36 +3,41 @@ import type { Handlers } from '../../../runtime/kernel/actor.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
 import {
-  deleteSsoProvider,
-  findSsoProvider,
-  insertSsoProvider,
-  listSsoProviders,
-  lockSsoProvider,
-  replaceSsoProvider,
-  ssoSecretContext,
-  type SsoProviderRow,
+  deleteIdentityProvider,
+  findIdentityProvider,
+  insertIdentityProvider,
+  listIdentityProviders,
+  lockIdentityProvider,
+  updateIdentityProvider,
+  providerSecretContext,
+  type IdentityProviderRow,
 } from '../../../storage/identity/identity-providers.js'
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
-import type { FederationNeeds } from './needs.js'
-import type { FederationProtocol, Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
+import type { IdentityProvidersNeeds } from './needs.js'
+import type {
+  IdentityProvidersProtocol,
+  Invalid,
+  ProviderDraft,
+  ProviderRecord,
+} from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
 
-type Held = ProviderDraft & { readonly hasSecret: boolean }
+type CheckedDraft = ProviderDraft & { readonly hasSecret: boolean }
 
 export function providerSteps(
-  needs: FederationNeeds,
+  needs: IdentityProvidersNeeds,
 ): Pick<
-  Handlers<FederationProtocol>,
+  Handlers<IdentityProvidersProtocol>,
   'listProviders' | 'createProvider' | 'readProvider' | 'updateProvider' | 'deleteProvider'
 > {
   const { database, sealer, clock, random, settings, urlRules, callbackOf } = needs
-  const recordOf = (row: SsoProviderRow): ProviderRecord => {
+  const recordOf = (row: IdentityProviderRow): ProviderRecord => {
     const { clientSecretSealed, ...rest } = row
     return {
       ...rest,
@@ -43,11 +48,11 @@ export function providerSteps(
   const seal = async (tenantId: string, id: string, secret: string | null) =>
     secret === null
       ? null
-      : sealer.seal(tenantId, ssoSecretContext(id), Buffer.from(secret, 'utf8'))
+      : sealer.seal(tenantId, providerSecretContext(id), Buffer.from(secret, 'utf8'))
 
   function configured(
     caller: Caller,
-    row: Pick<SsoProviderRow, 'id' | 'name' | 'issuer' | 'active'>,
+    row: Pick<IdentityProviderRow, 'id' | 'name' | 'issuer' | 'active'>,
     change: 'created' | 'changed' | 'deleted',
     now: Date,
     requestId: string | undefined,
@@ -70,7 +75,7 @@ export function providerSteps(
       if (!settings.enabled) return OFF
       const rows = await database.tenant(
         tenantId,
-        (tx) => listSsoProviders(tx, tenantId, limit + 1, after),
+        (tx) => listIdentityProviders(tx, tenantId, limit + 1, after),
         { signal },
       )
       const { items, next } = page(rows, limit)
@@ -85,8 +90,15 @@ export function providerSteps(
       const id = random.uuid()
       const clientSecretSealed = await seal(tenantId, id, draft.clientSecret)
       const now = clock.now()
-      const { clientSecret: _, ...said } = draft
-      const row = { ...said, tenantId, id, clientSecretSealed, createdAt: now, updatedAt: now }
+      const { clientSecret: _, ...configuration } = draft
+      const row = {
+        ...configuration,
+        tenantId,
+        id,
+        clientSecretSealed,
+        createdAt: now,
+        updatedAt: now,
+      }
       return database.tenant(
         tenantId,
         (tx) =>
@@ -95,7 +107,8 @@ export function providerSteps(
             idempotency,
             async () => {
               const most = settings.max_providers_per_tenant
-              if (!(await insertSsoProvider(tx, row, most))) return { tag: 'full', most } as const
+              if (!(await insertIdentityProvider(tx, row, most)))
+                return { tag: 'full', most } as const
               appendEvents(tx, [configured(caller, row, 'created', now, requestId)])
               return { tag: 'created', provider: recordOf(row), replayed: false } as const
             },
@@ -108,7 +121,7 @@ export function providerSteps(
     async readProvider({ tenantId, id }, { signal }) {
       if (!settings.enabled) return OFF
       if (!isUuid(id)) return UNKNOWN
-      const row = await database.tenant(tenantId, (tx) => findSsoProvider(tx, tenantId, id), {
+      const row = await database.tenant(tenantId, (tx) => findIdentityProvider(tx, tenantId, id), {
         signal,
       })
       return row === undefined ? UNKNOWN : { tag: 'found', provider: recordOf(row) }
@@ -126,7 +139,7 @@ export function providerSteps(
       return database.tenant(
         tenantId,
         async (tx) => {
-          const before = await lockSsoProvider(tx, tenantId, id)
+          const before = await lockIdentityProvider(tx, tenantId, id)
           if (before === undefined) return UNKNOWN
           const now = clock.now()
           const method = stated.tokenEndpointAuthMethod ?? before.tokenEndpointAuthMethod
@@ -139,7 +152,7 @@ export function providerSteps(
             urlRules,
           )
           if (fault !== null) return fault
-          await replaceSsoProvider(tx, row)
+          await updateIdentityProvider(tx, row)
           appendEvents(tx, [configured(caller, row, 'changed', now, requestId)])
           return { tag: 'found', provider: recordOf(row) } as const
         },
@@ -154,10 +167,10 @@ export function providerSteps(
       // Removes linked identities as well. They belong to accounts, so the transaction crosses tenants.
       return database.system(
         async (tx) => {
-          const row = await lockSsoProvider(tx, tenantId, id)
+          const row = await lockIdentityProvider(tx, tenantId, id)
           if (row === undefined) return UNKNOWN
           const now = clock.now()
-          await deleteSsoProvider(tx, tenantId, id, now)
+          await deleteIdentityProvider(tx, tenantId, id, now)
           appendEvents(tx, [configured(caller, row, 'deleted', now, requestId)])
           return { tag: 'deleted' } as const
         },
@@ -168,7 +181,7 @@ export function providerSteps(
 }
 
 /** Returns null when the configuration is valid. */
-export function draftFault(draft: Held, rules: TargetRules): Invalid | null {
+export function draftFault(draft: CheckedDraft, rules: TargetRules): Invalid | null {
   const addresses = [
     ['/issuer', draft.issuer],
     ['/authorization_endpoint', draft.authorizationEndpoint],
@@ -185,7 +198,7 @@ export function draftFault(draft: Held, rules: TargetRules): Invalid | null {
     return invalid('/issuer', 'An issuer must not have a query (OpenID Connect Core section 2).')
   }
   const endpoints = [draft.authorizationEndpoint, draft.tokenEndpoint, draft.jwksUri]
-  const stated = endpoints.filter((one) => one !== null).length
+  const stated = endpoints.filter((endpoint) => endpoint !== null).length
   if (stated !== 0 && stated !== endpoints.length) {
     return invalid(
       '/authorization_endpoint',

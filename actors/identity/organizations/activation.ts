@@ -6,12 +6,12 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
-  emptyFixtureAccounts,
+  clearFixtureAccounts,
   endAgentSessionsIn,
   endInvites,
   type FixtureRow,
-  holdBootstrapApplications,
-  holdFixtures,
+  lockBootstrapApplications,
+  lockFixtures,
   revokeServiceTokens,
 } from '../../../storage/identity/activation.js'
 import { newClientSecret, rotateApplicationSecret } from '../../../storage/oauth/applications.js'
@@ -21,7 +21,7 @@ import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { endHumanSessions, removeTenantUser } from '../../../storage/identity/tenant-users.js'
-import { activateTenant, holdTenant } from '../../../storage/identity/tenants.js'
+import { activateTenant, lockTenant } from '../../../storage/identity/tenants.js'
 import { actorOf, audited, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData, type NewEvent } from '../../domain/events.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
@@ -71,21 +71,21 @@ export function activation({ database, clock, random }: ActivationNeeds) {
   ): Promise<TenantActivated | ActivationRefused> {
     const { principal } = caller
     const { tenantId } = principal
-    const before = await holdTenant(tx, tenantId)
+    const before = await lockTenant(tx, tenantId)
     if (before === undefined || before.controlPlane) return { tag: 'no_environment' }
-    const fixtures = await holdFixtures(tx, tenantId)
+    const fixtures = await lockFixtures(tx, tenantId)
     // The creator of the sandbox knows the password of a fixture user, so that sign-in does not prove a person.
     if (fixtures.some(({ sub }) => sub === principal.subject)) return { tag: 'fixture_caller' }
     const now = clock.now()
     const tenant = await activateTenant(tx, tenantId, now)
     if (tenant === undefined) return { tag: 'already_production' }
-    const told = await retire(tx, fixtures, caller, now, requestId)
+    const events = await removeFixtures(tx, fixtures, caller, now, requestId)
     const applications = await rotateAll(tx, tenantId, now)
     await endInvites(tx, tenantId, now)
     await endAgentSessionsIn(tx, tenantId, REASON, now)
-    // Append events before revoking tokens: the append serializes the tenant's transactions, so the revocation sees
-    // every token issued for the old secrets.
-    appendEvents(tx, told)
+    // Append events before revoking tokens: from here on no other transaction commits a token of the tenant, so the
+    // revocation sees every token issued for the old secrets.
+    appendEvents(tx, events)
     const audit = audited(caller, {
       id: random.uuid(),
       tenantId,
@@ -110,7 +110,7 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     }
   }
 
-  async function retire(
+  async function removeFixtures(
     tx: Transaction,
     fixtures: readonly FixtureRow[],
     caller: Caller,
@@ -119,14 +119,14 @@ export function activation({ database, clock, random }: ActivationNeeds) {
   ): Promise<NewEvent[]> {
     const actor = actorOf(caller)
     const audit = doneBy(caller)
-    const told: NewEvent[] = []
+    const events: NewEvent[] = []
     for (const user of fixtures) {
       const { tenantId, id, sub } = user
       // End sessions first: this waits for approvals that are being decided in one of them, and those end too.
       await endHumanSessions(tx, user, REASON, now)
-      const lent = await endDelegations(tx, { tenantId, subject: sub }, REASON, now)
+      const delegations = await endDelegations(tx, { tenantId, subject: sub }, REASON, now)
       await removeTenantUser(tx, tenantId, id, now)
-      told.push(...delegationsRevoked(random, lent, byCaller(caller, requestId)), {
+      events.push(...delegationsRevoked(random, delegations, byCaller(caller, requestId)), {
         id: random.uuid(),
         tenantId,
         type: 'tenant_user.removed',
@@ -138,18 +138,18 @@ export function activation({ database, clock, random }: ActivationNeeds) {
         ),
       })
     }
-    await emptyFixtureAccounts(
+    await clearFixtureAccounts(
       tx,
       fixtures.map(({ accountId }) => accountId),
       now,
     )
-    return told
+    return events
   }
 
   /** Replaces the secrets of bootstrap applications. The old ones end at once. */
   async function rotateAll(tx: Transaction, tenantId: string, now: Date): Promise<RotatedSecret[]> {
     const rotated: RotatedSecret[] = []
-    for (const applicationId of await holdBootstrapApplications(tx, tenantId)) {
+    for (const applicationId of await lockBootstrapApplications(tx, tenantId)) {
       const { secret: clientSecret, sha256 } = newClientSecret(random)
       const secretId = random.uuid()
       const rotation = { tenantId, applicationId, secretId, sha256, now, othersUntil: now }
@@ -162,6 +162,6 @@ export function activation({ database, clock, random }: ActivationNeeds) {
 
 /** The response of an idempotent replay: secrets are shown once. */
 function withoutSecrets(activated: TenantActivated): TenantActivated {
-  const rotated = activated.rotated.map((one) => ({ ...one, clientSecret: null }))
+  const rotated = activated.rotated.map((secret) => ({ ...secret, clientSecret: null }))
   return { ...activated, rotated }
 }

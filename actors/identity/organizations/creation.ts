@@ -27,7 +27,7 @@ const SLUG_SUFFIX_BYTES = 4
 const SUBJECT_BYTES = 24
 const SLUG_TAKEN = { tag: 'slug_taken' } as const
 
-type Means = { readonly clock: Clock; readonly random: Random }
+type Deps = { readonly clock: Clock; readonly random: Random }
 
 /**
  * The caller becomes the owner. The event is written to the tenant of the caller's token (the control plane, or the
@@ -37,7 +37,7 @@ export async function createOrganization(
   tx: Transaction,
   { caller, name, slug: wished }: CreateOrganization,
   member: Member,
-  { clock, random }: Means,
+  { clock, random }: Deps,
   requestId: string | undefined,
 ): Promise<OrganizationCreated | typeof SLUG_TAKEN> {
   const now = clock.now()
@@ -80,7 +80,7 @@ export async function createTenant(
   tx: Transaction,
   { caller, organizationId, name, slug: wished, environment, supportContact }: CreateTenant,
   member: Member | undefined,
-  { clock, random }: Means,
+  { clock, random }: Deps,
   requestId: string | undefined,
 ): Promise<TenantCreated | typeof SLUG_TAKEN> {
   const now = clock.now()
@@ -144,7 +144,7 @@ async function admitOwner(
 }
 
 export function tenantRecord(row: TenantRow): TenantRecord {
-  if (row.organizationId === null) throw new Error('the control plane is no environment')
+  if (row.organizationId === null) throw new Error('the control plane is not an environment')
   return {
     id: row.id,
     organizationId: row.organizationId,

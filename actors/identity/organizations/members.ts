@@ -11,7 +11,7 @@ import {
   addAgentMember,
   endMemberSessions,
   findMember,
-  holdMembers,
+  lockMembers,
   inviteMember,
   listMembers,
   type MemberRow,
@@ -28,7 +28,7 @@ import { page } from '../../platform/paging.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import type { Access, AccessRefused } from './access.js'
 import type { AddMember, OfMember, OfOrganization, OrganizationsProtocol } from './protocol.js'
-import { organizationEvents } from './telling.js'
+import { organizationEvents } from './events.js'
 
 const UNKNOWN_MEMBER = { tag: 'unknown_member' } as const
 const LAST_OWNER = { tag: 'last_owner' } as const
@@ -52,7 +52,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
   ): Promise<T | AccessRefused> =>
     access.inOrganization(caller, organizationId, OWNERS, context, (tx) => work(tx))
 
-  async function tell(
+  async function appendMemberEvent(
     tx: Transaction,
     caller: Caller,
     type: EventType,
@@ -77,7 +77,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
   }
 
   /** The agent's sessions end with the commit. This process also drops its cache at once. */
-  async function endWhatItGave(tx: Transaction, { agentId, organizationId }: MemberRow) {
+  async function endAgentAccess(tx: Transaction, { agentId, organizationId }: MemberRow) {
     if (agentId === null) return
     await endMemberSessions(tx, organizationId, agentId, clock.now())
   }
@@ -111,14 +111,14 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
               const invited = await inviteMember(tx, added, who.email)
               if (invited === undefined) return { tag: 'is_member' as const }
               const { email } = who
-              await tell(tx, caller, 'org.member.invited', invited, { email }, context)
+              await appendMemberEvent(tx, caller, 'org.member.invited', invited, { email }, context)
               return { tag: 'member' as const, member: invited, replayed: false }
             }
             const joined = isUuid(who.agentId)
               ? await addAgentMember(tx, added, who.agentId)
               : 'unknown_agent'
             if (typeof joined === 'string') return { tag: joined }
-            await tell(tx, caller, 'org.member.added', joined, {}, context)
+            await appendMemberEvent(tx, caller, 'org.member.added', joined, {}, context)
             return { tag: 'member' as const, member: joined, replayed: false }
           },
           (outcome) => (outcome.tag === 'member' ? outcome : undefined),
@@ -132,14 +132,14 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
     ): Outcome<'updateMember'> {
       const { caller, organizationId, memberId, role } = message
       const outcome = await asOwner(message, context, async (tx) => {
-        await holdMembers(tx, organizationId)
+        await lockMembers(tx, organizationId)
         const before = isUuid(memberId) ? await findMember(tx, organizationId, memberId) : undefined
         if (before === undefined) return UNKNOWN_MEMBER
         if (before.role === role) return { tag: 'member' as const, member: before, replayed: false }
         if (!(await setMemberRole(tx, organizationId, memberId, role))) return LAST_OWNER
         const member = { ...before, role }
-        await endWhatItGave(tx, member)
-        await tell(
+        await endAgentAccess(tx, member)
+        await appendMemberEvent(
           tx,
           caller,
           'org.member.role_changed',
@@ -157,12 +157,12 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
       const { caller, organizationId, memberId } = message
       let gone: MemberRow | undefined
       const outcome = await asOwner(message, context, async (tx) => {
-        await holdMembers(tx, organizationId)
+        await lockMembers(tx, organizationId)
         gone = isUuid(memberId) ? await findMember(tx, organizationId, memberId) : undefined
         if (gone === undefined) return UNKNOWN_MEMBER
         if (!(await removeMember(tx, organizationId, memberId))) return LAST_OWNER
-        await endWhatItGave(tx, gone)
-        await tell(tx, caller, 'org.member.removed', gone, {}, context)
+        await endAgentAccess(tx, gone)
+        await appendMemberEvent(tx, caller, 'org.member.removed', gone, {}, context)
         return { tag: 'removed' as const }
       })
       if (outcome.tag === 'removed') forget(gone)

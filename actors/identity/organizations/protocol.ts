@@ -224,7 +224,7 @@ export type MemberRecord = {
   readonly organizationId: OrganizationId
   readonly kind: 'user' | 'agent'
   readonly agentId: string | null
-  /** The user in the oldest environment of the organization that has the account; null: in none. */
+  /** The account's user in the organization's oldest environment; null if there is none. */
   readonly userId: string | null
   readonly email: string | null
   readonly displayName: string

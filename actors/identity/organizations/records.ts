@@ -95,7 +95,7 @@ export function records({ database, clock, random, access, changed }: RecordsNee
       return access.inOrganization(caller, organizationId, READERS, context, async (tx, before) => {
         const now = clock.now()
         await updateOrganization(tx, organizationId, change, now)
-        const after = { ...before, ...given(change), updatedAt: now }
+        const after = { ...before, ...changesOf(change), updatedAt: now }
         const resource = { type: 'organization', id: organizationId }
         record(
           tx,
@@ -118,7 +118,7 @@ export function records({ database, clock, random, access, changed }: RecordsNee
         const change = { name, supportContact }
         const now = clock.now()
         await updateTenant(tx, tenantId, change, now)
-        const after = { ...before, ...given(change), updatedAt: now }
+        const after = { ...before, ...changesOf(change), updatedAt: now }
         const resource = { type: 'tenant', id: tenantId }
         const data = { before: wire(before), after: wire(after) }
         record(tx, caller, 'org.tenant.updated', resource, data, context)
@@ -130,7 +130,7 @@ export function records({ database, clock, random, access, changed }: RecordsNee
   }
 }
 
-function given({ name, supportContact }: RecordChange) {
+function changesOf({ name, supportContact }: RecordChange) {
   return {
     ...(name === undefined ? {} : { name }),
     ...(supportContact === undefined ? {} : { supportContact }),

@@ -40,7 +40,7 @@ export function mayCreateTenant(role: OrganizationRole): boolean {
   return ROLE_SCOPES[role].includes('tenant:manage')
 }
 
-type Asking = Pick<
+type OperatorToken = Pick<
   Principal,
   'tenantId' | 'subjectType' | 'actors' | 'organizationId' | 'organizationBound'
 >
@@ -50,7 +50,7 @@ type Asking = Pick<
  * organization of its tenant (docs/reference/identity.md, "Control plane").
  */
 export function operatorFault(
-  { tenantId, subjectType, organizationId, organizationBound = false }: Asking,
+  { tenantId, subjectType, organizationId, organizationBound = false }: OperatorToken,
   controlPlaneId: string,
   unbound: boolean,
 ): NotOperator | undefined {
@@ -76,14 +76,14 @@ export function boundTo({
   subjectType,
   organizationId,
   organizationBound = false,
-}: Asking): string | null {
+}: OperatorToken): string | null {
   return subjectType === 'human' && !organizationBound ? null : organizationId
 }
 
 /** Whether a token may name the organization. Membership is checked separately. */
-export function mayNameOrganization(principal: Asking, asked: string): boolean {
+export function mayNameOrganization(principal: OperatorToken, organizationId: string): boolean {
   const bound = boundTo(principal)
-  return isUuid(asked) && (bound === null || bound === asked)
+  return isUuid(organizationId) && (bound === null || bound === organizationId)
 }
 
 export function slugFault(slug: string | undefined): SlugRefused | undefined {

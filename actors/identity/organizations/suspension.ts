@@ -27,7 +27,7 @@ import type { TenantsProtocol } from '../tenants/protocol.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import { tenantRecord } from './creation.js'
 import type { OrganizationsProtocol, Switch } from './protocol.js'
-import { DEPLOYMENT, organizationEvents, TOLD_TENANTS_MAX } from './telling.js'
+import { DEPLOYMENT, organizationEvents, NOTIFIED_TENANTS_MAX } from './events.js'
 
 const UNKNOWN_ORGANIZATION = { tag: 'unknown_organization' } as const
 const UNKNOWN_TENANT = { tag: 'unknown_tenant' } as const
@@ -91,12 +91,12 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
       const done = await database.system(async (tx) => {
         const switched = await switchOrganization(tx, id, to, now)
         if (switched === undefined) return undefined
-        const tenantIds = await tenantIdsOf(tx, id, TOLD_TENANTS_MAX)
+        const tenantIds = await tenantIdsOf(tx, id, NOTIFIED_TENANTS_MAX)
         if (switched.changed) {
           record(tx, message, 'organization', now, context)
           const type = to === 'suspended' ? 'org.suspended' : 'org.reactivated'
           const { requestId } = context
-          const told = {
+          const event = {
             type,
             organizationId: id,
             fields: {},
@@ -104,7 +104,7 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
             now,
             requestId,
           } as const
-          appendEvents(tx, await organizationEvents(tx, random, told))
+          appendEvents(tx, await organizationEvents(tx, random, event))
         }
         return { tenantIds, organization: await findOrganization(tx, id) }
       })
@@ -141,7 +141,7 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
       const done = await database.system(async (tx) => {
         const switched = await switchAccount(tx, id, to, now)
         if (switched === undefined) return undefined
-        const users = await usersOfAccount(tx, id, TOLD_TENANTS_MAX)
+        const users = await usersOfAccount(tx, id, NOTIFIED_TENANTS_MAX)
         if (switched.changed) {
           record(tx, message, 'account', now, context)
           appendEvents(

@@ -1,10 +1,10 @@
-/** Passkeys: the handlers, put together from their steps. */
+/** Passkeys: assembles the handlers. */
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import { browserSessions } from '../sessions/protocol.js'
 import { lockout } from '../sign-in/lockout.js'
 import { login } from '../sign-in/protocol.js'
-import { sso } from '../federated-login/protocol.js'
+import { federatedLogin } from '../federated-login/protocol.js'
 import { ceremonies } from './ceremonies.js'
 import { type PasskeyStep, passkeyMetrics } from './metrics.js'
 import type { PasskeysNeeds, PasskeyTools } from './needs.js'
@@ -15,10 +15,10 @@ import { signInStep } from './sign-in.js'
 
 export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   address: passkeys,
-  asks: { login, browserSessions, sso },
+  asks: { login, browserSessions, federatedLogin },
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: { remove: ({ session }) => session.accountId },
-  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, coordination, settings, clock, registry } = needs
@@ -38,7 +38,7 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
     const second = secondFactorStep(tools)
     const own = ownPasskeys(tools)
     const metrics = passkeyMetrics(registry)
-    /** The handler of an answer, counted by what comes of it. */
+    /** Wraps a handler and counts its outcome. */
     const counted =
       <Message, Reply extends { readonly tag: string }>(
         step: PasskeyStep,

@@ -1,4 +1,4 @@
-/** Challenges: made, handed to a browser with the options of a ceremony, and used up by its answer. */
+/** WebAuthn challenges: created, sent to a browser with the options of a ceremony, and used up by the response. */
 import {
   type AuthenticatorTransport,
   generateAuthenticationOptions,
@@ -21,7 +21,7 @@ import type { RelyingParty } from './settings.js'
 const CHALLENGE_BYTES = 32
 
 export type Bound = Pick<PasskeyCeremony, 'tenantId' | 'purpose' | 'sessionId'> & {
-  /** A secret of the browser. */
+  /** Secret of the browser. */
   readonly browser: string
 }
 export type Owner = {
@@ -31,17 +31,17 @@ export type Owner = {
 }
 
 export interface Ceremonies {
-  /** Options for a signature; no passkeys named: any that the authenticator has for us. */
+  /** Options for an assertion. Without allowed passkeys, any discoverable credential of the authenticator matches. */
   request(bound: Bound, allowed: readonly PasskeyRow[], context: MessageContext): Promise<object>
-  /** Options for a new key, which none of the account's authenticators makes twice. */
+  /** Options for a new credential. Existing credentials of the account are excluded. */
   create(
     bound: Bound,
     owner: Owner,
     known: readonly PasskeyRow[],
-    wish: { readonly name: string; readonly deviceBound: boolean },
+    wanted: { readonly name: string; readonly deviceBound: boolean },
     context: MessageContext,
   ): Promise<object>
-  /** Uses a challenge up; false when it was not given to this browser, ran out or was used. */
+  /** Uses up a challenge. False when it was not issued to this browser, has expired or was used. */
   spend(bound: Bound, challenge: string, context: MessageContext): Promise<boolean>
 }
 
@@ -60,7 +60,7 @@ export function ceremonies(needs: {
   ): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = new Uint8Array(random.bytes(CHALLENGE_BYTES))
     const expiresAt = new Date(clock.now().getTime() + timeout)
-    const ceremony = kept(bound, Buffer.from(bytes).toString('base64url'))
+    const ceremony = ceremonyOf(bound, Buffer.from(bytes).toString('base64url'))
     await database.tenant(
       bound.tenantId,
       (tx) => insertPasskeyCeremony(tx, ceremony, expiresAt),
@@ -96,7 +96,7 @@ export function ceremonies(needs: {
       return deviceBound ? { ...options, hints: ['security-key', 'client-device'] } : options
     },
     spend(bound, text, context) {
-      const ceremony = kept(bound, text)
+      const ceremony = ceremonyOf(bound, text)
       return database.tenant(
         bound.tenantId,
         (tx) => spendPasskeyCeremony(tx, ceremony, clock.now()),
@@ -106,7 +106,7 @@ export function ceremonies(needs: {
   }
 }
 
-function kept({ browser, ...bound }: Bound, challenge: string): PasskeyCeremony {
+function ceremonyOf({ browser, ...bound }: Bound, challenge: string): PasskeyCeremony {
   return { ...bound, challengeSha256: sha256(challenge), browserSha256: sha256(browser) }
 }
 

@@ -1,6 +1,6 @@
 /**
- * What an authenticator answers, verified: WebAuthn Level 3 sections 7.1 and 7.2. The counter is left
- * to the statement that stores it, so that two answers at once cannot both pass.
+ * Verification of authenticator responses (WebAuthn Level 3 sections 7.1 and 7.2). The signature counter is checked by
+ * the SQL statement that stores it, so that of two concurrent responses only one passes.
  */
 import {
   type AuthenticationResponseJSON,
@@ -12,7 +12,7 @@ import { z } from 'zod'
 import type { PasskeyRow } from '../../../storage/identity/passkeys.js'
 import type { RelyingParty } from './settings.js'
 
-/** Ed25519, ES256, RS256 (COSE), the first preferred. */
+/** Ed25519, ES256, RS256 (COSE), in order of preference. */
 export const ALGORITHMS = [-8, -7, -257]
 const CREDENTIAL_CHARACTERS_MAX = 32 * 1024
 
@@ -45,12 +45,12 @@ const ClientData = z.object({ challenge: Bytes.max(128) })
 export type Asserting = z.infer<typeof Asserted>
 export type Creating = z.infer<typeof Created>
 
-/** The answer to a request for a signature; null when it is none. */
+/** Parses an assertion; null when invalid. */
 export const readAsserting = (text: string): Asserting | null => read(text, Asserted)
-/** The answer to a request for a new key; null when it is none. */
+/** Parses an attestation; null when invalid. */
 export const readCreating = (text: string): Creating | null => read(text, Created)
 
-/** The challenge that an answer says it is for; null when it says none. */
+/** The challenge in the client data; null when there is none. */
 export function challengeOf({
   response: { clientDataJSON },
 }: {
@@ -72,14 +72,14 @@ function read<T>(text: string, schema: z.ZodType<T>): T | null {
   return parsed.success ? parsed.data : null
 }
 
-/** The name of an account towards authenticators: says nothing but which account it is. */
+/** The user handle (`user.id`) of an account for authenticators. It reveals nothing else. */
 export function userHandleOf(accountId: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.from(accountId.replaceAll('-', ''), 'hex'))
 }
 
 export type Signed = { readonly counter: number; readonly backedUp: boolean }
 
-/** Whether a passkey signed the challenge, its person verified; null when not. */
+/** Verifies an assertion with user verification; null when invalid. */
 export async function verifySignature(
   { id, origins }: RelyingParty,
   passkey: PasskeyRow,
@@ -96,7 +96,7 @@ export async function verifySignature(
       expectedOrigin: [...origins],
       expectedRPID: id,
       requireUserVerification: true,
-      // Zero: the stored counter decides later, in one statement.
+      // Zero: the stored counter is checked later, in one SQL statement.
       credential: {
         id: asserting.id,
         publicKey: new Uint8Array(passkey.publicKey),
@@ -106,7 +106,7 @@ export async function verifySignature(
   )
   if (verified === null || !verified.verified) return null
   const { credentialDeviceType, credentialBackedUp, newCounter } = verified.authenticationInfo
-  // WebAuthn section 7.2 step 20: whether a key may leave its device never changes.
+  // WebAuthn section 7.2 step 20: the backup eligibility of a credential never changes.
   if ((credentialDeviceType === 'singleDevice') !== passkey.deviceBound) return null
   return { counter: newCounter, backedUp: credentialBackedUp }
 }
@@ -121,7 +121,7 @@ export type NewCredential = {
   readonly aaguid: string
 }
 
-/** The key that an authenticator made for the challenge, its person verified; null when there is none. */
+/** Verifies a new credential with user verification; null when invalid. */
 export async function verifyCreation(
   { id, origins }: RelyingParty,
   creating: Creating,
@@ -153,10 +153,10 @@ export async function verifyCreation(
 const TRANSPORTS = ['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb']
 
 function transportsOf(named: readonly string[]): string[] {
-  return [...new Set(named)].filter((one) => TRANSPORTS.includes(one))
+  return [...new Set(named)].filter((transport) => TRANSPORTS.includes(transport))
 }
 
-/** The library throws whatever is wrong with what the browser sent. */
+/** The library throws on any invalid input of the browser. */
 async function orNull<T>(work: () => Promise<T>): Promise<T | null> {
   try {
     return await work()
@@ -165,11 +165,11 @@ async function orNull<T>(work: () => Promise<T>): Promise<T | null> {
   }
 }
 
-/** RFC 8176: a key that cannot be copied is `hwk`, any other `swk`; either knew its person. */
+/** RFC 8176: `hwk` for a device-bound key, otherwise `swk`. Both include user verification. */
 export function methodsOfPasskey({ deviceBound }: Pick<PasskeyRow, 'deviceBound'>): string[] {
   return [deviceBound ? 'hwk' : 'swk', 'user', 'mfa']
 }
 
-/** What a passkey that verified its person proves by itself. */
+/** The assurance level of a passkey with user verification. */
 export const levelOfPasskey = ({ deviceBound }: Pick<PasskeyRow, 'deviceBound'>): 2 | 3 =>
   deviceBound ? 3 : 2

@@ -5,7 +5,7 @@ import { counter } from '../../platform/metrics.js'
 export type PasskeyStep = 'sign_in' | 'second_factor' | 'enrolment' | 'account' | 'removal'
 
 export interface PasskeyMetrics {
-  /** `outcome` is the tag of the answer: signed_in, wrong, locked, added, ... */
+  /** `outcome` is the tag of the response: signed_in, wrong, locked, added, ... */
   count(step: PasskeyStep, outcome: string): void
 }
 
@@ -13,7 +13,7 @@ export function passkeyMetrics(registry: Registry): PasskeyMetrics {
   const ceremonies = counter(
     registry,
     'svc_passkey_ceremonies_total',
-    'Answers of authenticators, by what came of them.',
+    'Authenticator responses by outcome.',
     ['step', 'outcome'],
   )
   return { count: (step, outcome) => ceremonies.inc({ step, outcome }) }

@@ -1,9 +1,9 @@
-/** Passkeys on the account page: added, renamed, removed. */
+/** Passkeys on the account page: add, rename, remove. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { holdOpenSession } from '../../../storage/identity/accounts.js'
+import { lockAccountInSession } from '../../../storage/identity/accounts.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { removePasskey, renamePasskey } from '../../../storage/identity/passkeys.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import { personEvent } from '../sessions/events.js'
 import type { BrowserSession } from '../sessions/protocol.js'
 import { isUuid } from '../../domain/ids.js'
@@ -14,7 +14,7 @@ import type { PasskeyTools } from './needs.js'
 import type { OwnAccount, PasskeysProtocol, SignInFirst } from './protocol.js'
 import { passkeyName, registration, storePasskey } from './registration.js'
 
-/** How fresh the evidence is for changing what protects an account. */
+/** Maximum age of the authentication for changes to sign-in methods, in seconds. */
 const SENSITIVE_SECS = 300
 const ADD_PATH = '/auth/account/passkeys/new'
 
@@ -28,17 +28,17 @@ export function ownPasskeys(tools: PasskeyTools) {
       context: MessageContext,
     ): Promise<PasskeysProtocol['addPage']['reply']> {
       const first = await signInFirst(own, 'highest', ADD_PATH, context)
-      return first ?? { tag: 'page', tenant: await faceFor(own.session, context) }
+      return first ?? { tag: 'page', tenant: await brandingFor(own.session, context) }
     },
 
     async options(own: OwnAccount & { browser: string }, context: MessageContext) {
       const first = await signInFirst(own, 'highest', ADD_PATH, context)
       if (first !== null) return first
-      const { name } = await faceFor(own.session, context)
-      const wish = { name, deviceBound: false }
+      const { name } = await brandingFor(own.session, context)
+      const wanted = { name, deviceBound: false }
       return {
         tag: 'options',
-        options: await create(own.session, own.browser, wish, context),
+        options: await create(own.session, own.browser, wanted, context),
       } as const
     },
 
@@ -49,17 +49,17 @@ export function ownPasskeys(tools: PasskeyTools) {
       const first = await signInFirst(own, 'highest', ADD_PATH, context)
       if (first !== null) return first
       const { session } = own
-      const tenant = await faceFor(session, context)
+      const tenant = await brandingFor(session, context)
       const created = await verify(session, browser, credential, context)
       const now = clock.now()
       const codes =
         created &&
         (await database.system(async (tx) => {
-          if (!(await holdOpenSession(tx, session))) return null
+          if (!(await lockAccountInSession(tx, session))) return null
           const stored = await storePasskey(tx, tools, session, created, name, now)
           if (stored === null) return null
           const fields = { outcome: 'success', method: 'passkey', enrolled: true }
-          appendEvents(tx, [told(session, 'auth.mfa.verify', fields, now, context)])
+          appendEvents(tx, [changeEvent(session, 'auth.mfa.verify', fields, now, context)])
           return stored
         }, context))
       return codes === null
@@ -90,7 +90,7 @@ export function ownPasskeys(tools: PasskeyTools) {
       { passkeyId, ...own }: PasskeysProtocol['remove']['message'],
       context: MessageContext,
     ): Promise<PasskeysProtocol['remove']['reply']> {
-      // Not the highest level: whoever lost the key must be able to take it away.
+      // Not the highest level: a user who lost a key must be able to remove it.
       const first = await signInFirst(own, 2, '/auth/account', context)
       if (first !== null) return first
       const { session } = own
@@ -101,15 +101,17 @@ export function ownPasskeys(tools: PasskeyTools) {
         if (removed === 'unknown') return { tag: 'unknown_passkey' }
         if (removed === 'last') return { tag: 'last_way_in' }
         const fields = { reason: 'passkey_removed' }
-        appendEvents(tx, [told(session, 'security.suspicious_activity', fields, now, context)])
+        appendEvents(tx, [
+          changeEvent(session, 'security.suspicious_activity', fields, now, context),
+        ])
         return { tag: 'removed' }
       }, context)
     },
   }
 
   /**
-   * Null when the evidence is fresh and strong enough. For an account without a second factor the
-   * password is: a passkey is then the first one.
+   * Returns null when the authentication is fresh and strong enough. An account without a second factor uses its
+   * password, because a passkey is then its first factor.
    */
   async function signInFirst(
     { session, token }: OwnAccount,
@@ -132,16 +134,16 @@ export function ownPasskeys(tools: PasskeyTools) {
     return verdict.tag === 'met' ? null : { tag: 'sign_in', location: verdict.location }
   }
 
-  async function faceFor(
+  async function brandingFor(
     { tenantId }: BrowserSession,
     context: MessageContext,
   ): Promise<PageTenant> {
-    const face = await database.system((tx) => findTenantFace(tx, tenantId), context)
-    if (face === undefined) throw new Error('the tenant of an open session is gone')
-    return brandingOf(tenantId, face.tenantName, face.tenantSettings)
+    const branding = await database.system((tx) => findTenantBranding(tx, tenantId), context)
+    if (branding === undefined) throw new Error('the tenant of an open session was not found')
+    return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 
-  function told(
+  function changeEvent(
     { tenantId, sub, id: sessionId }: BrowserSession,
     type: EventType,
     fields: Readonly<Record<string, unknown>>,

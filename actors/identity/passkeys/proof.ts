@@ -1,4 +1,4 @@
-/** An answer to a challenge, from its text to the passkey that gave it. */
+/** From the response to a challenge to the passkey that signed it. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findPasskey, type PasskeyRow } from '../../../storage/identity/passkeys.js'
 import type { Database } from '../../../storage/platform/sql.js'
@@ -6,12 +6,12 @@ import type { Bound, Ceremonies } from './ceremonies.js'
 import { challengeOf, readAsserting, type Signed, verifySignature } from './credential.js'
 import type { RelyingParty } from './settings.js'
 
-/** A passkey whose signature is right; its counter is still to be spent. */
+/** A passkey with a valid signature. Its counter is not yet checked. */
 export type Proved = { readonly passkey: PasskeyRow; readonly signed: Signed }
 
 /**
- * Reads and verifies an answer. The challenge is used up first, whatever comes of the rest. Null when
- * anything about it is wrong; `passkey` is told where the credential is known, for the lockout.
+ * Parses and verifies a response. The challenge is used up first, whatever the result. Null when anything is invalid.
+ * `passkey` is set as soon as the credential is known, for the lockout.
  */
 export async function prove(
   needs: {
@@ -28,7 +28,7 @@ export async function prove(
   if (asserting === null || challenge === null) return { passkey: undefined, signed: null }
   const isOurs = await needs.ceremonies.spend(bound, challenge, context)
   const credentialId = Buffer.from(asserting.id, 'base64url')
-  // A credential does not say whose it is: accounts belong to no tenant.
+  // A credential id names no tenant: accounts are global.
   const passkey = await needs.database.system((tx) => findPasskey(tx, credentialId), context)
   if (passkey === undefined || !isOurs) return { passkey, signed: null }
   const signed = await verifySignature(needs.relyingParty, passkey, asserting, challenge)

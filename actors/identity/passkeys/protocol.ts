@@ -1,10 +1,10 @@
 /**
- * Passkeys (WebAuthn Level 3): a first factor by itself, a second one beside a password, and what the
- * account page does with them. decisions.md 7.2 (`acr`), 20.
+ * Passkeys (WebAuthn Level 3): as the only factor, as the second factor after a password, and on the account page.
+ * Rules: docs/reference/identity.md, "Passkeys".
  *
- * A ceremony takes two messages: the options, with a challenge that is bound to the browser (and to
- * its session, where there is one), and the answer of the authenticator, which uses the challenge up
- * whatever comes of it.
+ * A ceremony takes two messages. The first returns the options, with a challenge bound to the browser and to its
+ * session if there is one. The second carries the authenticator's response and uses up the challenge, whatever the
+ * result.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { BrowserSession } from '../sessions/protocol.js'
@@ -16,37 +16,37 @@ import type {
   FlowUnknown,
   Locked,
   LoginShown,
-  Onward,
+  StepRedirect,
   SignedIn,
   Visitor,
 } from '../sign-in/protocol.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type PasskeysProtocol = {
-  /** The challenge for whoever signs in at this page, whichever account they have a passkey of. */
+  /** Options for signing in with a discoverable credential of any account. */
   signInOptions: Ask<Ceremony, RequestOptions | FlowUnknown>
-  /** Signs in, at the level that the passkey proves. */
+  /** Signs in at the level of the passkey. */
   signIn: Ask<
     Ceremony & Answer,
     SignedIn | (LoginShown & { tag: 'wrong' }) | (LoginShown & Locked) | FlowUnknown | Busy
   >
-  secondFactorOptions: Ask<Ceremony, RequestOptions | Onward | FlowUnknown>
+  secondFactorOptions: Ask<Ceremony, RequestOptions | StepRedirect | FlowUnknown>
   secondFactor: Ask<
     Ceremony & Answer,
     | SignedIn
-    | Onward
+    | StepRedirect
     | (FactorShown & { tag: 'wrong' })
     | (FactorShown & Locked)
     | FlowUnknown
     | Busy
   >
-  enrolmentOptions: Ask<Ceremony, CreationOptions | Onward | FlowUnknown>
+  enrolmentOptions: Ask<Ceremony, CreationOptions | StepRedirect | FlowUnknown>
   /** Registers a passkey in a flow and raises the session with it. */
   enrol: Ask<
     Ceremony & Answer & { name: string },
-    PasskeyEnrolled | SignedIn | Onward | PasskeyRefused | FlowUnknown | Busy
+    PasskeyEnrolled | SignedIn | StepRedirect | PasskeyRefused | FlowUnknown | Busy
   >
-  /** The page that adds a passkey to an account. Needs fresh evidence; else `sign_in`. */
+  /** The page that adds a passkey to an account. Needs a fresh authentication, otherwise `sign_in`. */
   addPage: Ask<OwnAccount, AddPage | SignInFirst>
   addOptions: Ask<OwnAccount & { browser: string }, CreationOptions | SignInFirst>
   add: Ask<
@@ -59,7 +59,7 @@ export type PasskeysProtocol = {
     OwnAccount & { passkeyId: string; name: string },
     { tag: 'renamed' } | { tag: 'unknown_passkey' } | SignInFirst
   >
-  /** Needs AAL2, fresh: nobody takes a factor away from a browser left open. */
+  /** Needs a fresh authentication at AAL2, so that an unattended browser cannot remove a factor. */
   remove: Ask<
     OwnAccount & { passkeyId: string },
     { tag: 'removed' } | { tag: 'unknown_passkey' } | { tag: 'last_way_in' } | SignInFirst
@@ -68,13 +68,13 @@ export type PasskeysProtocol = {
 
 /** A step of a ceremony on a page of a flow. */
 export type Ceremony = {
-  /** The secret of the flow. */
+  /** Token of the flow. */
   readonly flow: string
-  /** A secret of the browser, the same for both halves. */
+  /** Secret of the browser, the same in both steps. */
   readonly browser: string
   readonly visitor: Visitor
 }
-/** What the authenticator answered: JSON as `PublicKeyCredential.toJSON` makes it. */
+/** The authenticator's response: JSON of `PublicKeyCredential.toJSON`. */
 export type Answer = { readonly credential: string }
 export type OwnAccount = { readonly session: BrowserSession; readonly token: string }
 
@@ -85,14 +85,14 @@ export type CreationOptions = { readonly tag: 'options'; readonly options: objec
 export type SignInFirst = { readonly tag: 'sign_in'; readonly location: string }
 export type AddPage = { readonly tag: 'page'; readonly tenant: PageTenant }
 
-/** A session raised by a new passkey, with the recovery codes that the account got for it. */
+/** A session raised by a new passkey, with the account's new recovery codes. */
 export type PasskeyEnrolled = FlowPage & {
   readonly tag: 'enrolled'
   readonly token: string
   readonly recoveryCodes: readonly string[]
   readonly location: string
 }
-/** `copyable`: a passkey that can leave its device where only one that cannot will do. */
+/** `copyable`: a syncable passkey where a device-bound one is required. */
 export type PasskeyRefused = {
   readonly tag: 'refused'
   readonly why: 'invalid' | 'copyable'

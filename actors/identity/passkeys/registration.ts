@@ -1,4 +1,4 @@
-/** A new passkey: the options for making one, its verification, and its place at the account. */
+/** Registration of a passkey: options, verification, storage. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertPasskey, listPasskeys } from '../../../storage/identity/passkeys.js'
@@ -16,7 +16,7 @@ const NAME_LENGTH_MAX = 60
 const UNNAMED = 'Passkey'
 
 export type Created = NewCredential
-/** Whose passkey, and for which of their sessions. */
+/** The account that registers the passkey, and its session. */
 export type Registrant = Owner & { readonly tenantId: string; readonly id: string }
 
 export function registration({ database, ceremonies, relyingParty }: PasskeyTools) {
@@ -27,15 +27,15 @@ export function registration({ database, ceremonies, relyingParty }: PasskeyTool
     async create(
       who: Registrant,
       browser: string,
-      wish: { readonly name: string; readonly deviceBound: boolean },
+      wanted: { readonly name: string; readonly deviceBound: boolean },
       context: MessageContext,
     ): Promise<object> {
-      // Passkeys belong to the account, which belongs to no tenant.
+      // Accounts and their passkeys are global.
       const known = await database.system((tx) => listPasskeys(tx, who.accountId), context)
-      return ceremonies.create(bound(who, browser), who, known, wish, context)
+      return ceremonies.create(bound(who, browser), who, known, wanted, context)
     },
 
-    /** The new key; null when the answer is not one to a challenge of ours, or wrong. */
+    /** The new credential; null when the response is invalid or its challenge is not ours. */
     async verify(
       who: Registrant,
       browser: string,
@@ -51,17 +51,17 @@ export function registration({ database, ceremonies, relyingParty }: PasskeyTool
   }
 }
 
-/** The name of a passkey as somebody typed it. */
+/** The name of a passkey as typed by the user. */
 export function passkeyName(typed: string): string {
-  // Nobody sees what these are, and they turn lists around.
+  // Control and format characters are invisible and change text direction.
   const visible = typed.replaceAll(/[\p{Cc}\p{Cf}]/gu, '').trim()
   const name = [...visible].slice(0, NAME_LENGTH_MAX).join('')
   return name === '' ? UNNAMED : name
 }
 
 /**
- * Adds a passkey to its account, with recovery codes where the account has none: null when the key
- * is known already or there are too many, else the codes, which may be none.
+ * Stores a passkey, with new recovery codes if the account has none. Null when the credential is already registered or
+ * the account has too many. Otherwise the new codes, possibly none.
  */
 export async function storePasskey(
   tx: Transaction,
@@ -75,7 +75,7 @@ export async function storePasskey(
   if (!(await insertPasskey(tx, row))) return null
   if ((await countRecoveryCodes(tx, accountId)) > 0) return []
   const codes = newRecoveryCodes(random)
-  const hashes = codes.map((one) => recoveryCodeSha256(accountId, one)!)
+  const hashes = codes.map((code) => recoveryCodeSha256(accountId, code)!)
   await replaceRecoveryCodes(tx, accountId, hashes, now)
   return codes
 }

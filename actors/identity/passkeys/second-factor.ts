@@ -1,10 +1,10 @@
-/** A passkey as the second factor, and one set up where a second factor is needed. */
+/** A passkey as the second factor, and its enrolment where a second factor is required. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { listPasskeys, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
 import { personEvent } from '../sessions/events.js'
-import { amrWith, attempted, doingOf, signedIn, verified } from '../sign-in/login-attempt.js'
+import { amrWith, attempted, eventBase, signedIn, verified } from '../sign-in/login-attempt.js'
 import {
   flowPage,
   methodsOf,
@@ -36,7 +36,7 @@ export function secondFactorStep(tools: PasskeyTools) {
       if (step !== 'mfa' || session === undefined) return onward(progress)
       const { deviceBound } = methodsOf(progress, true)
       const own = await database.system((tx) => listPasskeys(tx, session.accountId), context)
-      const allowed = own.filter((one) => one.deviceBound || !deviceBound)
+      const allowed = own.filter((passkey) => passkey.deviceBound || !deviceBound)
       const options = await ceremonies.request(
         bound(session, browser, 'second_factor'),
         allowed,
@@ -66,19 +66,19 @@ export function secondFactorStep(tools: PasskeyTools) {
       let copied = false
       const reply = await attempted(tools, progress, session, visitor, context, {
         shown,
-        // A passkey that verified its person is a whole authentication, of now.
+        // A passkey with user verification is a complete authentication, so `authTime` is now.
         proof: { level, amr, authTime: clock.now() },
         async succeed(tx, raised, now) {
           if (!fits) return null
           copied = !(await spendPasskeyCounter(tx, passkey, signed, now))
           if (copied) return null
-          const told = [verified(session, context, { outcome: 'success', method: 'passkey' })]
-          if (session.pending) told.push(signedIn(session, context, amr, level))
-          return { told, outcome: { ...raised } satisfies SignedIn }
+          const newEvents = [verified(session, context, { outcome: 'success', method: 'passkey' })]
+          if (session.pending) newEvents.push(signedIn(session, context, amr, level))
+          return { newEvents, outcome: { ...raised } satisfies SignedIn }
         },
       })
-      if (copied) await tellCopied(session, context)
-      // Raised, but perhaps not as far as the flow needs.
+      if (copied) await recordClonedKey(session, context)
+      // Raised, but possibly below the level the flow needs.
       return reply.tag === 'signed_in'
         ? { ...reply, ...(await next(progress, reply, context)) }
         : reply
@@ -90,8 +90,8 @@ export function secondFactorStep(tools: PasskeyTools) {
       const { session, step } = progress
       if (step !== 'enroll' || session === undefined) return onward(progress)
       const name = flowPage(flow, progress.flow).tenant.name
-      const wish = { name, deviceBound: progress.flow.level === 3 }
-      return { tag: 'options', options: await create(session, browser, wish, context) } as const
+      const wanted = { name, deviceBound: progress.flow.level === 3 }
+      return { tag: 'options', options: await create(session, browser, wanted, context) } as const
     },
 
     async enrol(
@@ -133,7 +133,7 @@ export function secondFactorStep(tools: PasskeyTools) {
               location: raised.location,
             }
             const outcome: PasskeyEnrolled | SignedIn = codes.length === 0 ? raised : page
-            return { told: [verified(session!, context, fields)], outcome }
+            return { newEvents: [verified(session!, context, fields)], outcome }
           },
         })
         return reply.tag === 'locked' ? ({ tag: 'wrong' } as const) : reply
@@ -146,9 +146,12 @@ export function secondFactorStep(tools: PasskeyTools) {
     return progress === undefined ? {} : { location: onward(progress).location }
   }
 
-  async function tellCopied(session: BrowserSessionRow, context: MessageContext): Promise<void> {
-    const doing = { ...doingOf(session, context), type: COPIED.type, fields: COPIED.fields }
-    const event = personEvent(random, doing, clock.now())
-    await database.tenant(session.tenantId, (tx) => appendEvents(tx, [event]), context)
+  async function recordClonedKey(
+    session: BrowserSessionRow,
+    context: MessageContext,
+  ): Promise<void> {
+    const event = { ...eventBase(session, context), type: COPIED.type, fields: COPIED.fields }
+    const cloned = personEvent(random, event, clock.now())
+    await database.tenant(session.tenantId, (tx) => appendEvents(tx, [cloned]), context)
   }
 }

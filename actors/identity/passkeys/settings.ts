@@ -1,4 +1,4 @@
-/** [passkey]: sign-in with public keys (WebAuthn). decisions.md 15. */
+/** [passkey]: sign-in with public keys (WebAuthn). */
 import { dependentFlag, list, origin, seconds, text } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
@@ -6,19 +6,19 @@ export const passkeySettings = section(
   'passkey',
   {
     enabled: dependentFlag().describe(
-      'People may sign in with passkeys and use them as second factor.',
+      'Users may sign in with passkeys and use them as second factor.',
     ),
     rp_id: text('id.example.com')
       .regex(/^(?!-)[a-z0-9-]+(?:\.[a-z0-9-]+)*$/)
       .optional()
       .describe(
         'The domain that passkeys belong to: the host of the issuer, or a parent domain of it. ' +
-          'Passkeys made for one domain are lost with it. Default: the host of oidc.issuer_url.',
+          'Changing it invalidates all existing passkeys. Default: the host of oidc.issuer_url.',
       ),
     origins: list(origin())
       .default([])
       .describe('Origins at which the pages may be opened. Empty: that of oidc.issuer_url.'),
-    ceremony_secs: seconds(300, 600).describe('How long a person has to touch their key.'),
+    ceremony_secs: seconds(300, 600).describe('How long a user has to complete a passkey prompt.'),
   },
   {
     about: 'Sign-in with a passkey.',
@@ -26,7 +26,8 @@ export const passkeySettings = section(
       {
         keys: ['rp_id', 'origins'],
         holds: ({ rp_id, origins }) =>
-          rp_id === undefined || origins.every((one) => isWithin(new URL(one).hostname, rp_id)),
+          rp_id === undefined ||
+          origins.every((origin) => isWithin(new URL(origin).hostname, rp_id)),
         rule: 'be the host of every one of passkey.origins, or a parent domain of it',
         fix: 'set passkey.rp_id to a domain that all of passkey.origins lie in',
       },
@@ -36,12 +37,12 @@ export const passkeySettings = section(
 
 export type PasskeySettings = SettingsOf<typeof passkeySettings>
 
-/** Whether a browser at this host lets pages use passkeys of the domain (WebAuthn section 5.1.3). */
+/** True if browsers let pages of this host use passkeys of the domain (WebAuthn section 5.1.3). */
 export function isWithin(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`)
 }
 
-/** What a ceremony is checked against. */
+/** The relying party that a ceremony is verified against. */
 export type RelyingParty = {
   readonly id: string
   readonly origins: readonly string[]

@@ -1,11 +1,11 @@
-/** A passkey as the first factor: it says by itself who the person is. */
+/** A passkey as the first factor. The credential identifies the account. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { type PasskeyRow, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
-import { joinByInvitation } from '../organizations/joining.js'
+import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { findAccountSignIn, recordSignIn } from '../../../storage/identity/sign-ins.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { pathOf } from '../sessions/flows.js'
 import { acrOf } from '../../domain/assurance.js'
 import { quotaAddress } from '../../domain/quota-address.js'
@@ -61,15 +61,15 @@ export function signInStep(tools: PasskeyTools) {
         const attempted = { name, address: visitor.address, signal: context.signal }
         const judged = await lockout.attempt(attempted, async (attempt) => {
           if (passkey !== undefined && signed !== null) {
-            const opened = await open(progress, passkey, signed, visitor, context)
-            if (opened !== null) {
+            const signedIn = await open(progress, passkey, signed, visitor, context)
+            if (signedIn !== null) {
               await attempt.succeeded()
-              return opened
+              return signedIn
             }
           }
           const locked = await attempt.failed()
           const known = passkey && (await memberOf(progress, passkey, context))
-          await tellFailure(progress, known?.sub ?? null, locked, visitor.address, context)
+          await recordFailure(progress, known?.sub ?? null, locked, visitor.address, context)
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
@@ -85,7 +85,10 @@ export function signInStep(tools: PasskeyTools) {
     return database.system((tx) => findAccountSignIn(tx, flow.tenantId, accountId), context)
   }
 
-  /** A new session in place of whatever the browser had; null: a copied key, or nobody of the tenant. */
+  /**
+   * Opens a session in place of the browser's old one. Null: the key is a copy, or the account is not a user of the
+   * tenant.
+   */
   async function open(
     { flow, token: flowToken }: Progress,
     passkey: PasskeyRow,
@@ -98,27 +101,27 @@ export function signInStep(tools: PasskeyTools) {
     const { accountId } = passkey
     const level = levelOfPasskey(passkey)
     const amr = methodsOfPasskey(passkey)
-    // The account belongs to no tenant, and the session that ends may be one of another.
+    // Accounts are global, and the session that ends may belong to another tenant.
     const token = await database.system(async (tx) => {
       const person = await findAccountSignIn(tx, tenantId, accountId)
       if (person === undefined) return null
       const { sub, tenantUserId } = person
-      const told = { tenantId, sub, requestId: context.requestId }
+      const base = { tenantId, sub, requestId: context.requestId }
       if (!(await spendPasskeyCounter(tx, passkey, signed, now))) {
-        appendEvents(tx, [personEvent(random, { ...told, ...COPIED }, now)])
+        appendEvents(tx, [personEvent(random, { ...base, ...COPIED }, now)])
         return null
       }
-      const opened = { tenantId, tenantSettings, accountId, pending: false, level, amr }
-      const session = await openSession(tx, tools, opened, visitor, now)
-      const doing = { ...told, sessionId: session.id }
+      const newSession = { tenantId, tenantSettings, accountId, pending: false, level, amr }
+      const session = await openSession(tx, tools, newSession, visitor, now)
+      const inSession = { ...base, sessionId: session.id }
       const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
-      const doings: Doing[] = [
-        ...(activated ? [{ ...doing, type: 'tenant_user.activated' } as const] : []),
-        { ...doing, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
+      const newEvents: PersonEvent[] = [
+        ...(activated ? [{ ...inSession, type: 'tenant_user.activated' } as const] : []),
+        { ...inSession, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
       ]
       const joining = { tenantId, accountId, sub, requestId: context.requestId }
       appendEvents(tx, [
-        ...doings.map((one) => personEvent(random, one, now)),
+        ...newEvents.map((event) => personEvent(random, event, now)),
         ...(await joinByInvitation(tx, random, joining, now)),
       ])
       return session.token
@@ -129,27 +132,27 @@ export function signInStep(tools: PasskeyTools) {
     return { tag: 'signed_in', token, location }
   }
 
-  async function tellFailure(
+  async function recordFailure(
     { flow: { tenantId } }: Progress,
     sub: string | null,
     locked: boolean,
     address: string,
     context: MessageContext,
   ): Promise<void> {
-    const doing = { tenantId, sub, sessionId: null, requestId: context.requestId }
-    const told: Doing[] = [
-      { ...doing, type: 'auth.login.failure', fields: { reason: 'passkey', ip: address } },
+    const base = { tenantId, sub, sessionId: null, requestId: context.requestId }
+    const newEvents: PersonEvent[] = [
+      { ...base, type: 'auth.login.failure', fields: { reason: 'passkey', ip: address } },
     ]
     if (locked) {
       const fields = { subject: 'passkey', ip: address }
-      told.push({ ...doing, type: 'security.brute_force.detected', fields })
+      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
     }
-    const events = told.map((one) => personEvent(random, one, clock.now()))
+    const events = newEvents.map((event) => personEvent(random, event, clock.now()))
     await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
 
-/** Two devices have one key: one of them is a copy (WebAuthn section 6.1.1). */
+/** Two devices use one key, so one of them is a clone (WebAuthn section 6.1.1). */
 export const COPIED = {
   type: 'security.suspicious_activity',
   sessionId: null,

@@ -1,4 +1,4 @@
-/** Passwords and addresses of people: the handlers, put together from their subjects. */
+/** Password reset, password change, invitations and email verification: assembles the handlers. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { lockout } from '../sign-in/lockout.js'
 import { mailQuota } from '../sign-in/mail-quota.js'
@@ -6,15 +6,15 @@ import { passwords } from '../passwords/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import { changeSteps } from './change.js'
 import { invitationSteps } from './invitation.js'
-import type { CredentialsNeeds } from './needs.js'
-import { credentials, type CredentialsProtocol } from './protocol.js'
+import type { PasswordRecoveryNeeds } from './needs.js'
+import { passwordRecovery, type PasswordRecoveryProtocol } from './protocol.js'
 import { resetSteps } from './reset.js'
 
-export const credentialsActor = defineActor<CredentialsProtocol, CredentialsNeeds>({
-  address: credentials,
+export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, PasswordRecoveryNeeds>({
+  address: passwordRecovery,
   asks: { passwords, tenants },
   mailbox: { capacity: 512, inflightMax: 64 },
-  // In turn, so that racers for one link do not each hash a password to find it used.
+  // One at a time, so that concurrent requests for one link do not each hash a password.
   lane: {
     reset: ({ token }) => token,
     acceptInvitation: ({ token }) => token,

@@ -1,4 +1,4 @@
-/** Another password, and a proven address, for somebody who is signed in. */
+/** Password change and email verification of a signed-in user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findAccountPassword, setAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -8,45 +8,51 @@ import {
 } from '../../../storage/identity/browser-sessions.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { findTicket, useTicket, voidTickets } from '../../../storage/operations/mail-tickets.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findTenantUserOfAccountSub } from '../../../storage/identity/tenant-users.js'
 import type { BrowserSession } from '../sessions/protocol.js'
 import { sha256 } from '../sessions/flows.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
+import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
-import { sendTicketed } from '../../platform/mail/with-ticket.js'
+import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { SESSION_TOKEN_BYTES } from '../sign-in/session.js'
-import { choosePassword } from './choosing.js'
-import { endGivenOut } from './ending.js'
+import { choosePassword } from './choose-password.js'
+import { revokeForPassword } from './revocation.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
-import type { ChangeShown, CredentialsProtocol } from './protocol.js'
-import { personDid } from './records.js'
+import { ABSENT, BUSY, type PasswordRecoveryTools, LINK_TOKEN_BYTES } from './needs.js'
+import type { ChangeShown, PasswordRecoveryProtocol } from './protocol.js'
+import { personAuditRecord } from './records.js'
 
-const NOTICE_MS = 3 * 86_400_000
+const NOTICE_EXPIRY_MS = 3 * 86_400_000
 const VERIFICATION_MS = 86_400_000
 
-type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
-type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
+type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
+  PasswordRecoveryProtocol[K]['reply']
+>
 
-export function changeSteps(tools: CredentialsTools) {
+export function changeSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords, mail, quota, lockout, selfService, issuer } = tools
   const { tenants } = tools
 
-  async function faceOfTenant(tenantId: string, context: MessageContext): Promise<PageTenant> {
-    const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
-    if (face === undefined) throw new Error('the tenant of an open session is gone')
-    return brandingOf(tenantId, face.tenantName, face.tenantSettings)
+  async function brandingFor(tenantId: string, context: MessageContext): Promise<PageTenant> {
+    const branding = await database.tenant(
+      tenantId,
+      (tx) => findTenantBranding(tx, tenantId),
+      context,
+    )
+    if (branding === undefined) throw new Error('the tenant of an open session was not found')
+    return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
   }
 
   const shownOf = async (
     session: BrowserSession,
     context: MessageContext,
   ): Promise<ChangeShown> => ({
-    tenant: await faceOfTenant(session.tenantId, context),
+    tenant: await brandingFor(session.tenantId, context),
     email: session.email,
   })
 
@@ -66,7 +72,7 @@ export function changeSteps(tools: CredentialsTools) {
         const name = `password:${accountId}`
         const attempted = { name, address: visitor.address, signal: context.signal }
         const judged = await lockout.attempt(attempted, async (attempt) => {
-          // Accounts belong to no tenant.
+          // Accounts are global.
           const phc = await database.system((tx) => findAccountPassword(tx, accountId), context)
           const verdict = await passwords.ask('verify', { phc, password: current }, context)
           if (verdict.tag === 'mismatch') await attempt.failed()
@@ -86,13 +92,13 @@ export function changeSteps(tools: CredentialsTools) {
       const now = clock.now()
       const token = random.token(SESSION_TOKEN_BYTES)
       const { name, color, locale } = shown.tenant
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: email,
         known: true,
-        occasion: { kind: 'password_changed', at: now },
-        head: { tenant: name, color, locale, languages },
-        expiresAt: new Date(now.getTime() + NOTICE_MS),
+        content: { kind: 'password_changed', at: now },
+        header: { tenant: name, color, locale, languages },
+        expiresAt: new Date(now.getTime() + NOTICE_EXPIRY_MS),
       })
       const done = await database.system(async (tx) => {
         const renewal = {
@@ -105,14 +111,14 @@ export function changeSteps(tools: CredentialsTools) {
         if (!(await renewBrowserSession(tx, renewal, now))) return false
         await setAccountPassword(tx, accountId, chosen.phc, now)
         const ended = { accountId, exceptId: renewal.newId, reason: 'password_changed' } as const
-        await endGivenOut(tx, tools, { ...ended, address: visitor.address }, context, now)
+        await revokeForPassword(tx, tools, { ...ended, address: visitor.address }, context, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)
-        await mail.queue(tx, letter)
+        await mail.queue(tx, sealedMail)
         const { address } = visitor
         const type = 'account.password.changed'
         const done = { tenantId, type, sub, address, requestId: context.requestId } as const
-        appendAudit(tx, [personDid(random, done, now)])
+        appendAudit(tx, [personAuditRecord(random, done, now)])
         return true
       }, context)
       return done ? { tag: 'changed', token } : { tag: 'wrong', ...shown }
@@ -126,28 +132,28 @@ export function changeSteps(tools: CredentialsTools) {
       if (session.emailVerified) return { tag: 'verified' }
       const { tenantId, accountId, email } = session
       try {
-        const asked = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
-        if (asked.tag === 'locked') return asked
+        const allowed = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (allowed.tag === 'locked') return allowed
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
       }
-      const tenant = await faceOfTenant(tenantId, context)
+      const tenant = await brandingFor(tenantId, context)
       const now = clock.now()
       const expiresAt = new Date(now.getTime() + VERIFICATION_MS)
       const token = random.token(LINK_TOKEN_BYTES)
-      // The host where the person is signed in: cookies of another host do not reach it.
-      const at = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context))
-      const letter = await mail.seal({
+      // The host where the user is signed in. Cookies of another host do not reach it.
+      const origin = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context))
+      const sealedMail = await mail.seal({
         tenantId,
         to: email,
         known: true,
-        occasion: {
+        content: {
           kind: 'email_verification',
-          link: `${at}/auth/email/${token}`,
+          link: `${origin}/auth/email/${token}`,
           until: expiresAt,
         },
-        head: { tenant: tenant.name, color: tenant.color, locale: tenant.locale, languages },
+        header: { tenant: tenant.name, color: tenant.color, locale: tenant.locale, languages },
         expiresAt,
       })
       const ticket = {
@@ -160,7 +166,11 @@ export function changeSteps(tools: CredentialsTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), context)
+      await database.tenant(
+        tenantId,
+        (tx) => sendWithTicket(tx, tools, ticket, sealedMail),
+        context,
+      )
       return { tag: 'requested', tenant }
     },
 
@@ -170,14 +180,15 @@ export function changeSteps(tools: CredentialsTools) {
         (tx) => findTicket(tx, 'email_verification', hash, clock.now()),
         context,
       )
-      if (ticket === undefined) return readGoneLink(database, 'email_verification', hash, context)
+      if (ticket === undefined)
+        return readExpiredLink(database, 'email_verification', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = ticket
       const tenant = brandingOf(tenantId, tenantName, tenantSettings)
       return { tag: 'page', tenant, email } as const
     },
 
-    // Only in the browser that asked, signed in to this account: somebody else may have made the account and
-    // asked for the letter, and would keep what they sign in with.
+    // Accepted only in the browser that requested the mail, signed in to this account. Otherwise an attacker could
+    // create the account, request the mail, and keep the sign-in methods they set.
     async verify(
       { token, browserId, visitor }: Message<'verify'>,
       context: MessageContext,
@@ -186,7 +197,7 @@ export function changeSteps(tools: CredentialsTools) {
       const hash = sha256(token)
       return database.system(async (tx) => {
         const ticket = await findTicket(tx, 'email_verification', hash, now)
-        if (ticket === undefined) return goneLink(tx, 'email_verification', hash)
+        if (ticket === undefined) return expiredLink(tx, 'email_verification', hash)
         const { tenantId, tenantName, tenantSettings, email, accountId } = ticket
         const tenant = brandingOf(tenantId, tenantName, tenantSettings)
         const isHere =
@@ -195,7 +206,7 @@ export function changeSteps(tools: CredentialsTools) {
         if (!isHere || !(await isSignedIn(tx, visitor.token, accountId, now)))
           return { tag: 'other_browser', tenant } as const
         const used = await useTicket(tx, 'email_verification', hash, now)
-        if (used === undefined) return goneLink(tx, 'email_verification', hash)
+        if (used === undefined) return expiredLink(tx, 'email_verification', hash)
         const sub = (await findTenantUserOfAccountSub(tx, tenantId, accountId)) ?? null
         const { address } = visitor
         const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const
@@ -206,7 +217,7 @@ export function changeSteps(tools: CredentialsTools) {
   }
 }
 
-/** A confined session does not count: the account has keys that its tenant's provider knows nothing of. */
+/** A confined session does not count: the account has keys that the tenant's provider does not control. */
 async function isSignedIn(
   tx: Transaction,
   token: string | null,

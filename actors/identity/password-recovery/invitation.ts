@@ -1,4 +1,4 @@
-/** Accepting an invitation to a tenant: whoever reads the mailbox becomes its user. */
+/** Accepting an invitation to a tenant: the user who controls the mailbox becomes its user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { setFirstPassword } from '../../../storage/identity/accounts.js'
 import {
@@ -9,37 +9,39 @@ import {
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { acceptTenantUser } from '../../../storage/identity/tenant-users.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { shownName } from '../../domain/shown-names.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
+import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
 import { openSession } from '../sign-in/session.js'
-import { choosePassword } from './choosing.js'
+import { choosePassword } from './choose-password.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { type CredentialsTools } from './needs.js'
-import type { CredentialsProtocol, InvitationShown } from './protocol.js'
+import { type PasswordRecoveryTools } from './needs.js'
+import type { PasswordRecoveryProtocol, InvitationShown } from './protocol.js'
 
-type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
-type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
+type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
+  PasswordRecoveryProtocol[K]['reply']
+>
 
 const hasWayIn = ({ hasPassword, hasFactor }: TicketFound) => hasPassword || hasFactor
 
 /**
- * Whoever proved to read the mailbox before keeps what they sign in with. Whatever else opens an account was
- * set by somebody who may read another one: anybody can make an account for an address. Accepting is what
- * proves the mailbox, so it must not make the password of that somebody good here.
+ * True if the account keeps its sign-in methods. If the mailbox was never verified, another person may have set them:
+ * anybody can create an account for an address. Accepting verifies the mailbox, so it must not make that person's
+ * password valid here.
  */
 const isKnown = (ticket: TicketFound) => ticket.emailVerified && hasWayIn(ticket)
 
-export function invitationSteps(tools: CredentialsTools) {
+export function invitationSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords } = tools
 
   async function shownOf(
     token: string,
     context: MessageContext,
   ): Promise<InvitationShown | undefined> {
-    // Whose invitation it is, is read from its row.
+    // The tenant of the invitation is read from its row.
     const ticket = await database.system(
       (tx) => findTicket(tx, 'invitation', sha256(token), clock.now()),
       context,
@@ -55,7 +57,7 @@ export function invitationSteps(tools: CredentialsTools) {
     async readInvitation(message: Message<'readInvitation'>, context: MessageContext) {
       const shown = await shownOf(message.token, context)
       if (shown === undefined)
-        return readGoneLink(database, 'invitation', sha256(message.token), context)
+        return readExpiredLink(database, 'invitation', sha256(message.token), context)
       return { tag: 'page', ...shown } as const
     },
 
@@ -65,7 +67,8 @@ export function invitationSteps(tools: CredentialsTools) {
     ): Outcome<'acceptInvitation'> {
       const { token, password, visitor } = message
       const known = await shownOf(token, context)
-      if (known === undefined) return readGoneLink(database, 'invitation', sha256(token), context)
+      if (known === undefined)
+        return readExpiredLink(database, 'invitation', sha256(token), context)
       const displayName = shownName(message.displayName)
       const shown = { ...known, displayName }
       let phc: string | null = null
@@ -77,14 +80,14 @@ export function invitationSteps(tools: CredentialsTools) {
       }
       const now = clock.now()
       const hash = sha256(token)
-      // The account is global, the membership the tenant's.
+      // The account is global, the membership belongs to the tenant.
       return database.system(async (tx) => {
         const used = await useTicket(tx, 'invitation', hash, now)
-        if (used === undefined) return goneLink(tx, 'invitation', hash)
+        if (used === undefined) return expiredLink(tx, 'invitation', hash)
         const { tenantId, tenantSettings, accountId } = used
-        // Before anything else: of an invitation that was taken back meanwhile nothing must come.
+        // First: an invitation that was withdrawn concurrently must have no effect.
         const user = await acceptTenantUser(tx, tenantId, accountId, now)
-        if (user === undefined) return goneLink(tx, 'invitation', hash)
+        if (user === undefined) return expiredLink(tx, 'invitation', hash)
         const { sub } = user
         const { address } = visitor
         const how = 'invitation'
@@ -94,27 +97,27 @@ export function invitationSteps(tools: CredentialsTools) {
           phc !== null &&
           (proved !== 'known' || !isKnown(used)) &&
           (await setFirstPassword(tx, accountId, phc, displayName, now))
-        const doing = { tenantId, sub: user.sub, requestId: context.requestId }
-        const activated: Doing = { ...doing, sessionId: null, type: 'tenant_user.activated' }
+        const base = { tenantId, sub: user.sub, requestId: context.requestId }
+        const activated: PersonEvent = { ...base, sessionId: null, type: 'tenant_user.activated' }
         if (!isFirst) {
-          told(tx, [activated], now)
+          append(tx, [activated], now)
           return { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` } as const
         }
-        const opened = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
-        const session = await openSession(tx, tools, opened, visitor, now)
+        const newSession = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
+        const session = await openSession(tx, tools, newSession, visitor, now)
         const fields = { amr: ['pwd'], acr: 'aal1' }
         const sessionId = session.id
-        const signedIn: Doing = { ...doing, sessionId, type: 'auth.login.success', fields }
-        told(tx, [activated, signedIn], now)
+        const signedIn: PersonEvent = { ...base, sessionId, type: 'auth.login.success', fields }
+        append(tx, [activated, signedIn], now)
         return { tag: 'accepted', token: session.token, location: '/auth/account' } as const
       }, context)
     },
   }
 
-  function told(tx: Transaction, doings: readonly Doing[], now: Date): void {
+  function append(tx: Transaction, newEvents: readonly PersonEvent[], now: Date): void {
     appendEvents(
       tx,
-      doings.map((doing) => personEvent(random, doing, now)),
+      newEvents.map((event) => personEvent(random, event, now)),
     )
   }
 }

@@ -1,6 +1,6 @@
-/** What every handler of this actor works with. */
+/** Dependencies of every handler of this actor. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
-import type { LoginNeeds } from '../sign-in/flow.js'
+import type { SignInNeeds } from '../sign-in/flow.js'
 import type { Lockout } from '../sign-in/lockout.js'
 import type { MailQuota, MailQuotaSettings } from '../sign-in/mail-quota.js'
 import type { UserSelfServiceSettings } from '../sign-in/settings.js'
@@ -8,8 +8,8 @@ import type { CaptchaGate } from '../abuse-protection/gate.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 
-export type CredentialsNeeds = Pick<
-  LoginNeeds,
+export type PasswordRecoveryNeeds = Pick<
+  SignInNeeds,
   'database' | 'coordination' | 'clock' | 'random' | 'settings' | 'cookies' | 'tenants'
 > & {
   readonly passwords: ActorRef<PasswordsProtocol>
@@ -21,7 +21,7 @@ export type CredentialsNeeds = Pick<
   readonly issuer: string
 }
 
-export type CredentialsTools = CredentialsNeeds & {
+export type PasswordRecoveryTools = PasswordRecoveryNeeds & {
   readonly lockout: Lockout
   readonly quota: MailQuota
 }

@@ -1,7 +1,6 @@
 /**
- * How people come to a password and prove their address: an invitation, a letter to whoever forgot
- * theirs, a change on the account page. A link of a letter is used up by the form behind it, never
- * by being opened: scanners of mail open every link there is.
+ * Passwords and address verification: accepting an invitation, forgot password, change of password on the account page.
+ * A link in a mail is used up by submitting its form, not by opening it, because mail scanners open every link.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { BrowserSession } from '../sessions/protocol.js'
@@ -12,18 +11,18 @@ import type {
   CaptchaWidget,
   FlowPage,
   FlowUnknown,
-  LinkGone,
+  ExpiredLink,
   Locked,
   OtherBrowser,
   Visitor,
-  WayAbsent,
+  MethodDisabled,
 } from '../sign-in/protocol.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 
-export type CredentialsProtocol = {
-  /** The page of whoever forgot their password. */
-  forgot: Ask<{ flow: string; visitor: Visitor }, Page<ForgotShown> | FlowUnknown | WayAbsent>
-  /** Sends a link; the answer does not say whether anybody got it. */
+export type PasswordRecoveryProtocol = {
+  /** The forgot-password page. */
+  forgot: Ask<{ flow: string; visitor: Visitor }, Page<ForgotShown> | FlowUnknown | MethodDisabled>
+  /** Sends a reset link. The response is the same whether or not the account exists. */
   requestReset: Ask<
     RequestReset,
     | ({ tag: 'requested' } & FlowPage)
@@ -32,27 +31,27 @@ export type CredentialsProtocol = {
     | CaptchaAway
     | (ForgotShown & Locked)
     | FlowUnknown
-    | WayAbsent
+    | MethodDisabled
     | Busy
   >
-  readReset: Ask<{ token: string }, Page<NewPasswordShown> | LinkGone>
+  readReset: Ask<{ token: string }, Page<NewPasswordShown> | ExpiredLink>
   /** Sets the password and ends every session of the account. */
   reset: Ask<
     { token: string; password: string; visitor: Visitor; languages: string },
-    ({ tag: 'done' } & PasswordSet) | (NewPasswordShown & PasswordFault) | LinkGone | Busy
+    ({ tag: 'done' } & PasswordSet) | (NewPasswordShown & PasswordFault) | ExpiredLink | Busy
   >
-  readInvitation: Ask<{ token: string }, Page<InvitationShown> | LinkGone>
-  /** The tenant has a new user: signed in with a new password, or sent to sign in with theirs. */
+  readInvitation: Ask<{ token: string }, Page<InvitationShown> | ExpiredLink>
+  /** The user joins the tenant: signed in with a new password, or redirected to sign in with the existing one. */
   acceptInvitation: Ask<
     { token: string; displayName: string; password: string; visitor: Visitor },
     | { tag: 'accepted'; token: string; location: string }
     | { tag: 'sign_in'; location: string }
     | (InvitationShown & PasswordFault)
-    | LinkGone
+    | ExpiredLink
     | Busy
   >
   readChange: Ask<{ session: BrowserSession }, Page<ChangeShown>>
-  /** Sets another password: the browser that asks gets a new cookie, all other sessions end. */
+  /** Changes the password. This browser gets a new cookie, all other sessions end. */
   change: Ask<
     {
       session: BrowserSession
@@ -65,43 +64,43 @@ export type CredentialsProtocol = {
     | (ChangeShown & ({ tag: 'wrong' } | PasswordFault | Locked))
     | Busy
   >
-  /** Sends a link to the address of whoever is signed in. */
+  /** Sends a verification link to the address of the signed-in user. */
   requestVerification: Ask<
     {
       session: BrowserSession
       visitor: Visitor
       languages: string
-      /** What only this browser knows: the link works in this browser alone. */
+      /** Secret known only to this browser. The link works in this browser only. */
       browserId: string
       /** The Host of the request. */
       host: string
     },
-    { tag: 'requested'; tenant: PageTenant } | { tag: 'verified' } | Locked | WayAbsent | Busy
+    { tag: 'requested'; tenant: PageTenant } | { tag: 'verified' } | Locked | MethodDisabled | Busy
   >
-  readVerification: Ask<{ token: string }, Page<VerificationShown> | LinkGone>
-  /** Confirms the address, in the browser that asked for the letter while it is signed in. */
+  readVerification: Ask<{ token: string }, Page<VerificationShown> | ExpiredLink>
+  /** Verifies the address, in the browser that requested the mail, while it is signed in. */
   verify: Ask<
     { token: string; browserId: string; visitor: Visitor },
-    ({ tag: 'done' } & VerificationShown) | OtherBrowser | LinkGone
+    ({ tag: 'done' } & VerificationShown) | OtherBrowser | ExpiredLink
   >
 }
 
 type Page<Shown> = { readonly tag: 'page' } & Shown
 
-/** Something to correct in the form; nothing was used up. */
+/** A form error. Nothing was used up. */
 export type PasswordFault = {
   readonly tag: 'weak_password' | 'common_password' | 'breached_password'
 }
 
 export type ForgotShown = FlowPage & {
   readonly email: string
-  /** Null: none is asked for. */
+  /** Null: no CAPTCHA. */
   readonly captcha: CaptchaWidget | null
 }
 export type RequestReset = {
   readonly flow: string
   readonly email: string
-  /** What the widget put into the form; empty: nothing. */
+  /** The CAPTCHA response; empty: none. */
   readonly captcha: string
   /** Accept-Language, as sent. */
   readonly languages: string
@@ -113,14 +112,14 @@ export type InvitationShown = {
   readonly tenant: PageTenant
   readonly email: string
   readonly displayName: string
-  /** The person has an account whose address is confirmed, and signs in with what it has. */
+  /** The account's address is verified. The user signs in with an existing method. */
   readonly isKnown: boolean
   readonly expiresAt: Date
 }
 export type ChangeShown = { readonly tenant: PageTenant; readonly email: string }
 export type VerificationShown = { readonly tenant: PageTenant; readonly email: string }
 
-export const credentials = address<CredentialsProtocol>('credentials', [
+export const passwordRecovery = address<PasswordRecoveryProtocol>('credentials', [
   'forgot',
   'readReset',
   'readInvitation',

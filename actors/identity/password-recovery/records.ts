@@ -1,19 +1,19 @@
-/** What people do with their credentials, in the audit chain of the tenant where they did it. */
+/** Audit records of changes to a user's sign-in methods, in the audit chain of the tenant where they happened. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { NewAuditEvent } from '../../../storage/operations/audit.js'
 import type { AuditOnlyType } from '../../domain/audit.js'
 
-export type PersonDid = {
+export type PersonAudit = {
   readonly tenantId: string
   readonly type: AuditOnlyType
   readonly sub: string
   readonly address: string | null
   readonly requestId: string | undefined
-  /** More about it; never a secret. */
+  /** Additional members; never a secret. */
   readonly data?: Readonly<Record<string, string>> | undefined
 }
 
-export function personDid(random: Random, done: PersonDid, now: Date): NewAuditEvent {
+export function personAuditRecord(random: Random, done: PersonAudit, now: Date): NewAuditEvent {
   const { tenantId, type, sub, address, requestId, data = {} } = done
   return {
     id: random.uuid(),

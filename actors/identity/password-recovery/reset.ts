@@ -1,4 +1,4 @@
-/** A new password for whoever forgot theirs. */
+/** Forgot password: requesting and completing a reset. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { setAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -8,23 +8,25 @@ import { findSignIn } from '../../../storage/identity/sign-ins.js'
 import { sha256 } from '../sessions/flows.js'
 import { isEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { goneLink, readGoneLink } from '../sign-in/expired-link.js'
+import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
 import { flowPage, progressIn } from '../sign-in/flow.js'
-import { sendTicketed } from '../../platform/mail/with-ticket.js'
-import { choosePassword } from './choosing.js'
-import { endGivenOut } from './ending.js'
+import { sendWithTicket } from '../../platform/mail/with-ticket.js'
+import { choosePassword } from './choose-password.js'
+import { revokeForPassword } from './revocation.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { ABSENT, BUSY, type CredentialsTools, LINK_TOKEN_BYTES } from './needs.js'
-import type { CredentialsProtocol, ForgotShown } from './protocol.js'
-import { personDid } from './records.js'
+import { ABSENT, BUSY, type PasswordRecoveryTools, LINK_TOKEN_BYTES } from './needs.js'
+import type { PasswordRecoveryProtocol, ForgotShown } from './protocol.js'
+import { personAuditRecord } from './records.js'
 
-/** A notice that comes later than this says nothing new. */
-const NOTICE_MS = 3 * 86_400_000
+/** Expiry of the "password changed" notice in the mail queue. */
+const NOTICE_EXPIRY_MS = 3 * 86_400_000
 
-type Message<K extends keyof CredentialsProtocol> = CredentialsProtocol[K]['message']
-type Outcome<K extends keyof CredentialsProtocol> = Promise<CredentialsProtocol[K]['reply']>
+type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
+type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
+  PasswordRecoveryProtocol[K]['reply']
+>
 
-export function resetSteps(tools: CredentialsTools) {
+export function resetSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords, mail, quota, selfService, issuer, gate } = tools
   const linkTo = (token: string) => `${issuer}/auth/password/reset/${token}`
 
@@ -37,7 +39,7 @@ export function resetSteps(tools: CredentialsTools) {
       return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget() }
     },
 
-    // Whether anybody has the address costs and says the same.
+    // Takes the same time and returns the same response whether or not the address has an account.
     async requestReset(
       message: Message<'requestReset'>,
       context: MessageContext,
@@ -56,8 +58,8 @@ export function resetSteps(tools: CredentialsTools) {
         if (judged.tag === 'captcha') return { ...shown, tag: 'captcha' }
         if (judged.tag === 'unavailable') return { tag: 'captcha_unavailable' }
         if (judged.tag === 'throttled') return { ...judged, tag: 'captcha_throttled' }
-        const asked = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
-        if (asked.tag === 'locked') return { ...shown, ...asked }
+        const allowed = await quota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (allowed.tag === 'locked') return { ...shown, ...allowed }
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
@@ -67,12 +69,12 @@ export function resetSteps(tools: CredentialsTools) {
       const expiresAt = new Date(now.getTime() + selfService.reset_ttl_secs * 1000)
       const token = random.token(LINK_TOKEN_BYTES)
       const { name: tenant, color, locale } = shown.tenant
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: found?.email ?? email,
         known: found !== undefined,
-        occasion: { kind: 'password_reset', link: linkTo(token), until: expiresAt },
-        head: { tenant, color, locale, uiLocales: flow.uiLocales, languages },
+        content: { kind: 'password_reset', link: linkTo(token), until: expiresAt },
+        header: { tenant, color, locale, uiLocales: flow.uiLocales, languages },
         expiresAt,
       })
       const ticket = {
@@ -84,7 +86,11 @@ export function resetSteps(tools: CredentialsTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), context)
+      await database.tenant(
+        tenantId,
+        (tx) => sendWithTicket(tx, tools, ticket, sealedMail),
+        context,
+      )
       return { tag: 'requested', ...flowPage(flowToken, flow) }
     },
 
@@ -93,12 +99,12 @@ export function resetSteps(tools: CredentialsTools) {
       context: MessageContext,
     ): Outcome<'readReset'> {
       const hash = sha256(token)
-      // Whose link it is, is read from its row.
+      // The tenant of the link is read from its row.
       const ticket = await database.system(
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
         context,
       )
-      if (ticket === undefined) return readGoneLink(database, 'password_reset', hash, context)
+      if (ticket === undefined) return readExpiredLink(database, 'password_reset', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = ticket
       return { tag: 'page', tenant: brandingOf(tenantId, tenantName, tenantSettings), email }
     },
@@ -109,35 +115,35 @@ export function resetSteps(tools: CredentialsTools) {
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),
         context,
       )
-      if (known === undefined) return readGoneLink(database, 'password_reset', hash, context)
+      if (known === undefined) return readExpiredLink(database, 'password_reset', hash, context)
       const { tenantId, tenantName, tenantSettings, email } = known
       const tenant = brandingOf(tenantId, tenantName, tenantSettings)
       const chosen = await choosePassword(passwords, message.password, email, context)
       if (chosen.tag === 'busy') return chosen
       if (chosen.tag !== 'hashed') return { ...chosen, tenant, email }
       const now = clock.now()
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: email,
         known: true,
-        occasion: { kind: 'password_changed', at: now },
-        head: {
+        content: { kind: 'password_changed', at: now },
+        header: {
           tenant: tenant.name,
           color: tenant.color,
           locale: tenant.locale,
           languages: message.languages,
         },
-        expiresAt: new Date(now.getTime() + NOTICE_MS),
+        expiresAt: new Date(now.getTime() + NOTICE_EXPIRY_MS),
       })
-      // The account is everybody's: what it has open ends in every tenant.
+      // The account is global: its sessions end in every tenant.
       return database.system(async (tx) => {
         const used = await useTicket(tx, 'password_reset', hash, now)
-        if (used === undefined) return goneLink(tx, 'password_reset', hash)
+        if (used === undefined) return expiredLink(tx, 'password_reset', hash)
         const person = await findSignIn(tx, tenantId, used.email)
         if (person?.accountId !== used.accountId) return { tag: 'gone', tenant } as const
         const { accountId, sub } = person
         const { address } = message.visitor
-        // Before the new password: where this is the first proof of the mailbox, the factors of before go too.
+        // Before the new password: if this is the first proof of the mailbox, the old factors are dropped too.
         const proof = {
           accountId,
           how: 'reset',
@@ -152,10 +158,12 @@ export function resetSteps(tools: CredentialsTools) {
         await voidTickets(tx, accountId, null, 'sign_in', now)
         const { requestId } = context
         const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
-        await endGivenOut(tx, tools, ended, context, now)
-        await mail.queue(tx, letter)
+        await revokeForPassword(tx, tools, ended, context, now)
+        await mail.queue(tx, sealedMail)
         const type = 'account.password.reset'
-        appendAudit(tx, [personDid(random, { tenantId, type, sub, address, requestId }, now)])
+        appendAudit(tx, [
+          personAuditRecord(random, { tenantId, type, sub, address, requestId }, now),
+        ])
         return { tag: 'done', tenant } as const
       }, context)
     },

@@ -1,7 +1,7 @@
 /**
- * Hashes passwords with argon2id on threads of a low priority. At most `argon2_max_concurrent`
- * run at once, each with its own memory; a bounded number waits; the next is told `busy` at once,
- * so that a flood of logins costs neither memory nor the speed of everything else.
+ * Hashes passwords with argon2id on low-priority threads. At most `argon2_max_concurrent` hashes run at once, each with
+ * its own memory. A bounded number waits, and further requests get `busy` immediately, so that a flood of logins
+ * exhausts neither memory nor CPU.
  */
 import {
   ActorUnavailable,
@@ -16,18 +16,18 @@ import { type CommonPasswords, loadCommonPasswords } from './commonest.js'
 import { type HashOutcome, passwords, type PasswordsProtocol } from './protocol.js'
 import type { AuthSettings } from './settings.js'
 
-/** NIST SP 800-63B asks for at least 64 characters; this allows any 256. */
+/** NIST SP 800-63B requires at least 64 characters. This allows 256 characters of any kind. */
 export const PASSWORD_BYTES_MAX = 1024
 const SALT_BYTES = 16
 const HASH_BYTES = 32
-/** Some 5 s of waiting at 150 ms a hash; who would wait longer is better told so. */
+/** About 5 s of waiting at 150 ms per hash. Beyond that, `busy` is the better answer. */
 const QUEUED_PER_THREAD_MAX = 32
 /**
- * Whatever answers requests goes first; a machine that is busy for long still leaves these threads more
- * than twice what the lowest priority would.
+ * Request threads go first. On a machine that stays busy, these threads still get more than twice the share of the
+ * lowest priority.
  */
 const NICE = 15
-/** A stored hash that asks for more is not computed: it would break the bound on memory. */
+/** A stored hash with higher memory cost is not computed, because it would break the memory bound. */
 const STORED_MEMORY_KIB_MAX = 256 * 1024
 const STORED_ITERATIONS_MAX = 64
 
@@ -44,11 +44,11 @@ export type PasswordsNeeds = {
   readonly settings: PasswordSettings
   readonly compute: PasswordCompute
   readonly random: Random
-  /** Null: `challenge.hibp_enabled` is off. */
+  /** Null: `challenge.hibp_enabled` is false. */
   readonly breaches: Pick<Breaches, 'check'> | null
 }
 
-/** How the pool behind `PasswordsNeeds.compute` is opened. */
+/** Options of the pool behind `PasswordsNeeds.compute`. */
 export function passwordPool(settings: PasswordSettings, processors: number): PoolOptions {
   const threadsMax = Math.max(1, Math.min(settings.argon2_max_concurrent, processors))
   return {
@@ -64,12 +64,12 @@ export function passwordPool(settings: PasswordSettings, processors: number): Po
 }
 
 /**
- * The start-up check of the native engine.
- * @throws when it does not verify a known hash: the process must not go on and store others.
+ * Start-up check of the native engine.
+ * @throws if it does not verify a known hash. The process must not continue and store hashes.
  */
 export async function checkPasswordEngine(compute: PasswordCompute): Promise<string> {
   const { engine, sound } = await compute.run('smoke', undefined)
-  if (!sound) throw new Error(`the password engine ${engine} fails its smoke test`)
+  if (!sound) throw new Error(`password engine ${engine} failed its smoke test`)
   return engine
 }
 
@@ -83,13 +83,13 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
       iterations: settings.argon2_iterations,
       parallelism: settings.argon2_parallelism,
     }
-    // Belongs to nobody and matches nothing; verifying against it takes as long as a real one.
-    const nobody = formatPhc(cost, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES))
+    // A decoy hash for unknown users. It matches nothing, and verifying it takes as long as a real one.
+    const decoyHash = formatPhc(cost, random.bytes(SALT_BYTES), random.bytes(HASH_BYTES))
 
     let common: Promise<CommonPasswords> | undefined
 
     async function hash(text: string, context: MessageContext): Promise<HashOutcome> {
-      const password = acceptable(text)
+      const password = passwordBytes(text)
       if (password === null) return { tag: 'unacceptable' }
       const salt = random.bytes(SALT_BYTES)
       const phc = await computed(password, () =>
@@ -100,15 +100,15 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
 
     return {
       async choose({ password: text }, context) {
-        const password = acceptable(text)
+        const password = passwordBytes(text)
         if (password === null) return { tag: 'unacceptable' }
         if ((await (common ??= loadCommonPasswords())).has(text)) {
           password.fill(0)
           return { tag: 'common' }
         }
-        const tell = (reason: string) =>
-          context.log.warn({ reason }, 'a password was not set: breaches could not be asked')
-        const verdict = breaches === null ? 'clean' : await breaches.check(password, tell)
+        const logFailure = (reason: string) =>
+          context.log.warn({ reason }, 'password not set: breached-password check unavailable')
+        const verdict = breaches === null ? 'clean' : await breaches.check(password, logFailure)
         password.fill(0)
         if (verdict === 'breached') return { tag: 'breached' }
         return verdict === 'unknown' ? { tag: 'unchecked' } : hash(text, context)
@@ -117,10 +117,10 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
       hash: ({ password }, context) => hash(password, context),
 
       async verify({ phc: stored, password: text }, context) {
-        const password = acceptable(text)
+        const password = passwordBytes(text)
         if (password === null) return { tag: 'mismatch' }
-        const known = stored === null ? null : usable(stored, cost, context)
-        const phc = known === null ? nobody : stored!
+        const known = stored === null ? null : storedCost(stored, cost, context)
+        const phc = known === null ? decoyHash : stored!
         const match = await computed(password, () =>
           compute.run('verify', { password, phc }, context),
         )
@@ -132,8 +132,8 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
   },
 })
 
-/** The bytes that are hashed: NFC, so that one password typed on two systems is one password. */
-function acceptable(text: string): Uint8Array | null {
+/** The bytes to hash: NFC-normalized, so that a password typed on two systems is the same. */
+function passwordBytes(text: string): Uint8Array | null {
   if (text.length === 0 || text.length > PASSWORD_BYTES_MAX || /\p{Surrogate}/u.test(text)) {
     return null
   }
@@ -141,25 +141,25 @@ function acceptable(text: string): Uint8Array | null {
   return bytes.length <= PASSWORD_BYTES_MAX ? bytes : null
 }
 
-/** The cost of a stored hash; null, and a line in the log, when it cannot or must not be computed. */
-function usable(
+/** The cost of a stored hash. Null, with a log line, when the hash is invalid or too expensive. */
+function storedCost(
   stored: string,
   configured: Argon2Cost,
   { log }: MessageContext,
 ): Argon2Cost | null {
   const cost = costOf(stored)
   if (cost === null) {
-    log.error('a stored password hash is not argon2id')
+    log.error('stored password hash is not argon2id')
     return null
   }
   const memoryKibMax = Math.max(configured.memoryKib, STORED_MEMORY_KIB_MAX)
   const iterationsMax = Math.max(configured.iterations, STORED_ITERATIONS_MAX)
   if (cost.memoryKib <= memoryKibMax && cost.iterations <= iterationsMax) return cost
-  log.error(cost, 'a stored password hash asks for too much memory or time')
+  log.error(cost, 'stored password hash exceeds the cost limit')
   return null
 }
 
-/** Runs one computation; null when the queue is full. Our copy of the password is wiped after it. */
+/** Runs one computation; null when the queue is full. Our copy of the password is wiped afterwards. */
 async function computed<T>(password: Uint8Array, run: () => Promise<T>): Promise<T | null> {
   try {
     return await run()

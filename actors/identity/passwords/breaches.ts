@@ -1,8 +1,7 @@
 /**
- * Whether a password is known from breaches, asked of a range service so that it learns neither the
- * password nor its hash: five hexadecimal digits of the SHA-1 go out, every suffix that shares them
- * comes back, padded so that the length of the answer says nothing (the Pwned Passwords API).
- * No answer in time is no answer: nobody sets a password that could not be checked.
+ * Checks a password against known breaches by k-anonymity (Pwned Passwords range API). The service receives only the
+ * first five hex digits of the SHA-1 and returns all suffixes with that prefix, padded to hide the response length. If
+ * the check is unavailable, no password can be set.
  */
 import { createHash } from 'node:crypto'
 import { discard, readBody } from '../../platform/outbound-http/bounded-body.js'
@@ -14,7 +13,7 @@ import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
 
 const LIMIT_MS = 500
 const PREFIX_LENGTH = 5
-/** Some 800 to 1,000 suffixes of 38 characters; twice that. */
+/** 800 to 1,000 suffixes of 38 characters, doubled. */
 const ANSWER_BYTES_MAX = 128 * 1024
 const ORIGINS_MAX = 2
 const LINE = /^([0-9A-F]{35}):(\d{1,12})$/
@@ -24,14 +23,14 @@ export type BreachVerdict = 'clean' | 'breached' | 'unknown'
 export interface Breaches {
   /**
    * Never throws.
-   * @param told hears why the verdict is `unknown`: for the log, never for whoever chose the password.
+   * @param onFailure receives the reason of `unknown`, for the log only.
    */
-  check(password: Uint8Array, told?: (reason: string) => void): Promise<BreachVerdict>
+  check(password: Uint8Array, onFailure?: (reason: string) => void): Promise<BreachVerdict>
   close(): Promise<void>
 }
 
 export type BreachesOptions = {
-  /** Base address of the service, https. */
+  /** Base URL of the service, https. */
   readonly url: string
   readonly settings: EgressSettings
   readonly resolve?: Resolver | undefined
@@ -46,9 +45,9 @@ export function openBreaches({ url: base, settings, resolve }: BreachesOptions):
   const upstreams = createUpstreams(dialer, ORIGINS_MAX)
 
   return {
-    async check(password, told) {
+    async check(password, onFailure) {
       const unknown = (reason: string): BreachVerdict => {
-        told?.(reason)
+        onFailure?.(reason)
         return 'unknown'
       }
       const digest = createHash('sha1').update(password).digest('hex').toUpperCase()
@@ -80,7 +79,7 @@ export function openBreaches({ url: base, settings, resolve }: BreachesOptions):
   }
 }
 
-/** Padding has the count 0. What is no list of suffixes is no answer. */
+/** Padding entries have the count 0. An invalid response is treated as unavailable. */
 export function judgeRange(answer: string, suffix: string): BreachVerdict {
   const lines = answer.split(/\r?\n/).filter((line) => line !== '')
   if (lines.length === 0) return 'unknown'

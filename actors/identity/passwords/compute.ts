@@ -1,8 +1,8 @@
-/** The work of the password pool: one argon2 computation a call. The password is wiped after it. */
+/** The task of the password pool: one argon2 computation per call. The password is wiped afterwards. */
 import { loadEngine } from './engine.js'
 import type { Argon2Cost } from './phc.js'
 
-/** Loading a native module is not state: the same engine for the life of the thread. */
+/** A loaded native module is not mutable state: each thread keeps one engine. */
 const engine = await loadEngine()
 
 export type HashInput = {
@@ -29,14 +29,14 @@ export async function verify({ password, phc }: VerifyInput): Promise<boolean> {
   }
 }
 
-/** Made by npm argon2 0.44.0: the first engine is held to what the second one wrote. */
+/** Hash made by npm argon2 0.44.0: checks each engine against a hash of the other. */
 const KNOWN_PASSWORD = 'svc smoke test'
 const KNOWN_PHC =
   '$argon2id$v=19$m=64,t=1,p=1$c3ZjIHNtb2tlIHNhbHQgMQ$pGoSG7vw/a1mriGEnYbRUHAFf2oBGXy7ZY/PUFxCm9k'
 
 export type SmokeReport = { readonly engine: string; readonly sound: boolean }
 
-/** Whether the engine of this thread hashes and verifies as the format says. For start-up. */
+/** True if this thread's engine hashes and verifies correctly. Runs at start-up. */
 export async function smoke(): Promise<SmokeReport> {
   const bytes = (text: string) => new Uint8Array(Buffer.from(text, 'utf8'))
   const accepts = await engine.verify(KNOWN_PHC, bytes(KNOWN_PASSWORD))

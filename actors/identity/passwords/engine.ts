@@ -1,7 +1,6 @@
 /**
- * The two argon2 engines behind one face. @node-rs/argon2 hashes synchronously on the thread that
- * asks, which keeps the libuv pool free for everything else. Where its
- * binary does not load, npm argon2 does the same work on the libuv pool.
+ * Two argon2 engines behind one interface. @node-rs/argon2 hashes synchronously on the calling thread, which keeps the
+ * libuv pool free. If its binary does not load, npm argon2 does the same work on the libuv pool.
  */
 import type { Argon2Cost } from './phc.js'
 
@@ -33,7 +32,7 @@ export async function loadNodeRs(): Promise<Argon2Engine> {
     name: '@node-rs/argon2',
     hash: async (password, salt, cost) => {
       const { memoryKib: memoryCost, iterations: timeCost, parallelism } = cost
-      // Algorithm 2 is argon2id; the package's const enum does not exist at run time.
+      // Algorithm 2 is argon2id. The package's const enum does not exist at run time.
       return hashSync(password, {
         algorithm: 2,
         memoryCost,

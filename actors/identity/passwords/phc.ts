@@ -1,4 +1,4 @@
-/** The stored form of a password hash (PHC string format) and whether it is up to date. */
+/** The stored form of a password hash (PHC string format) and its cost parameters. */
 
 /** The cost of one hash (RFC 9106 section 3.1). */
 export type Argon2Cost = {
@@ -8,13 +8,13 @@ export type Argon2Cost = {
 }
 
 /**
- * The order m, t, p is the one both engines write; argon2 0.45 writes m, p, t and is not used here
- * (a hash in that order does not parse, and so cannot be taken for one of ours).
+ * Both engines write m, t, p in this order. argon2 0.45 writes m, p, t and is not used: a hash in that order does not
+ * parse here.
  */
 const ARGON2ID =
   /^\$argon2id\$v=19\$m=([1-9][0-9]{0,9}),t=([1-9][0-9]{0,9}),p=([1-9][0-9]{0,2})\$([A-Za-z0-9+/]{11,64})\$([A-Za-z0-9+/]{22,86})$/
 
-/** The cost a stored hash was made with; null when it is not an argon2id hash of version 19. */
+/** The cost parameters of a stored hash; null when it is not an argon2id hash of version 19. */
 export function costOf(phc: string): Argon2Cost | null {
   const match = ARGON2ID.exec(phc)
   if (match === null) return null
@@ -26,11 +26,11 @@ export function costOf(phc: string): Argon2Cost | null {
   }
 }
 
-export function sameCost(one: Argon2Cost, other: Argon2Cost): boolean {
+export function sameCost(cost: Argon2Cost, other: Argon2Cost): boolean {
   return (
-    one.memoryKib === other.memoryKib &&
-    one.iterations === other.iterations &&
-    one.parallelism === other.parallelism
+    cost.memoryKib === other.memoryKib &&
+    cost.iterations === other.iterations &&
+    cost.parallelism === other.parallelism
   )
 }
 

@@ -1,13 +1,12 @@
-/** Hashes and checks passwords with argon2id, never more at once than memory allows. */
+/** Hashes and verifies passwords with argon2id, with bounded concurrency. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type PasswordsProtocol = {
   /**
-   * For a password that a person chose: compared with the commonest ones, and checked against breaches where
-   * that is configured.
+   * For a password chosen by a user: compared with the most common ones, and checked against breaches if configured.
    */
   choose: Ask<HashPassword, ChooseOutcome>
-  /** For a password that we made, or that was accepted before. */
+  /** For a generated password, or one that was accepted before. */
   hash: Ask<HashPassword, HashOutcome>
   verify: Ask<VerifyPassword, VerifyOutcome>
 }
@@ -18,25 +17,25 @@ export type HashOutcome =
   | { tag: 'hashed'; phc: string }
   /** Empty, longer than 1,024 UTF-8 bytes, or not well-formed Unicode. */
   | { tag: 'unacceptable' }
-  /** Every worker is hashing and the queue is full; answered at once. */
+  /** Every worker is hashing and the queue is full. Returned immediately. */
   | { tag: 'busy' }
 
 export type ChooseOutcome =
   | HashOutcome
-  /** Among the commonest passwords. */
+  /** One of the most common passwords. */
   | { tag: 'common' }
-  /** Known from breaches. */
+  /** Found in breaches. */
   | { tag: 'breached' }
-  /** Breaches could not be asked; the password is not set. */
+  /** The breached-password check is unavailable. The password is not set. */
   | { tag: 'unchecked' }
 
 export type VerifyPassword = {
-  /** The stored hash; null for an unknown user, which costs the same time and never matches. */
+  /** The stored hash; null for an unknown user, which takes the same time and never matches. */
   phc: string | null
   password: string
 }
 export type VerifyOutcome =
-  /** `needsRehash` when the stored parameters are not the configured ones. */
+  /** `needsRehash`: the stored parameters differ from the configured ones. */
   { tag: 'match'; needsRehash: boolean } | { tag: 'mismatch' } | { tag: 'busy' }
 
 export const passwords = address<PasswordsProtocol>('passwords', ['choose', 'hash', 'verify'])

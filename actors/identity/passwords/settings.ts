@@ -1,8 +1,8 @@
-/** [auth]: password hashing and brute force limits. interface.md, Deployment configuration 7. */
+/** [auth]: password hashing and brute-force limits. */
 import { count, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
-/** The coordination backends count in windows of at most 30 days (storage/platform/coordination/port.ts). */
+/** The coordination backends support windows of at most 30 days (storage/platform/coordination/port.ts). */
 const WINDOW_SECS_MAX = 2_592_000
 
 export const authSettings = section(
@@ -13,16 +13,18 @@ export const authSettings = section(
     ),
     argon2_iterations: count(3, 1, 1_000).describe('Passes over the memory.'),
     argon2_parallelism: count(1, 1, 255).describe('Lanes of one hash. Production: 1.'),
-    argon2_max_concurrent: count(4, 1, 256).describe('Hashes computed side by side.'),
+    argon2_max_concurrent: count(4, 1, 256).describe('Hashes computed concurrently.'),
     argon2_waiting_per_tenant_max: count(32, 1, 65_536).describe(
-      'Sign-ins of one tenant that wait for a hash at once; the next is told to try again.',
+      'Sign-ins of one tenant that may wait for a hash at once. Further ones get 503.',
     ),
     brute_force_max_attempts: count(10).describe('Failed attempts before an account is locked.'),
-    brute_force_lockout_secs: seconds(900, WINDOW_SECS_MAX).describe('How long it stays locked.'),
+    brute_force_lockout_secs: seconds(900, WINDOW_SECS_MAX).describe(
+      'How long an account stays locked.',
+    ),
     password_verify_ip_max_attempts: count(60).describe('Password checks per address and window.'),
     password_verify_ip_window_secs: seconds(60, WINDOW_SECS_MAX).describe('That window.'),
     registration_rate_limit_max: count(10).describe(
-      'Registrations per address and window, the quota `registration`; 100 a day hold beside it.',
+      'Registrations per address and window (quota `registration`), in addition to 100 a day.',
     ),
     registration_rate_limit_window_secs: seconds(60, WINDOW_SECS_MAX).describe('That window.'),
   },

@@ -1,4 +1,4 @@
-/** [scim]: directory provisioning. decisions.md section 13. */
+/** [scim]: directory provisioning. */
 import { count, flag } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 

@@ -1,4 +1,4 @@
-/** Sessions of browsers: found by their cookie, measured against a demand, listed and ended. */
+/** Browser sessions: looked up by cookie, checked against a demand, listed and ended. */
 import { reachOf } from '../../domain/assurance.js'
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -17,21 +17,21 @@ import { accountFactors } from '../../../storage/identity/passkeys.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import type { AssuranceLevel, SessionDemand } from '../../domain/assurance.js'
 import { isUuid, type TenantId } from '../../domain/ids.js'
-import { type Doing, personEvent } from './events.js'
+import { type PersonEvent, personEvent } from './events.js'
 import { beginFlow, nextStep, pathOf, sha256, storedDemand } from './flows.js'
 import { browserSessions, type BrowserSessionsProtocol, type DemandSession } from './protocol.js'
 import { seenRecord, sessionRecord } from './records.js'
 
-/** How exactly `last_seen_at` is kept: a page view costs a write only this often. */
+/** Resolution of `last_seen_at`: a page view causes a write at most this often. */
 const SEEN_EVERY_MS = 60_000
-/** And a session in use must not pass for idle: of the time it may be, this part may go unnoted. */
-const UNNOTED = 1 / 20
+/** For short idle timeouts: a session may go unrecorded for at most this fraction of its timeout. */
+const UNRECORDED_FRACTION = 1 / 20
 
 export type BrowserSessionsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  /** `two_factor.enabled`: no session below level 2 is one. */
+  /** `two_factor.enabled`: sessions below level 2 are not valid. */
   readonly alwaysTwo: boolean
 }
 
@@ -40,7 +40,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
   asks: {},
   mailbox: { capacity: 2048, inflightMax: 128 },
   create: ({ database, clock, random, alwaysTwo }) => {
-    /** The cookie is all there is: which tenant it belongs to is read from the row. */
+    /** The cookie is the only input. Its tenant is read from the row. */
     async function seen(
       tx: Transaction,
       token: string | null,
@@ -49,7 +49,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       const now = clock.now()
       const row = await findBrowserSession(tx, sha256(token), now)
       if (row === undefined) return undefined
-      const everyMs = Math.min(SEEN_EVERY_MS, row.idleSecs * 1000 * UNNOTED)
+      const everyMs = Math.min(SEEN_EVERY_MS, row.idleSecs * 1000 * UNRECORDED_FRACTION)
       const before = new Date(now.getTime() - everyMs)
       if (row.lastSeenAt < before) {
         await touchBrowserSession(tx, row.tenantId, row.id, now, before)
@@ -57,7 +57,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       return row
     }
 
-    /** Ends a session and tells it; false when it had ended. */
+    /** Ends a session and emits the event. False when it had already ended. */
     async function logOut(
       tx: Transaction,
       tenantId: string,
@@ -72,8 +72,8 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       return true
     }
 
-    const loggedOut = (one: Omit<Doing, 'type' | 'fields'>, reason: string, now: Date) =>
-      personEvent(random, { ...one, type: 'auth.logout', fields: { reason } }, now)
+    const loggedOut = (event: Omit<PersonEvent, 'type' | 'fields'>, reason: string, now: Date) =>
+      personEvent(random, { ...event, type: 'auth.logout', fields: { reason } }, now)
 
     async function demanded(tx: Transaction, message: DemandSession) {
       const now = clock.now()
@@ -133,10 +133,10 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
           async (tx) => {
             const person = { tenantId, accountId, exceptId }
             const ended = await endOtherBrowserSessions(tx, person, 'revoked', now)
-            const told = ended.map(({ id: sessionId, sub }) =>
+            const events = ended.map(({ id: sessionId, sub }) =>
               loggedOut({ tenantId, sub, sessionId, requestId }, 'revoked', now),
             )
-            appendEvents(tx, told)
+            appendEvents(tx, events)
             return { tag: 'revoked_others' }
           },
           { signal },
@@ -160,13 +160,13 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
   },
 })
 
-/** The demand in numbers, for a person who can reach this level. */
+/** The demand as a number, for an account that can reach this level. */
 function levelled(
   { level, ...demand }: DemandSession['demand'],
   reach: AssuranceLevel,
   alwaysTwo: boolean,
 ): SessionDemand {
   const highest = reach > 2 ? reach : 2
-  const asked = level === 'highest' ? highest : level
-  return { ...demand, level: alwaysTwo && asked < 2 ? 2 : asked }
+  const required = level === 'highest' ? highest : level
+  return { ...demand, level: alwaysTwo && required < 2 ? 2 : required }
 }

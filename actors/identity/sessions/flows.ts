@@ -1,4 +1,4 @@
-/** Sign-in flows: what they hold, and which page comes next. Pure but for the two statements. */
+/** Sign-in flows: their state, and which page comes next. Pure except for two SQL statements. */
 import { createHash } from 'node:crypto'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -8,31 +8,31 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { type AssuranceLevel, type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import type { NewFlow } from './protocol.js'
 
-/** Long enough to fetch a telephone and set it up. */
+/** Long enough to fetch a phone and set it up. */
 const FLOW_LIFETIME_MS = 60 * 60_000
 const FLOW_TOKEN_BYTES = 32
-/** A second factor is set up right after a password, not hours later (decisions.md 20). */
+/** A second factor may be enrolled only within this time after the password. */
 export const PASSWORD_FRESH_MS = 5 * 60_000
 
 const OWN_PATH_LENGTH_MAX = 2_048
-/** A sign-in at a provider. */
+/** Paths that start a federated sign-in. */
 const BEGINS_ELSEWHERE = /^\/auth\/sso(?:\/|$)/i
-/** One slash, then no second one and no backslash: browsers read both as another host. */
+/** One slash, then neither a slash nor a backslash: browsers read both as another host. */
 const OWN_PATH = /^\/(?:[!-.0-[\]-~][!-[\]-~]*)?$/
 
 /**
- * True if the path is same-origin and ends a sign-in. A path that begins one at a provider would be reached from a
- * page of ours, and so without the question whether the person wants that.
+ * True if the path is same-origin and does not start another sign-in. A path that starts a federated sign-in would be
+ * reached from one of our pages, and so skip its confirmation page (login CSRF).
  */
 export function isOwnPath(path: string): boolean {
   if (path.length > OWN_PATH_LENGTH_MAX || !OWN_PATH.test(path)) return false
-  // As a browser reads it: without dot segments, and with its letters unescaped.
+  // Normalized as browsers do: dot segments removed, percent-encoded letters decoded.
   const { pathname } = new URL(path, 'http://localhost')
   const plain = pathname.replaceAll(/%[0-7][0-9a-f]/gi, (hex) => decodeURIComponent(hex))
   return !BEGINS_ELSEWHERE.test(plain)
 }
 
-/** What is kept of the secrets in cookies and addresses. */
+/** Hash under which secrets of cookies and URLs are stored. */
 export function sha256(token: string): Uint8Array {
   return createHash('sha256').update(token, 'utf8').digest()
 }
@@ -44,7 +44,7 @@ export type FlowOrder = {
   readonly sub?: string | undefined
 }
 
-/** Writes a flow down. @returns its secret, for the address. */
+/** Stores a flow. @returns its token, for the URL. */
 export async function beginFlow(
   tx: Transaction,
   order: FlowOrder,
@@ -67,7 +67,7 @@ export async function beginFlow(
   return token
 }
 
-/** What a flow demands, as it was stored. */
+/** The demand of a flow, as stored. */
 export type StoredDemand = {
   readonly tenantId: string
   readonly level: 1 | 2 | 3
@@ -76,7 +76,7 @@ export type StoredDemand = {
   readonly sub: string | null
 }
 
-/** An age that is measured at a fixed moment is a moment itself. */
+/** A maximum age, taken at a fixed moment, becomes an absolute time. */
 export function storedDemand(order: Omit<FlowOrder, 'flow'>): StoredDemand {
   const { level, maxAgeSecs, asOf, since = null } = order.demand
   const stored = { tenantId: order.tenantId, level, sub: order.sub ?? null }
@@ -88,7 +88,7 @@ export function storedDemand(order: Omit<FlowOrder, 'flow'>): StoredDemand {
 
 export type Step = 'login' | 'mfa' | 'enroll' | 'done'
 
-/** Which page a browser needs next, given its session, pending ones included. */
+/** The next page for a browser with this session, which may still be pending a second factor. */
 export function nextStep(
   demand: StoredDemand & { readonly reason: unknown },
   session: BrowserSessionRow | undefined,
@@ -97,7 +97,7 @@ export function nextStep(
 ): Step {
   if (session === undefined || session.tenantId !== demand.tenantId) return 'login'
   if (demand.sub !== null && demand.sub !== session.sub) return 'login'
-  // What protects the account counts in every tenant.
+  // Sign-in methods of the account affect every tenant.
   if (session.confined && isSensitive(demand.reason)) return 'login'
   const missing = unmetDemand(
     session,
@@ -111,9 +111,9 @@ export function nextStep(
   if (missing === 'stale') return 'login'
   if (session.pending) return 'mfa'
   if (missing === null) return 'done'
-  // What a stronger factor is set up with is the strongest there is.
+  // A stronger factor is set up with the strongest factor the account has.
   if (reach >= demand.level || session.level < reach) return 'mfa'
-  // A factor counts in every tenant: one tenant's provider does not suffice to set one up.
+  // Factors affect every tenant, so a sign-in by one tenant's provider is not enough to enrol one.
   if (session.confined) return 'login'
   const isFresh = now.getTime() - session.passwordAt.getTime() <= PASSWORD_FRESH_MS
   return isFresh ? 'enroll' : 'login'
@@ -124,7 +124,7 @@ const isSensitive = (reason: unknown) =>
 
 const PAGES = { login: '/auth/login', mfa: '/auth/mfa', enroll: '/auth/mfa/enroll' } as const
 
-/** Where a step is taken. */
+/** The path of a step. */
 export function pathOf(step: Step, flow: string, returnTo: string): string {
   return step === 'done' ? returnTo : `${PAGES[step]}?flow=${flow}`
 }

@@ -1,4 +1,4 @@
-/** A session as the rest of the house sees it. */
+/** A session as other actors see it. */
 import { highestRole } from '../../domain/scopes.js'
 import type {
   BrowserSessionRow,

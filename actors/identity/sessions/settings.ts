@@ -1,4 +1,4 @@
-/** [session_cookie]: how long people stay signed in. decisions.md 15. */
+/** [session_cookie]: lifetimes of browser sessions. */
 import { flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
@@ -8,13 +8,15 @@ export const sessionCookieSettings = section(
   'session_cookie',
   {
     enabled: flag(false).describe(
-      'Keep people signed in when the browser is closed; otherwise the cookie ends with it.',
+      'Keep users signed in when the browser is closed; otherwise the cookie ends with it.',
     ),
-    idle_secs: seconds(3_600, MONTH_SECS).describe('A session that is not used ends after this.'),
-    absolute_secs: seconds(43_200, MONTH_SECS).describe('A session ends after this, used or not.'),
+    idle_secs: seconds(3_600, MONTH_SECS).describe('A session ends after this time without use.'),
+    absolute_secs: seconds(43_200, MONTH_SECS).describe(
+      'A session ends after this time in any case.',
+    ),
   },
   {
-    about: 'Sessions of people in browsers. A tenant may set its own lifetimes.',
+    about: 'Browser sessions of users. A tenant may set its own lifetimes.',
     rules: [
       {
         keys: ['idle_secs', 'absolute_secs'],

@@ -1,4 +1,4 @@
-/** Signing in: the handlers, put together from its steps. */
+/** Sign-in: assembles the handlers of its steps. */
 import type { Registry } from 'prom-client'
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
@@ -7,32 +7,32 @@ import { sha256 } from '../sessions/flows.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
 import { browserSessions, type BrowserSessionsProtocol } from '../sessions/protocol.js'
 import { passwords } from '../passwords/protocol.js'
-import { sso } from '../federated-login/protocol.js'
+import { federatedLogin } from '../federated-login/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import type { LoginNeeds } from './flow.js'
+import type { SignInNeeds } from './flow.js'
 import { byMailStep, type ByMailTools } from './by-mail.js'
 import { mailQuota, type MailQuotaSettings } from './mail-quota.js'
 import { inviteSteps } from './invite.js'
 import { lockout } from './lockout.js'
 import { signInMetrics, type SignInStep } from './metrics.js'
 import { passwordStep } from './password.js'
-import { login, type LoginProtocol } from './protocol.js'
+import { login, type SignInProtocol } from './protocol.js'
 import { secondFactorStep } from './second-factor.js'
 
-export type LoginActorNeeds = LoginNeeds & {
+export type SignInActorNeeds = SignInNeeds & {
   readonly registry: Registry
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly email: MailQuotaSettings
   readonly gate: CaptchaGate
 } & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer'>
 
-export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
+export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
   address: login,
-  asks: { passwords, tenants, browserSessions, sso },
+  asks: { passwords, tenants, browserSessions, federatedLogin },
   mailbox: { capacity: 1024, inflightMax: 256 },
   lane: {
-    // In turn, so that racers for one invite do not each hash a password to find it spent.
+    // One at a time, so that concurrent requests for one invite do not each hash a password.
     acceptInvite: ({ token }) => token,
     acceptInviteLetter: ({ token }) => token,
   },
@@ -48,7 +48,7 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
     const first = passwordStep(tools)
     const second = secondFactorStep(tools)
     const metrics = signInMetrics(registry)
-    /** The handler of a form, counted by what comes of it. */
+    /** Wraps a form handler and counts its outcome. */
     const counted =
       <Message, Reply extends { readonly tag: string }>(
         step: SignInStep,
@@ -77,7 +77,7 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
       acceptInviteLetter: counted('invite', invited.acceptInviteLetter),
       async signOut({ token }, context) {
         if (token === null) return { tag: 'signed_out', tenant: null }
-        // A session that owes its second factor is ended too.
+        // A session with a pending second factor is ended too.
         const found = await database.system(async (tx) => {
           const row = await findBrowserSession(tx, sha256(token), clock.now())
           return row && { row, tenant: await findTenantWithSettings(tx, row.tenantId) }
@@ -86,9 +86,9 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
         const { row, tenant } = found
         const session = { tenantId: row.tenantId, id: row.id }
         await needs.browserSessions.ask('end', { session, reason: 'logout' }, context)
-        const face =
+        const branding =
           tenant === undefined ? null : brandingOf(tenant.id, tenant.name, tenant.settings)
-        return { tag: 'signed_out', tenant: face }
+        return { tag: 'signed_out', tenant: branding }
       },
     }
   },

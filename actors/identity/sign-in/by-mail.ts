@@ -1,7 +1,7 @@
 /**
- * Signing in by mail: a code to type into the page that asked for it, a link to confirm in the
- * browser that asked for it, or both in one letter. An address that nobody has costs the same work
- * and gets the same answer: the rows are written, the letter is not sent.
+ * Sign-in by mail: a code for the page that requested it, a link to confirm in the browser that requested it, or both
+ * in one message. An unknown address causes the same work and the same response: the rows are written, the message is
+ * not sent.
  */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -15,18 +15,18 @@ import {
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { findSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { isEmail } from '../../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
-import { sendTicketed } from '../../platform/mail/with-ticket.js'
+import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { goneLink, readGoneLink } from './expired-link.js'
+import { expiredLink, readExpiredLink } from './expired-link.js'
 import {
   flowPage,
-  type LoginTools,
+  type SignInTools,
   onward,
   type Progress,
   progressIn,
@@ -34,11 +34,11 @@ import {
   upstreamsOf,
 } from './flow.js'
 import type { MailQuota } from './mail-quota.js'
-import { openAlong } from './login-challenges.js'
+import { openSessionInFlow } from './login-challenges.js'
 import { addressAt, tenantHostOf } from './tenant-host.js'
 import type {
   LinkPage,
-  LoginProtocol,
+  SignInProtocol,
   MailShown,
   RequestMail,
   SignInOffers,
@@ -48,12 +48,12 @@ import type {
 import type { EmailOtpSettings, MagicLinkSettings } from './settings.js'
 
 const LINK_TOKEN_BYTES = 32
-/** RFC 8176 has no word for mail; a one-time password is what it comes to. */
+/** RFC 8176 has no value for mail, so use the one for one-time passwords. */
 const AMR = ['otp']
 const ABSENT = { tag: 'absent' } as const
 const BUSY = { tag: 'busy' } as const
 
-export type ByMailTools = LoginTools & {
+export type ByMailTools = SignInTools & {
   readonly mail: MailQueue
   readonly mailQuota: MailQuota
   readonly offers: SignInOffers
@@ -63,7 +63,7 @@ export type ByMailTools = LoginTools & {
   readonly issuer: string
 }
 
-type Outcome<K extends keyof LoginProtocol> = Promise<LoginProtocol[K]['reply']>
+type Outcome<K extends keyof SignInProtocol> = Promise<SignInProtocol[K]['reply']>
 
 export function byMailStep(tools: ByMailTools) {
   const { database, clock, random, lockout, mail, mailQuota, offers, issuer, tenants } = tools
@@ -73,8 +73,8 @@ export function byMailStep(tools: ByMailTools) {
     magicLink.enabled ? magicLink.ttl_secs : Infinity,
   )
 
-  const gone = (hash: Uint8Array, context: MessageContext) =>
-    readGoneLink(database, 'sign_in', hash, context)
+  const expired = (hash: Uint8Array, context: MessageContext) =>
+    readExpiredLink(database, 'sign_in', hash, context)
 
   return {
     async requestMail(message: RequestMail, context: MessageContext): Outcome<'requestMail'> {
@@ -96,8 +96,8 @@ export function byMailStep(tools: ByMailTools) {
       }
       if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
       try {
-        const asked = await mailQuota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
-        if (asked.tag === 'locked') return { ...shown, ...asked }
+        const quota = await mailQuota.ask(`${tenantId}:${email.toLowerCase()}`, visitor.address)
+        if (quota.tag === 'locked') return { ...shown, ...quota }
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
@@ -109,17 +109,17 @@ export function byMailStep(tools: ByMailTools) {
       const linkToken = offers.link ? random.token(LINK_TOKEN_BYTES) : null
       const address = addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context))
       const { name, color, locale } = shown.tenant
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: found?.email ?? email,
         known: found !== undefined,
-        occasion: {
+        content: {
           kind: 'sign_in',
           code: code === null ? null : showUserCode(code),
           link: linkToken === null ? null : `${address}/auth/magic/${linkToken}?flow=${token}`,
           until: expiresAt,
         },
-        head: { tenant: name, color, locale, uiLocales: flow.uiLocales, languages },
+        header: { tenant: name, color, locale, uiLocales: flow.uiLocales, languages },
         expiresAt,
       })
       const ticket = {
@@ -135,7 +135,11 @@ export function byMailStep(tools: ByMailTools) {
         createdAt: now,
         expiresAt,
       } as const
-      await database.tenant(tenantId, (tx) => sendTicketed(tx, tools, ticket, letter), context)
+      await database.tenant(
+        tenantId,
+        (tx) => sendWithTicket(tx, tools, ticket, sealedMail),
+        context,
+      )
       return { tag: 'sent', location: `/auth/login/mail?flow=${token}` }
     },
 
@@ -168,14 +172,18 @@ export function byMailStep(tools: ByMailTools) {
             return found
           }
           const locked = await attempt.failed()
-          await tellFailure(tenantId, locked, visitor.address, context)
+          await recordFailure(tenantId, locked, visitor.address, context)
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
         const found = judged.outcome
         if (found === null) return { tag: 'wrong', ...shown }
         const proves = proofOf(progress, found, 'code', visitor, context)
-        return await openAlong(tools, { flow, token, found, amr: AMR, visitor, proves }, context)
+        return await openSessionInFlow(
+          tools,
+          { flow, token, found, amr: AMR, visitor, proves },
+          context,
+        )
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error
@@ -186,7 +194,7 @@ export function byMailStep(tools: ByMailTools) {
       const now = clock.now()
       const hash = sha256(token)
       const ticket = await database.system((tx) => findTicket(tx, 'sign_in', hash, now), context)
-      if (ticket === undefined || !isOfFlow(ticket, flow)) return gone(hash, context)
+      if (ticket === undefined || !isOfFlow(ticket, flow)) return expired(hash, context)
       const { tenantId, tenantName, tenantSettings } = ticket
       const page: LinkPage = { tenant: brandingOf(tenantId, tenantName, tenantSettings), flow }
       return { tag: 'page', ...page }
@@ -199,12 +207,12 @@ export function byMailStep(tools: ByMailTools) {
       const now = clock.now()
       const hash = sha256(token)
       const progress = await readProgress(tools, flowToken, visitor.token, context)
-      if (progress === undefined) return gone(hash, context)
+      if (progress === undefined) return expired(hash, context)
       // The tenant of a link is read from its row.
       const used = await database.system(async (tx) => {
         const ticket = await findTicket(tx, 'sign_in', hash, now)
         if (ticket === undefined || !isOfFlow(ticket, flowToken))
-          return goneLink(tx, 'sign_in', hash)
+          return expiredLink(tx, 'sign_in', hash)
         const { tenantId, tenantName, tenantSettings } = ticket
         const tenant = brandingOf(tenantId, tenantName, tenantSettings)
         if (!same(ticket.browserSha256, sha256(browserId))) {
@@ -220,16 +228,20 @@ export function byMailStep(tools: ByMailTools) {
       const { found } = used
       const proves = proofOf(progress, found, 'link', visitor, context)
       const { flow } = progress
-      return openAlong(tools, { flow, token: flowToken, found, amr: AMR, visitor, proves }, context)
+      return openSessionInFlow(
+        tools,
+        { flow, token: flowToken, found, amr: AMR, visitor, proves },
+        context,
+      )
     },
   } satisfies {
     [K in 'requestMail' | 'mailPage' | 'mailCode' | 'readLink' | 'useLink']: (
-      message: LoginProtocol[K]['message'],
+      message: SignInProtocol[K]['message'],
       context: MessageContext,
     ) => Outcome<K>
   }
 
-  /** What the letter proves, for the transaction that opens the session. */
+  /** The mailbox proof for the transaction that opens the session. */
   function proofOf(
     { session, flow: { tenantId } }: Progress,
     { accountId, sub }: SignInRow,
@@ -242,7 +254,7 @@ export function byMailStep(tools: ByMailTools) {
     return (tx: Transaction, now: Date) => proveMailbox(tx, tools, proof, context, now)
   }
 
-  /** Spends a code; whose it was, if they may still sign in. */
+  /** Uses up a code. Returns its account if the account may still sign in. */
   async function spend(
     tx: Transaction,
     tenantId: string,
@@ -255,27 +267,27 @@ export function byMailStep(tools: ByMailTools) {
     return found?.accountId === spent.accountId ? found : undefined
   }
 
-  async function tellFailure(
+  async function recordFailure(
     tenantId: string,
     locked: boolean,
     ip: string,
     context: MessageContext,
   ) {
     const now = clock.now()
-    const doing = { tenantId, sub: null, sessionId: null, requestId: context.requestId }
-    const told: Doing[] = [
-      { ...doing, type: 'auth.login.failure', fields: { reason: 'email_otp', ip } },
+    const base = { tenantId, sub: null, sessionId: null, requestId: context.requestId }
+    const newEvents: PersonEvent[] = [
+      { ...base, type: 'auth.login.failure', fields: { reason: 'email_otp', ip } },
     ]
     if (locked) {
       const fields = { subject: 'email_otp', ip }
-      told.push({ ...doing, type: 'security.brute_force.detected', fields })
+      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
     }
-    const events = told.map((one) => personEvent(random, one, now))
+    const events = newEvents.map((event) => personEvent(random, event, now))
     await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
 
-/** With the secret of its flow: whoever reads the rows alone cannot try codes. */
+/** Bound to the secret of the flow, so that the database rows alone do not allow guessing codes. */
 function codeSha256(flow: string, code: string): Uint8Array {
   return createHash('sha256').update(`svc-mail-code-v1\n${flow}\n${code}`).digest()
 }

@@ -1,4 +1,4 @@
-/** What every step of signing in begins with: the flow of its page and the session of its browser. */
+/** The common first part of every sign-in step: the flow of the page and the session of the browser. */
 import { reachOf } from '../../domain/assurance.js'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -20,14 +20,14 @@ import { nextStep, pathOf, sha256, type Step } from '../sessions/flows.js'
 import type { FlowReason } from '../sessions/protocol.js'
 import type { SessionCookieSettings } from '../sessions/settings.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
-import type { SsoProtocol } from '../federated-login/protocol.js'
+import type { FederatedLoginProtocol } from '../federated-login/protocol.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
-import type { FactorMethods, FlowPage, FlowUnknown, Onward } from './protocol.js'
+import type { FactorMethods, FlowPage, FlowUnknown, StepRedirect } from './protocol.js'
 
-export type LoginNeeds = {
+export type SignInNeeds = {
   database: Database
   coordination: Pick<Coordination, 'take' | 'get' | 'put'>
   sealer: Sealer
@@ -35,7 +35,7 @@ export type LoginNeeds = {
   random: Random
   passwords: ActorRef<PasswordsProtocol>
   tenants: ActorRef<TenantsProtocol>
-  sso: ActorRef<SsoProtocol>
+  federatedLogin: ActorRef<FederatedLoginProtocol>
   settings: LockoutSettings
   cookies: Pick<SessionCookieSettings, 'idle_secs' | 'absolute_secs'>
   /** `two_factor.enabled`. */
@@ -44,37 +44,37 @@ export type LoginNeeds = {
   passkeys: boolean
 }
 
-/** The parts of `LoginNeeds` with the lockout built. */
-export type LoginTools = LoginNeeds & { readonly lockout: Lockout }
+/** `SignInNeeds` with the lockout built. */
+export type SignInTools = SignInNeeds & { readonly lockout: Lockout }
 
 /** A browser in a flow. */
 export type Progress = {
   readonly flow: SignInFlowFound
-  /** The secret of the flow, for the page. */
+  /** The flow token, for the page. */
   readonly token: string
-  /** Its session, of whichever tenant, a pending one included. */
+  /** The browser's session, in whichever tenant, which may be pending a second factor. */
   readonly session: BrowserSessionRow | undefined
-  /** What that session's account can prove itself with. */
+  /** The factors of that session's account. */
   readonly factors: AccountFactors
   readonly step: Step
 }
 
 const NO_FACTORS: AccountFactors = { totp: false, passkey: false, deviceBound: false }
 
-/** Reads where a browser stands; undefined when there is no such flow any more. */
+/** Reads the state of a browser in a flow; undefined when the flow does not exist any more. */
 export function readProgress(
-  { database, clock }: Pick<LoginNeeds, 'database' | 'clock'>,
+  { database, clock }: Pick<SignInNeeds, 'database' | 'clock'>,
   flow: string,
   sessionToken: string | null,
   context: MessageContext,
 ): Promise<Progress | undefined> {
-  // Neither token says whose tenant it is: that is read from the rows.
+  // Neither token names a tenant: it is read from the rows.
   return database.system(async (tx) => progressOf(tx, flow, sessionToken, clock.now()), context)
 }
 
-/** The same for whoever sent a page of the flow: of one that ran out they are told whose it was. */
+/** The same for a submitted page. If the flow has expired, the answer names its tenant. */
 export async function progressIn(
-  tools: Pick<LoginNeeds, 'database' | 'clock'>,
+  tools: Pick<SignInNeeds, 'database' | 'clock'>,
   flow: string,
   sessionToken: string | null,
   context: MessageContext,
@@ -102,12 +102,12 @@ async function progressOf(
   const session =
     sessionToken === null ? undefined : await findBrowserSession(tx, sha256(sessionToken), now)
   const factors = session === undefined ? NO_FACTORS : await accountFactors(tx, session.accountId)
-  const step = stepOfOther(flow, session) ?? nextStep(flow, session, reachOf(factors), now)
+  const step = stepForOtherUser(flow, session) ?? nextStep(flow, session, reachOf(factors), now)
   return { flow, token, session, factors, step }
 }
 
-/** Whether the flow is for one person, and the session is of another one. */
-export function isOther(
+/** True if the flow requires one user and the session belongs to another. */
+export function isOtherUser(
   { tenantId, sub }: Pick<SignInFlowFound, 'tenantId' | 'sub'>,
   session: Pick<BrowserSessionRow, 'tenantId' | 'sub'> | undefined,
 ): boolean {
@@ -115,27 +115,30 @@ export function isOther(
 }
 
 /**
- * Somebody else who signed in for a flow goes back to whoever asked, who then says what it means: on
- * the sign-in page they would stand before the same question again and again.
+ * If another user signed in, the browser returns to the caller, which reports the mismatch. The sign-in page would ask
+ * again without end.
  */
-function stepOfOther(flow: SignInFlowFound, session: BrowserSessionRow | undefined): Step | null {
-  if (session === undefined || !isOther(flow, session) || session.createdAt < flow.createdAt)
+function stepForOtherUser(
+  flow: SignInFlowFound,
+  session: BrowserSessionRow | undefined,
+): Step | null {
+  if (session === undefined || !isOtherUser(flow, session) || session.createdAt < flow.createdAt)
     return null
   return session.pending ? 'mfa' : 'done'
 }
 
-/** On to wherever the browser belongs instead of the page it asked for. */
-export function onward({ step, token, flow }: Progress): Onward {
+/** Redirects to the step the browser needs instead of the page it requested. */
+export function onward({ step, token, flow }: Progress): StepRedirect {
   return { tag: 'onward', location: pathOf(step, token, flow.returnTo) }
 }
 
-/** The other providers that the sign-in page of a flow offers. */
+/** The federated providers on the sign-in page of a flow. */
 export async function upstreamsOf(
-  { sso }: Pick<LoginNeeds, 'sso'>,
+  { federatedLogin }: Pick<SignInNeeds, 'federatedLogin'>,
   { tenantId, tenantSettings }: SignInFlowFound,
   context: MessageContext,
 ): Promise<readonly Upstream[]> {
-  const { upstreams } = await sso.ask('offered', { tenantId, tenantSettings }, context)
+  const { upstreams } = await federatedLogin.ask('offered', { tenantId, tenantSettings }, context)
   return upstreams
 }
 
@@ -149,14 +152,14 @@ export function flowPage(token: string, flow: SignInFlowFound): FlowPage {
   }
 }
 
-/** What a person can prove themselves with on the second-factor page. */
+/** The factors a user can use on the second-factor page. */
 export function methodsOf({ factors, flow }: Progress, passkeys: boolean): FactorMethods {
   const deviceBound = flow.level === 3 && factors.deviceBound
   const code = factors.totp ? 'totp' : 'recovery'
   return { code: deviceBound ? null : code, passkey: passkeys && factors.passkey, deviceBound }
 }
 
-/** What they can set up on the enrolment page: what reaches the level of the flow. */
+/** The factors a user can enrol: those that reach the level of the flow. */
 export function offeredMethods({ factors, flow }: Progress, passkeys: boolean): FactorMethods {
   const deviceBound = flow.level === 3
   return { code: deviceBound || factors.totp ? null : 'totp', passkey: passkeys, deviceBound }

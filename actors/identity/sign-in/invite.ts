@@ -1,7 +1,7 @@
 /**
- * Operator invites. The form takes any address, and answers the same whether or not it has an account: a letter
- * says the rest, and accepting it proves the mailbox. Under a reserved name (RFC 2606, RFC 6761) no mailbox
- * exists, so a new account of such an address is made at once.
+ * Operator invites. The form accepts any address and responds the same whether or not it has an account. The invitation
+ * message goes to the address, and accepting it proves the mailbox. Under a reserved name (RFC 2606, RFC 6761) no
+ * mailbox exists, so a new account of such an address is created directly.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
@@ -11,12 +11,12 @@ import {
 } from '../../../storage/identity/accounts.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import {
-  findInviteLetter,
+  findInviteMessage,
   findOperatorInvite,
   type InvitePlace,
-  keepInviteLetter,
+  storeInviteMessage,
   type UsedInvite,
-  useInviteLetter,
+  useInviteMessage,
   useOperatorInvite,
 } from '../../../storage/identity/operator-invites.js'
 import { grantOrganizationRole } from '../../../storage/identity/organizations.js'
@@ -28,9 +28,9 @@ import {
   findTenantUserOfAccount,
   insertTenantUser,
 } from '../../../storage/identity/tenant-users.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
-import { choosePassword } from '../password-recovery/choosing.js'
+import { choosePassword } from '../password-recovery/choose-password.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { isEmail } from '../../domain/email.js'
 import { eventData } from '../../domain/events.js'
@@ -40,15 +40,15 @@ import { MailShareUsed } from '../../platform/mail/mail-queue.js'
 import { isReserved, isUndeliverable } from '../../platform/mail/reserved-domains.js'
 import type { ByMailTools } from './by-mail.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import type { LoginProtocol, Visitor } from './protocol.js'
+import type { SignInProtocol, Visitor } from './protocol.js'
 import { openSession } from './session.js'
 
 const SUBJECT_BYTES = 24
 const LINK_TOKEN_BYTES = 32
 const ACCOUNT = '/auth/account'
 
-type Outcome<K extends keyof LoginProtocol> = Promise<LoginProtocol[K]['reply']>
-type Message<K extends keyof LoginProtocol> = LoginProtocol[K]['message']
+type Outcome<K extends keyof SignInProtocol> = Promise<SignInProtocol[K]['reply']>
+type Message<K extends keyof SignInProtocol> = SignInProtocol[K]['message']
 
 export function inviteSteps(tools: ByMailTools) {
   const { database, clock, random, passwords, mail, mailQuota, issuer } = tools
@@ -74,25 +74,25 @@ export function inviteSteps(tools: ByMailTools) {
       const { visitor } = message
       if (isReserved(email) || isUndeliverable(email)) {
         const fresh = { email, displayName, phc: hashed.phc }
-        const made = await atOnce(tokenSha256, fresh, visitor, context)
-        if (made !== null) return made
+        const signedIn = await acceptDirectly(tokenSha256, fresh, visitor, context)
+        if (signedIn !== null) return signedIn
       }
       try {
         const name = `invite:${hex(message.token)}:${email.toLowerCase()}`
-        const asked = await mailQuota.ask(name, visitor.address)
-        if (asked.tag === 'locked') return asked
+        const quota = await mailQuota.ask(name, visitor.address)
+        if (quota.tag === 'locked') return quota
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
         throw error
       }
-      return write(message, { email, displayName, phc: hashed.phc }, context)
+      return sendInvitation(message, { email, displayName, phc: hashed.phc }, context)
     },
 
     async readInviteLetter(
       { token, browserId }: Message<'readInviteLetter'>,
       context: MessageContext,
     ): Outcome<'readInviteLetter'> {
-      const found = await letterOf(token, context)
+      const found = await messageOf(token, context)
       if (found === undefined) return { tag: 'spent' }
       return { tag: 'page', ...shownOf(found, browserId) }
     },
@@ -102,7 +102,7 @@ export function inviteSteps(tools: ByMailTools) {
       context: MessageContext,
     ): Outcome<'acceptInviteLetter'> {
       const { token, password, browserId, visitor } = message
-      const known = await letterOf(token, context)
+      const known = await messageOf(token, context)
       if (known === undefined) return { tag: 'spent' }
       const { place, isKnown } = known
       const { email, displayName } = place.letter
@@ -116,20 +116,20 @@ export function inviteSteps(tools: ByMailTools) {
         phc = chosen.phc
       }
       const now = clock.now()
-      // The account is global, the membership the tenant's: all of it or nothing.
+      // The account is global, the membership belongs to the tenant: all or nothing.
       const accept = async (tx: Transaction): Outcome<'acceptInviteLetter'> => {
-        const used = await useInviteLetter(tx, place, hex(secretOf(token)), now)
+        const used = await useInviteMessage(tx, place, hex(secretOf(token)), now)
         if (used === undefined) return { tag: 'spent' }
         const account = { id: random.uuid(), email, displayName }
         const bare = { ...account, emailVerified: false, passwordHash: null, createdAt: now }
         await insertAccount(tx, bare)
         const accountId = await findAccountByEmail(tx, email)
-        if (accountId === undefined) throw new Error('the account of an invite is there')
+        if (accountId === undefined) throw new Error('the account of an invite is missing')
         const invite = { ...place, role: used.role }
-        const person = await become(tx, invite, { accountId, email }, context, now)
+        const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
         const { address } = visitor
-        const at = { tenantId: place.tenantId, sub: person.sub, address }
-        const proof = { accountId, how: 'invitation', inOwnSession: false, ...at } as const
+        const where = { tenantId: place.tenantId, sub: person.sub, address }
+        const proof = { accountId, how: 'invitation', inOwnSession: false, ...where } as const
         await proveMailbox(tx, tools, proof, context, now)
         if (phc === null || !(await setFirstPassword(tx, accountId, phc, displayName, now)))
           return { tag: 'sign_in', location: `/auth/login?tenant_id=${place.tenantId}` }
@@ -145,8 +145,8 @@ export function inviteSteps(tools: ByMailTools) {
     },
   }
 
-  /** The letter, whatever the address has; five addresses at most. */
-  async function write(
+  /** Queues the message whether or not the address has an account; five addresses at most per invite. */
+  async function sendInvitation(
     message: Message<'acceptInvite'>,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
     context: MessageContext,
@@ -157,7 +157,7 @@ export function inviteSteps(tools: ByMailTools) {
     const key = hex(`${message.token}\n${email.toLowerCase()}`)
     const tokenSha256 = sha256(message.token)
     const place = await database.system(
-      (tx) => keepInviteLetter(tx, tokenSha256, key, letter, now),
+      (tx) => storeInviteMessage(tx, tokenSha256, key, letter, now),
       context,
     )
     if (place === undefined) return { tag: 'spent' }
@@ -173,12 +173,12 @@ export function inviteSteps(tools: ByMailTools) {
       to: email,
       known: true,
       invitesOwner: true,
-      occasion: { kind: 'invitation', link, until: expiresAt },
-      head: { tenant, color, locale, languages: message.languages },
+      content: { kind: 'invitation', link, until: expiresAt },
+      header: { tenant, color, locale, languages: message.languages },
       expiresAt,
     })
     try {
-      // The share of an address counts over all tenants.
+      // The share of an address is counted over all tenants.
       await database.system((tx) => mail.queue(tx, sealed), context)
     } catch (error) {
       if (!(error instanceof MailShareUsed)) throw error
@@ -187,8 +187,8 @@ export function inviteSteps(tools: ByMailTools) {
     return { tag: 'sent', email, organizationName: place.organizationName }
   }
 
-  /** A new account of an address that is no mailbox. Null: the address has an account. */
-  async function atOnce(
+  /** Creates an account for an address without a mailbox. Null: the address has an account. */
+  async function acceptDirectly(
     tokenSha256: Uint8Array,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
     visitor: Visitor,
@@ -196,7 +196,7 @@ export function inviteSteps(tools: ByMailTools) {
   ) {
     const now = clock.now()
     try {
-      // The invite names its tenant; the account belongs to none.
+      // The invite names its tenant. Accounts are global.
       return await database.system(async (tx) => {
         const invite = await useOperatorInvite(tx, tokenSha256, now)
         if (invite === undefined) return { tag: 'spent' } as const
@@ -208,7 +208,7 @@ export function inviteSteps(tools: ByMailTools) {
           passwordHash: phc,
         })
         if (!isNew) throw new AddressTaken()
-        const person = await become(tx, invite, { accountId, email }, context, now)
+        const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
         const token = await signIn(tx, invite, { accountId, ...person }, visitor, context, now)
         return { tag: 'accepted', token, location: ACCOUNT } as const
       }, context)
@@ -218,8 +218,8 @@ export function inviteSteps(tools: ByMailTools) {
     }
   }
 
-  /** A place in the organization and in its tenant. @throws Suspended */
-  async function become(
+  /** Adds the user to the organization and its tenant. @throws Suspended */
+  async function joinAsOperator(
     tx: Transaction,
     { tenantId, organizationId, role }: UsedInvite,
     { accountId, email }: { readonly accountId: string; readonly email: string },
@@ -231,8 +231,8 @@ export function inviteSteps(tools: ByMailTools) {
     let person: { readonly id: string; readonly sub: string } | undefined
     if (isNew) {
       person = { id: random.uuid(), sub: random.token(SUBJECT_BYTES) }
-      const made = { ...person, tenantId, accountId, status: 'active', roles: [role] } as const
-      await insertTenantUser(tx, { ...made, fixture: false, createdAt: now })
+      const user = { ...person, tenantId, accountId, status: 'active', roles: [role] } as const
+      await insertTenantUser(tx, { ...user, fixture: false, createdAt: now })
     } else person = await activateWithRole(tx, tenantId, accountId, role, now)
     if (person === undefined) throw new Suspended()
     const member = { organizationId, memberType: 'account', memberId: accountId } as const
@@ -241,14 +241,14 @@ export function inviteSteps(tools: ByMailTools) {
     const actor = { type: 'human', id: sub }
     const about = (type: string, about: string) =>
       eventData({ actor, resource: { type, id: about }, requestId: context.requestId }, {})
-    const told = { tenantId, occurredAt: now }
+    const base = { tenantId, occurredAt: now }
     const created = { ...about('tenant_user', id), email, status: 'active', fixture: false }
     const added = { ...about('organization', organizationId), member: actor, role }
     appendEvents(tx, [
       ...(isNew
-        ? [{ ...told, id: random.uuid(), type: 'admin.user.created' as const, data: created }]
+        ? [{ ...base, id: random.uuid(), type: 'admin.user.created' as const, data: created }]
         : []),
-      { ...told, id: random.uuid(), type: 'org.member.added', data: added },
+      { ...base, id: random.uuid(), type: 'org.member.added', data: added },
     ])
     return { id, sub }
   }
@@ -261,21 +261,21 @@ export function inviteSteps(tools: ByMailTools) {
     { requestId }: MessageContext,
     now: Date,
   ): Promise<string> {
-    const opened = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
-    const session = await openSession(tx, tools, opened, visitor, now)
+    const newSession = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
+    const session = await openSession(tx, tools, newSession, visitor, now)
     const fields = { amr: ['pwd'], acr: 'aal1' }
-    const told = { tenantId, sub, sessionId: session.id, requestId, fields }
-    const doing: Doing = { ...told, type: 'auth.login.success' }
-    appendEvents(tx, [personEvent(random, doing, now)])
+    const base = { tenantId, sub, sessionId: session.id, requestId, fields }
+    const event: PersonEvent = { ...base, type: 'auth.login.success' }
+    appendEvents(tx, [personEvent(random, event, now)])
     return session.token
   }
 
-  async function letterOf(token: string, context: MessageContext) {
+  async function messageOf(token: string, context: MessageContext) {
     const [id = ''] = token.split('.')
     if (!isUuid(id)) return undefined
     const secret = hex(secretOf(token))
     return database.system(async (tx) => {
-      const place = await findInviteLetter(tx, id, secret, clock.now())
+      const place = await findInviteMessage(tx, id, secret, clock.now())
       if (place === undefined) return undefined
       const { emailVerified, hasKey } = await findSignInKeys(tx, place.letter.email)
       return { place, isKnown: emailVerified && hasKey }
@@ -283,13 +283,13 @@ export function inviteSteps(tools: ByMailTools) {
   }
 }
 
-type Letter = {
+type OpenedMessage = {
   readonly place: InvitePlace & { readonly letter: { email: string; browser: string } }
-  /** The account of the address is proved and has a way to sign in. */
+  /** The account's address is verified and it has a sign-in method. */
   readonly isKnown: boolean
 }
 
-function shownOf({ place, isKnown }: Letter, browserId: string) {
+function shownOf({ place, isKnown }: OpenedMessage, browserId: string) {
   const { organizationName, expiresAt, letter } = place
   const needsPassword = !isKnown && letter.browser !== hex(browserId)
   return { organizationName, expiresAt, email: letter.email, isKnown, needsPassword }
@@ -299,12 +299,12 @@ const hex = (text: string) => Buffer.from(sha256(text)).toString('hex')
 
 const secretOf = (token: string) => token.slice(token.indexOf('.') + 1)
 
-/** Thrown to take back the use of the invite: the tenant has suspended the person. */
+/** Rolls back the use of the invite: the tenant has suspended the user. */
 class Suspended extends Error {
   override readonly name = 'Suspended'
 }
 
-/** Thrown to take back the use of the invite. */
+/** Rolls back the use of the invite: the address has an account. */
 class AddressTaken extends Error {
   override readonly name = 'AddressTaken'
 }

@@ -1,10 +1,10 @@
 /**
- * Limits on guessing. Once the failures of a name reach the limit it is locked for the full time, for
- * the right password too (decisions.md 7.6, lockout); how attempts are counted: ../risk/attempts.ts.
+ * Brute-force limits. When the failures of a name reach the limit, the name is locked for the full time, also for the
+ * correct password (docs/reference/identity.md, "Lockout").
  *
- * Names are e-mail addresses as typed, whether or not such an account exists, and accounts (second
- * factor). Beside them every address has a quota of checks. A backend that gives no answer means no:
- * unlimited guessing is what this exists against.
+ * Names are email addresses as typed, whether or not an account exists, and accounts (second factor). In addition every
+ * network address has a quota of checks. If the coordination backend is unavailable, attempts are refused: the
+ * alternative would be unlimited guessing.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { quotaAddress } from '../../domain/quota-address.js'
@@ -19,13 +19,13 @@ export type LockoutSettings = Pick<
   | 'password_verify_ip_window_secs'
 >
 
-/** The part of the coordination port this uses (storage/platform/coordination/port.ts). */
+/** The part of the coordination port used here (storage/platform/coordination/port.ts). */
 export interface LockoutCounts extends AttemptCounts {
   get(key: string): Promise<Uint8Array | undefined>
   put(key: string, value: Uint8Array, ttlSecs: number): Promise<void>
 }
 
-/** One attempt: at what, from where, and for how long anybody waits for it. */
+/** One attempt: its target, its origin, and a signal that ends the wait. */
 export type Attempted = {
   readonly name: string
   readonly address: string
@@ -37,11 +37,11 @@ export type Attempt<Outcome> =
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 
 export interface Lockout {
-  /** Attempts of a name that its window holds, failed ones as a success gives them back. */
+  /** Failed attempts of a name in its window. A success gives its attempt back. */
   used(name: string): Promise<number>
   /**
-   * Has one attempt judged that the limits leave. `judge` says what became of it; an attempt of which
-   * it said nothing is given back. `failed` is true for the failure that locks the name.
+   * Judges one attempt if the limits allow it. `judge` reports success or failure; an attempt without a report is given
+   * back. `failed` returns true for the failure that locks the name.
    * @throws CoordinationUnavailable when attempts cannot be counted, and what `judge` throws.
    */
   attempt<Outcome>(
@@ -92,7 +92,7 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
         signal,
       )
       if (judged.tag === 'judged') return judged
-      // Locked, perhaps, while it waited for the verdicts of others.
+      // The name may have been locked while this attempt waited for others.
       const retryAfterSecs = (await lockedFor(name)) ?? judged.retryAfterSecs
       return { tag: 'locked', retryAfterSecs }
     },

@@ -1,4 +1,4 @@
-/** One attempt at a second factor: counted, and the session raised with what it proves. */
+/** One attempt at a second factor: counted, and the session raised on success. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   type BrowserSessionRow,
@@ -7,16 +7,16 @@ import {
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { PASSWORD_FRESH_MS, pathOf, sha256 } from '../sessions/flows.js'
 import { acrOf } from '../../domain/assurance.js'
-import type { LoginTools, Progress } from './flow.js'
+import type { SignInTools, Progress } from './flow.js'
 import type { FlowStep, SignedIn } from './protocol.js'
 import { SESSION_TOKEN_BYTES } from './session.js'
 
 const BUSY = { tag: 'busy' } as const
 
-/** What a factor proves of its session. */
+/** What a factor proves. */
 export type Proof = {
   readonly level: 2 | 3
   /** RFC 8176. */
@@ -24,14 +24,14 @@ export type Proof = {
   readonly authTime: Date
 }
 
-/** The session ended or was raised by another request: what was spent is taken back. */
+/** The session ended or was raised by another request. The transaction is rolled back. */
 class SessionGone extends Error {
   override readonly name = 'SessionGone'
 }
 
 /**
- * One counted attempt. When the proof is spent the session is raised under a new cookie, all in one
- * transaction; a proof that was spent before, or by somebody else meanwhile, is a wrong one.
+ * One counted attempt. On success the proof is used up and the session raised under a new cookie, in one transaction. A
+ * proof that was used before or concurrently counts as wrong.
  */
 export async function attempted<Shown extends object, Success extends object>(
   {
@@ -39,7 +39,7 @@ export async function attempted<Shown extends object, Success extends object>(
     clock,
     random,
     lockout,
-  }: Pick<LoginTools, 'database' | 'clock' | 'random' | 'lockout'>,
+  }: Pick<SignInTools, 'database' | 'clock' | 'random' | 'lockout'>,
   progress: Progress,
   session: BrowserSessionRow,
   visitor: FlowStep['visitor'],
@@ -51,7 +51,7 @@ export async function attempted<Shown extends object, Success extends object>(
       tx: Transaction,
       raised: SignedIn,
       now: Date,
-    ) => Promise<{ readonly told: readonly Doing[]; readonly outcome: Success } | null>
+    ) => Promise<{ readonly newEvents: readonly PersonEvent[]; readonly outcome: Success } | null>
   },
 ): Promise<
   | Success
@@ -69,7 +69,7 @@ export async function attempted<Shown extends object, Success extends object>(
       const newToken = random.token(SESSION_TOKEN_BYTES)
       const location = pathOf('done', token, flow.returnTo)
       const raised: SignedIn = { tag: 'signed_in', token: newToken, location }
-      // Factors belong to the account, which belongs to no tenant.
+      // Factors belong to the global account.
       const done = await database.system(async (tx) => {
         const success = await work.succeed(tx, raised, now)
         if (success === null) return null
@@ -81,7 +81,7 @@ export async function attempted<Shown extends object, Success extends object>(
           ...work.proof,
         })
         if (!isRaised) throw new SessionGone()
-        const events = success.told.map((one) => personEvent(random, one, now))
+        const events = success.newEvents.map((event) => personEvent(random, event, now))
         appendEvents(tx, events)
         return success.outcome
       }, context)
@@ -90,12 +90,16 @@ export async function attempted<Shown extends object, Success extends object>(
         return done
       }
       const locked = await attempt.failed()
-      const told = [verified(session, context, { outcome: 'failure' })]
+      const newEvents = [verified(session, context, { outcome: 'failure' })]
       if (locked) {
         const fields = { subject: 'second_factor', ip: visitor.address }
-        told.push({ ...doingOf(session, context), type: 'security.brute_force.detected', fields })
+        newEvents.push({
+          ...eventBase(session, context),
+          type: 'security.brute_force.detected',
+          fields,
+        })
       }
-      const events = told.map((one) => personEvent(random, one, now))
+      const events = newEvents.map((event) => personEvent(random, event, now))
       await database.tenant(session.tenantId, (tx) => appendEvents(tx, events), context)
       return null
     })
@@ -109,14 +113,14 @@ export async function attempted<Shown extends object, Success extends object>(
 }
 
 /**
- * A second factor soon after the password completes one authentication, whose time is then now. Later
- * it raises the level and leaves the time: the password is as old as it is.
+ * A second factor soon after the password completes one authentication, so its time is now. Later it raises the level
+ * but keeps `auth_time`, because the password is older.
  */
 export function authTimeOf({ authTime, passwordAt }: BrowserSessionRow, now: Date): Date {
   return now.getTime() - passwordAt.getTime() <= PASSWORD_FRESH_MS * 2 ? now : authTime
 }
 
-export function doingOf({ tenantId, sub, id }: BrowserSessionRow, { requestId }: MessageContext) {
+export function eventBase({ tenantId, sub, id }: BrowserSessionRow, { requestId }: MessageContext) {
   return { tenantId, sub, sessionId: id, requestId }
 }
 
@@ -124,8 +128,8 @@ export function verified(
   session: BrowserSessionRow,
   context: MessageContext,
   fields: Readonly<Record<string, unknown>>,
-): Doing {
-  return { ...doingOf(session, context), type: 'auth.mfa.verify', fields }
+): PersonEvent {
+  return { ...eventBase(session, context), type: 'auth.mfa.verify', fields }
 }
 
 export function signedIn(
@@ -133,15 +137,15 @@ export function signedIn(
   context: MessageContext,
   amr: readonly string[],
   level: 2 | 3,
-): Doing {
+): PersonEvent {
   return {
-    ...doingOf(session, context),
+    ...eventBase(session, context),
     type: 'auth.login.success',
     fields: { amr, acr: acrOf(level) },
   }
 }
 
-/** The methods of a session with those of another factor: several make `mfa`. */
+/** Adds the methods of another factor to those of a session, with `mfa`. */
 export function amrWith({ amr }: Pick<BrowserSessionRow, 'amr'>, methods: readonly string[]) {
-  return [...new Set([...amr.filter((one) => one !== 'mfa'), ...methods, 'mfa'])]
+  return [...new Set([...amr.filter((method) => method !== 'mfa'), ...methods, 'mfa'])]
 }

@@ -1,64 +1,64 @@
-/** Somebody has shown who they are: their session opens, and the browser goes on along its flow. */
+/** Opens the session after a first factor, and names the second factors the user can be challenged with. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
-import { joinByInvitation } from '../organizations/joining.js'
+import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { recordSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import type { MailboxProved } from '../accounts/mailbox-proof.js'
 import { nextStep, pathOf } from '../sessions/flows.js'
-import { type LoginTools, readProgress } from './flow.js'
+import { type SignInTools, readProgress } from './flow.js'
 import type { SignedIn, Visitor } from './protocol.js'
 import { openSession } from './session.js'
 
-export type Opening = {
+export type FirstFactorLogin = {
   readonly flow: SignInFlowFound
-  /** The secret of the flow. */
+  /** Token of the flow. */
   readonly token: string
   readonly found: SignInRow
   /** RFC 8176. */
   readonly amr: readonly string[]
   readonly visitor: Visitor
-  /** What has to hold as well; in the same transaction. */
+  /** A further condition, checked in the same transaction. */
   readonly also?: ((tx: Transaction, now: Date) => Promise<void>) | undefined
-  /** Where the evidence proves the mailbox: proves it, in the same transaction. */
+  /** Marks the mailbox as verified in the same transaction, if the evidence proves it. */
   readonly proves?: ((tx: Transaction, now: Date) => Promise<MailboxProved>) | undefined
 }
 
-/** A new session takes the place of whatever the browser had; a second factor may still be owed. */
-export async function openAlong(
-  tools: LoginTools,
-  { flow, token: flowToken, found, amr, visitor, also, proves }: Opening,
+/** Opens a new session in place of the browser's old one. A second factor may still be pending. */
+export async function openSessionInFlow(
+  tools: SignInTools,
+  { flow, token: flowToken, found, amr, visitor, also, proves }: FirstFactorLogin,
   context: MessageContext,
 ): Promise<SignedIn> {
   const { database, clock, random } = tools
   const now = clock.now()
   const { tenantId, tenantSettings } = flow
   const { accountId, tenantUserId, sub } = found
-  // The session that ends may be one of another tenant.
+  // The replaced session may belong to another tenant.
   const token = await database.system(async (tx) => {
     await also?.(tx, now)
-    // A first proof of the mailbox drops the factors that the account had.
+    // A first proof of the mailbox drops the factors of the account.
     const pending = (await proves?.(tx, now)) !== 'dropped' && found.hasFactor
-    const opened = { tenantId, tenantSettings, accountId, pending, amr }
-    const session = await openSession(tx, tools, opened, visitor, now)
-    const doing = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
+    const newSession = { tenantId, tenantSettings, accountId, pending, amr }
+    const session = await openSession(tx, tools, newSession, visitor, now)
+    const base = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
     const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
-    const told: Doing[] = [
+    const newEvents: PersonEvent[] = [
       pending
         ? {
-            ...doing,
+            ...base,
             type: 'auth.mfa.challenge',
             fields: { methods: await challengeMethods(tx, accountId) },
           }
-        : { ...doing, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
+        : { ...base, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
     ]
-    if (activated) told.unshift({ ...doing, type: 'tenant_user.activated' })
+    if (activated) newEvents.unshift({ ...base, type: 'tenant_user.activated' })
     const joining = { tenantId, accountId, sub, requestId: context.requestId }
     appendEvents(tx, [
-      ...told.map((one) => personEvent(random, one, now)),
+      ...newEvents.map((event) => personEvent(random, event, now)),
       ...(await joinByInvitation(tx, random, joining, now)),
     ])
     return session.token
@@ -68,7 +68,7 @@ export async function openAlong(
   return { tag: 'signed_in', token, location: pathOf(step, flowToken, flow.returnTo) }
 }
 
-/** What a second factor that is owed may be paid with, for the event that asks for it. */
+/** The methods that complete a pending sign-in, for its event. */
 export async function challengeMethods(tx: Transaction, accountId: string): Promise<string[]> {
   const { totp, passkey } = await accountFactors(tx, accountId)
   return [...(passkey ? ['passkey'] : []), ...(totp ? ['totp'] : []), 'recovery_code']

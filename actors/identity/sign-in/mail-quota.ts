@@ -1,24 +1,24 @@
 /**
- * How often letters may be asked for, counted in the coordination backend: per address as typed,
- * whether or not anybody has it, and per network address. The answer is so the same for both.
+ * Rate limit on requested mail, counted in the coordination backend per typed address, whether or not it has an
+ * account, and per network address. The response is the same in both cases.
  */
 import { quotaAddress } from '../../domain/quota-address.js'
 import type { LockoutCounts } from './lockout.js'
 
-/** Members of [email]. */
+/** Settings of [email]. */
 export type MailQuotaSettings = {
   readonly requests_per_name_max: number
   readonly requests_per_address_max: number
   readonly requests_window_secs: number
 }
 
-export type MailAsked =
+export type MailQuotaVerdict =
   | { readonly tag: 'open' }
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 
 export interface MailQuota {
   /** @throws CoordinationUnavailable when it cannot be counted. */
-  ask(name: string, address: string): Promise<MailAsked>
+  ask(name: string, address: string): Promise<MailQuotaVerdict>
 }
 
 export function mailQuota(counts: LockoutCounts, settings: MailQuotaSettings): MailQuota {

@@ -12,7 +12,7 @@ export type SignInStep =
   | 'mail_link'
 
 export interface SignInMetrics {
-  /** `outcome` is the tag of the answer: signed_in, wrong, locked, busy, ... */
+  /** `outcome` is the tag of the response: signed_in, wrong, locked, busy, ... */
   count(step: SignInStep, outcome: string): void
 }
 
@@ -20,7 +20,7 @@ export function signInMetrics(registry: Registry): SignInMetrics {
   const steps = counter(
     registry,
     'svc_sign_in_steps_total',
-    'Forms of the sign-in pages, by what came of them.',
+    'Submitted forms of the sign-in pages by outcome.',
     ['step', 'outcome'],
   )
   return { count: (step, outcome) => steps.inc({ step, outcome }) }

@@ -1,30 +1,30 @@
 /**
- * The first step: e-mail and password. A person nobody knows costs the same work as one with a wrong
- * password: the same look-up, one verification, one event.
+ * The first step: email and password. An unknown user causes the same work as a wrong password: the same query, one
+ * verification, one event.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import { findSignIn, holdPassword, rehashPassword } from '../../../storage/identity/sign-ins.js'
+import { findSignIn, lockPassword, rehashPassword } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type Doing, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { beginFlow, isOwnPath } from '../sessions/flows.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
-import { flowPage, isOther, type LoginTools, onward, progressIn, upstreamsOf } from './flow.js'
+import { flowPage, isOtherUser, type SignInTools, onward, progressIn, upstreamsOf } from './flow.js'
 import type {
   FlowUnknown,
   LoginPage,
-  LoginProtocol,
-  Onward,
+  SignInProtocol,
+  StepRedirect,
   PasswordLogin,
   SignedIn,
   SignInOffers,
   StartLogin,
   TenantNotFound,
 } from './protocol.js'
-import { openAlong, type Opening } from './login-challenges.js'
+import { openSessionInFlow, type FirstFactorLogin } from './login-challenges.js'
 
-export type PasswordTools = LoginTools & {
+export type PasswordTools = SignInTools & {
   readonly offers: SignInOffers
   readonly gate: CaptchaGate
 }
@@ -36,17 +36,18 @@ export function passwordStep(tools: PasswordTools) {
     async start(
       { flow, visitor, ...wanted }: StartLogin,
       context: MessageContext,
-    ): Promise<LoginPage | Onward | FlowUnknown | TenantNotFound> {
+    ): Promise<LoginPage | StepRedirect | FlowUnknown | TenantNotFound> {
       const token = flow ?? (await begin(wanted, context))
       if (token === null) return { tag: 'unknown_tenant' }
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
-      // Whoever owes a second factor may still come back and be somebody else.
+      // A user with a pending second factor may return and sign in as another user.
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       const { session } = progress
-      const isKnown = session !== undefined && !session.pending && !isOther(progress.flow, session)
+      const isKnown =
+        session !== undefined && !session.pending && !isOtherUser(progress.flow, session)
       const email = progress.flow.loginHint ?? (isKnown ? session.email : '')
-      // At another tenant nothing is confirmed: it is a sign-in of its own, and the page names the tenant.
+      // At another tenant this is not a re-authentication but a separate sign-in, and the page names the tenant.
       const again = isKnown && session.tenantId === progress.flow.tenantId
       const upstreams = await upstreamsOf(tools, progress.flow, context)
       return {
@@ -63,7 +64,7 @@ export function passwordStep(tools: PasswordTools) {
     async password(
       message: PasswordLogin,
       context: MessageContext,
-    ): Promise<LoginProtocol['password']['reply']> {
+    ): Promise<SignInProtocol['password']['reply']> {
       const { flow: token, password, captcha, visitor } = message
       const email = message.email.trim()
       const progress = await progressIn(tools, token, visitor.token, context)
@@ -98,18 +99,18 @@ export function passwordStep(tools: PasswordTools) {
             const verdict = await passwords.ask('verify', { phc, password }, share)
             if (verdict.tag === 'busy') return { tag: 'busy' } as const
             if (verdict.tag === 'match' && found !== undefined) {
-              const opening = { flow, token, found, amr: ['pwd'], visitor }
-              const opened = await openStill(opening, phc!, context)
-              // Another hash by now: of the same password, perhaps.
-              if (opened === null && isFirst) continue
-              if (opened !== null) {
+              const login = { flow, token, found, amr: ['pwd'], visitor }
+              const signedIn = await openUnlessReplaced(login, phc!, context)
+              // The hash has changed, possibly a rehash of the same password.
+              if (signedIn === null && isFirst) continue
+              if (signedIn !== null) {
                 await attempt.succeeded()
                 if (verdict.needsRehash) await rehash(found.accountId, phc!, password, context)
-                return opened
+                return signedIn
               }
             }
             const locked = await attempt.failed()
-            await tellFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, context)
+            await recordFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, context)
             return { tag: 'wrong' } as const
           }
         })
@@ -147,17 +148,17 @@ export function passwordStep(tools: PasswordTools) {
     )
   }
 
-  /** Null when the password was replaced while it was judged: it opens nothing any more. */
-  async function openStill(
-    opening: Opening,
+  /** Null when the password was replaced while it was being verified. */
+  async function openUnlessReplaced(
+    login: FirstFactorLogin,
     phc: string,
     context: MessageContext,
   ): Promise<SignedIn | null> {
     const also = async (tx: Transaction) => {
-      if (!(await holdPassword(tx, opening.found.accountId, phc))) throw new PasswordReplaced()
+      if (!(await lockPassword(tx, login.found.accountId, phc))) throw new PasswordReplaced()
     }
     try {
-      return await openAlong(tools, { ...opening, also }, context)
+      return await openSessionInFlow(tools, { ...login, also }, context)
     } catch (error) {
       if (error instanceof PasswordReplaced) return null
       throw error
@@ -171,12 +172,12 @@ export function passwordStep(tools: PasswordTools) {
     context: MessageContext,
   ) {
     const hashed = await passwords.ask('hash', { password }, context)
-    // Busy workers have better to do; the next sign-in comes.
+    // The workers are busy. The next sign-in rehashes.
     if (hashed.tag !== 'hashed') return
     await database.system((tx) => rehashPassword(tx, accountId, from, hashed.phc), context)
   }
 
-  async function tellFailure(
+  async function recordFailure(
     tenantId: string,
     sub: string | null,
     locked: boolean,
@@ -184,20 +185,20 @@ export function passwordStep(tools: PasswordTools) {
     context: MessageContext,
   ): Promise<void> {
     const now = clock.now()
-    const doing = { tenantId, sub, sessionId: null, requestId: context.requestId }
-    const told: Doing[] = [
-      { ...doing, type: 'auth.login.failure', fields: { reason: 'password', ip: address } },
+    const base = { tenantId, sub, sessionId: null, requestId: context.requestId }
+    const newEvents: PersonEvent[] = [
+      { ...base, type: 'auth.login.failure', fields: { reason: 'password', ip: address } },
     ]
     if (locked) {
       const fields = { subject: 'password', ip: address }
-      told.push({ ...doing, type: 'security.brute_force.detected', fields })
+      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
     }
-    const events = told.map((one) => personEvent(random, one, now))
+    const events = newEvents.map((event) => personEvent(random, event, now))
     await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
 
-/** Thrown to take back what a password opened that was replaced meanwhile. */
+/** Rolls back a sign-in with a password that was replaced concurrently. */
 class PasswordReplaced extends Error {
   override readonly name = 'PasswordReplaced'
 }

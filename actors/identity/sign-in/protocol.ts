@@ -1,6 +1,6 @@
 /**
- * Signing in: password, second factor, enrolment of one. decisions.md 20 (pages), 7.6 (lockout).
- * Each step answers with where the browser goes next; the flow says where it ends.
+ * Sign-in: password, second factor and its enrolment. Rules: docs/reference/identity.md. Each step returns where the
+ * browser goes next. The flow holds the final destination.
  */
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
@@ -8,10 +8,10 @@ import type { TenantSelector } from '../../domain/tenants/tenancy.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { FlowReason } from '../sessions/protocol.js'
 
-export type LoginProtocol = {
-  /** What the sign-in page shows. Without a flow one is begun that ends at `returnTo`. */
-  start: Ask<StartLogin, LoginPage | Onward | FlowUnknown | TenantNotFound>
-  /** Email and password. */
+export type SignInProtocol = {
+  /** The sign-in page. Without a flow, one is started that ends at `returnTo`. */
+  start: Ask<StartLogin, LoginPage | StepRedirect | FlowUnknown | TenantNotFound>
+  /** Submits email and password. */
   password: Ask<
     PasswordLogin,
     | SignedIn
@@ -22,94 +22,97 @@ export type LoginProtocol = {
     | FlowUnknown
     | Busy
   >
-  /** Sends a letter with a code, a link or both; the answer does not say whether anybody got it. */
+  /** Sends a message with a code, a link or both. The response is the same whether or not the account exists. */
   requestMail: Ask<
     RequestMail,
     | { tag: 'sent'; location: string }
     | (LoginShown & { tag: 'invalid_email' })
     | (LoginShown & Locked)
     | FlowUnknown
-    | WayAbsent
+    | MethodDisabled
     | Busy
   >
-  /** The page after that. */
-  mailPage: Ask<FlowStep, ({ tag: 'page' } & MailShown) | Onward | FlowUnknown | WayAbsent>
-  /** The code of the letter. */
+  /** The page shown after `requestMail`. */
+  mailPage: Ask<
+    FlowStep,
+    ({ tag: 'page' } & MailShown) | StepRedirect | FlowUnknown | MethodDisabled
+  >
+  /** Submits the code of the message. */
   mailCode: Ask<
     FlowStep & { code: string },
     | SignedIn
     | (MailShown & { tag: 'wrong' })
     | (MailShown & Locked)
     | FlowUnknown
-    | WayAbsent
+    | MethodDisabled
     | Busy
   >
-  /** What the page behind a link shows; looking uses nothing up. */
-  readLink: Ask<{ token: string; flow: string }, ({ tag: 'page' } & LinkPage) | LinkGone>
-  /** Signs in with the link, in the browser that asked for it. */
-  useLink: Ask<UseLink, SignedIn | LinkGone | OtherBrowser>
-  /** What the second-factor page shows. */
-  challenge: Ask<FlowStep, FactorPage | Onward | FlowUnknown>
-  /** A TOTP code or a recovery code. */
+  /** The page behind a link. FirstFactorLogin it does not use the link up. */
+  readLink: Ask<{ token: string; flow: string }, ({ tag: 'page' } & LinkPage) | ExpiredLink>
+  /** Signs in with the link, in the browser that requested it. */
+  useLink: Ask<UseLink, SignedIn | ExpiredLink | OtherBrowser>
+  /** The second-factor page. */
+  challenge: Ask<FlowStep, FactorPage | StepRedirect | FlowUnknown>
+  /** Submits a TOTP code or a recovery code. */
   secondFactor: Ask<
     FlowStep & { code: string },
     | SignedIn
-    | Onward
+    | StepRedirect
     | (FactorShown & { tag: 'wrong' })
     | (FactorShown & Locked)
     | FlowUnknown
     | Busy
   >
-  /** What the enrolment page shows: a secret that holds for a while, the same on reload. */
-  enrolment: Ask<FlowStep, EnrolmentPage | Onward | FlowUnknown>
-  /** The first code of the new secret. */
+  /** The enrolment page: a secret that stays the same for a while on reload. */
+  enrolment: Ask<FlowStep, EnrolmentPage | StepRedirect | FlowUnknown>
+  /** Submits the first code of the new secret. */
   enrol: Ask<
     FlowStep & { code: string },
     | Enrolled
-    | Onward
+    | StepRedirect
     | (EnrolmentShown & { tag: 'wrong' })
     | (EnrolmentShown & Locked)
     | FlowUnknown
     | Busy
   >
-  /** Uses an operator invite: creates the account and signs it in. The invite serves once. */
+  /** Accepts an operator invite: creates the account and signs it in. An invite works once. */
   acceptInvite: Ask<
     AcceptInvite,
     InviteAccepted | InviteSent | InviteRefused | InviteFault | Locked | Busy
   >
-  /** The page of the letter that an operator invite was sent on to. */
+  /** The page of the message for an operator invite. */
   readInviteLetter: Ask<
     { token: string; browserId: string },
-    ({ tag: 'page' } & InviteLetterShown) | { tag: 'spent' }
+    ({ tag: 'page' } & InviteMessageShown) | { tag: 'spent' }
   >
-  /** Accepts the invite: the letter proves the mailbox. */
+  /** Accepts the invite. The message proves the mailbox. */
   acceptInviteLetter: Ask<
     { token: string; password: string; browserId: string; visitor: Visitor },
     | InviteAccepted
     | { tag: 'sign_in'; location: string }
-    | (InviteLetterShown & { tag: 'weak_password' | 'common_password' | 'breached_password' })
+    | (InviteMessageShown & { tag: 'weak_password' | 'common_password' | 'breached_password' })
     | { tag: 'spent' }
     | Busy
   >
-  /** Signs out whoever holds the cookie; whom it belonged to is for the page that follows. */
+  /** Signs out the session of the cookie, and names its tenant for the page that follows. */
   signOut: Ask<{ token: string | null }, SignedOut>
 }
 
-/** Where the request comes from, for the session list, the lockout and the events. */
+/** Origin of the request, for the session list, the lockout and the events. */
 export type Visitor = {
-  /** The session cookie it sent; null when none. It dies when another session takes its place. */
+  /** The session cookie; null when there is none. It ends when another session replaces it. */
   readonly token: string | null
   readonly address: string
   readonly userAgent: string
 }
 
-/** `flow` is the secret of a flow, from the address or a hidden field; null: none. */
+/** `flow` is the flow token from the URL or a hidden field; null: none. */
 export type StartLogin = {
   readonly flow: string | null
   readonly tenant: TenantSelector
-  /** An own path to go to afterwards; anything else counts as the account page. */
+  /** Same-origin path to return to. Anything else means the account page. */
   readonly returnTo: string | null
-  /** `ui_locales`, for a flow that begins here. */
+  /** `ui_locales`, for a flow that starts here. */
   readonly uiLocales?: string | undefined
   readonly visitor: Visitor
 }
@@ -117,21 +120,21 @@ export type PasswordLogin = {
   readonly flow: string
   readonly email: string
   readonly password: string
-  /** What the widget put into the form; empty: nothing. */
+  /** The CAPTCHA response; empty: none. */
   readonly captcha: string
   readonly visitor: Visitor
 }
 export type FlowStep = { readonly flow: string; readonly visitor: Visitor }
 
-/** What the sign-in page offers besides a password. */
+/** Sign-in methods that the page offers in addition to a password. */
 export type SignInOffers = {
-  /** A passkey will do instead. */
+  /** A passkey. */
   readonly passkey: boolean
   /** A code by mail. */
   readonly code: boolean
   /** A link by mail. */
   readonly link: boolean
-  /** A new password by mail. */
+  /** A password reset by mail. */
   readonly reset: boolean
 }
 export type MailShown = FlowPage & { readonly offers: SignInOffers }
@@ -139,9 +142,9 @@ export type LinkPage = { readonly tenant: PageTenant; readonly flow: string }
 export type RequestMail = {
   readonly flow: string
   readonly email: string
-  /** The Host of the request: the link leads back to where its browser is. */
+  /** The Host of the request. The link leads to the same host. */
   readonly host: string
-  /** Tells one browser from another (gateway/request/browser.ts). */
+  /** Identifies one browser (gateway/request/browser.ts). */
   readonly browserId: string
   /** Accept-Language, as sent. */
   readonly languages: string
@@ -153,61 +156,60 @@ export type UseLink = {
   readonly browserId: string
   readonly visitor: Visitor
 }
-/** Used, run out, or never was. */
-/** `tenant`: where the session was; null when there was none. */
+/** `tenant`: of the ended session; null when there was none. */
 export type SignedOut = { readonly tag: 'signed_out'; readonly tenant: PageTenant | null }
-/** A link of a letter, opened in another browser than the one that asked for it. */
+/** A link of a message, opened in another browser than the one that requested it. */
 export type OtherBrowser = { readonly tag: 'other_browser'; readonly tenant: PageTenant }
-/** Null: nothing tells whose link it was. */
-export type LinkGone = { readonly tag: 'gone'; readonly tenant: PageTenant | null }
-/** The deployment does not offer this way. */
-export type WayAbsent = { readonly tag: 'absent' }
+/** An invalid, used or expired link. `tenant` is null when unknown. */
+export type ExpiredLink = { readonly tag: 'gone'; readonly tenant: PageTenant | null }
+/** The deployment does not offer this method. */
+export type MethodDisabled = { readonly tag: 'absent' }
 
-/** What a page shows of the CAPTCHA: the widget of a provider, or the challenge of the built-in one. */
+/** The CAPTCHA of a page: the widget of a provider, or the challenge of the built-in proof of work. */
 export type CaptchaWidget =
   | {
       readonly provider: 'turnstile' | 'hcaptcha' | 'recaptcha'
       readonly siteKey: string | null
-      /** Address of its script. */
+      /** URL of its script. */
       readonly script: string
     }
   | { readonly provider: 'pow'; readonly challenge: string }
-/** The form has to be sent again with an answer to the CAPTCHA; or none can be had right now. */
+/** The form must be submitted again with a CAPTCHA response; or the CAPTCHA provider is unavailable. */
 export type CaptchaWanted = { readonly tag: 'captcha' }
 export type CaptchaAway =
   | { readonly tag: 'captcha_unavailable' }
   | { readonly tag: 'captcha_throttled'; readonly retryAfterSecs: number }
 
-/** What every page of a flow knows. */
+/** Common members of every page of a flow. */
 export type FlowPage = {
   readonly flow: string
   readonly tenant: PageTenant
   readonly reason: FlowReason
-  /** `ui_locales` of the request that led here; null: none. */
+  /** `ui_locales` of the request; null: none. */
   readonly uiLocales: string | null
-  /** CSP sources that forms of the page may lead to, besides ourselves. */
+  /** CSP sources for `form-action` in addition to 'self'. */
   readonly formTargets: readonly string[]
 }
 
 export type LoginPage = { readonly tag: 'page' } & LoginShown
 export type LoginShown = FlowPage & {
   readonly email: string
-  /** The person is signed in and is asked again: more assurance, or fresher. */
+  /** The user is signed in and must re-authenticate or reach a higher level. */
   readonly again: boolean
   readonly offers: SignInOffers
-  /** Other providers that the person may sign in through. */
+  /** Federated providers that the user may sign in with. */
   readonly upstreams: readonly Upstream[]
-  /** Null: none is asked for. */
+  /** Null: no CAPTCHA. */
   readonly captcha: CaptchaWidget | null
 }
 export type FactorPage = { readonly tag: 'page' } & FactorShown
 export type FactorShown = FlowPage & { readonly methods: FactorMethods }
-/** What the person may prove themselves with; a recovery code stands in for either. */
+/** The available second factors. A recovery code replaces either. */
 export type FactorMethods = {
-  /** Null: no code will do. */
+  /** Null: no code is accepted. */
   readonly code: 'totp' | 'recovery' | null
   readonly passkey: boolean
-  /** Only a key that cannot leave its device will do. */
+  /** Only a device-bound key is accepted. */
   readonly deviceBound: boolean
 }
 export type EnrolmentPage = { readonly tag: 'page' } & EnrolmentShown
@@ -219,16 +221,16 @@ export type SecretShown = {
   readonly otpauthUri: string
 }
 
-/** The step is done: the session has this new token, and the browser goes on to `location`. */
+/** The step is done: the session has this new token, and the browser goes to `location`. */
 export type SignedIn = {
   readonly tag: 'signed_in'
   readonly token: string
-  /** Own path. */
+  /** Same-origin path. */
   readonly location: string
 }
-/** Nothing to do here: the browser goes on to `location`, its session as it was. */
-export type Onward = { readonly tag: 'onward'; readonly location: string }
-/** The second factor is enrolled; the codes are shown this once. */
+/** The step is not needed: the browser goes to `location` with its session unchanged. */
+export type StepRedirect = { readonly tag: 'onward'; readonly location: string }
+/** The second factor is enrolled. The recovery codes are shown once. */
 export type Enrolled = FlowPage & {
   readonly tag: 'enrolled'
   readonly token: string
@@ -236,10 +238,10 @@ export type Enrolled = FlowPage & {
   readonly location: string
 }
 export type Locked = { readonly tag: 'locked'; readonly retryAfterSecs: number }
-/** Never was, or ran out. */
+/** The flow is unknown or has expired. */
 export type FlowUnknown = {
   readonly tag: 'unknown_flow'
-  /** Whose it was; null: nobody knows any more. */
+  /** The flow's tenant; null when unknown. */
   readonly tenant: PageTenant | null
   readonly uiLocales: string | null
 }
@@ -254,24 +256,24 @@ export type AcceptInvite = {
   readonly languages: string
   readonly visitor: Visitor
 }
-/** A letter is on its way, whether or not the address has an account. */
+/** A message was sent, whether or not the address has an account. */
 export type InviteSent = {
   readonly tag: 'sent'
   readonly email: string
   readonly organizationName: string
 }
-export type InviteLetterShown = {
+export type InviteMessageShown = {
   readonly organizationName: string
   readonly expiresAt: Date
   readonly email: string
-  /** The person has an account and signs in with what it has. */
+  /** The user has an account and signs in with an existing method. */
   readonly isKnown: boolean
-  /** Another browser than the one where the password was chosen. */
+  /** The link was opened in another browser than the one where the password was chosen. */
   readonly needsPassword: boolean
 }
 export type InviteAccepted = Omit<SignedIn, 'tag'> & { readonly tag: 'accepted' }
 export type InviteRefused = { readonly tag: 'unknown_invite' } | { readonly tag: 'spent' }
-/** Something to correct in the form; the invite is as it was. */
+/** A form error. The invite is unchanged. */
 export type InviteFault = {
   readonly tag: 'invalid_email' | 'weak_password' | 'common_password' | 'breached_password'
   readonly organizationName: string
@@ -283,4 +285,4 @@ export type InviteFault = {
 /** The password workers are busy, or failures cannot be counted at the moment. */
 export type Busy = { readonly tag: 'busy' }
 
-export const login = address<LoginProtocol>('login', ['start', 'challenge'])
+export const login = address<SignInProtocol>('login', ['start', 'challenge'])

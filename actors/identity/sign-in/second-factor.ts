@@ -10,11 +10,11 @@ import {
   type TotpFactorRow,
 } from '../../../storage/identity/second-factors.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import type { Doing } from '../sessions/events.js'
+import type { PersonEvent } from '../sessions/events.js'
 import { amrWith, attempted, authTimeOf, signedIn, verified } from './login-attempt.js'
 import {
   flowPage,
-  type LoginTools,
+  type SignInTools,
   methodsOf,
   offeredMethods,
   onward,
@@ -29,8 +29,8 @@ import type {
   FactorShown,
   FlowStep,
   FlowUnknown,
-  LoginProtocol,
-  Onward,
+  SignInProtocol,
+  StepRedirect,
   SignedIn,
 } from './protocol.js'
 import { newRecoveryCodes, recoveryCodeSha256 } from './recovery-codes.js'
@@ -38,17 +38,17 @@ import { totpStepOf } from './totp.js'
 import { digits, type OfferedSecret, secretShown, totpOffers } from './totp-offer.js'
 
 type Coded = FlowStep & { readonly code: string }
-type Outcome<K extends 'secondFactor' | 'enrol'> = LoginProtocol[K]['reply']
+type Outcome<K extends 'secondFactor' | 'enrol'> = SignInProtocol[K]['reply']
 
-export function secondFactorStep(tools: LoginTools) {
+export function secondFactorStep(tools: SignInTools) {
   const { database, clock, random, passkeys } = tools
-  const { offered, kept, opened } = totpOffers(tools)
+  const { offered, sealed, unsealed } = totpOffers(tools)
 
   return {
     async challenge(
       { flow, visitor }: FlowStep,
       context: MessageContext,
-    ): Promise<FactorPage | Onward | FlowUnknown> {
+    ): Promise<FactorPage | StepRedirect | FlowUnknown> {
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       if (progress.step !== 'mfa') return onward(progress)
@@ -78,11 +78,11 @@ export function secondFactorStep(tools: LoginTools) {
         proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
         async succeed(tx, raised, now) {
           if (spend === null || !(await spend.run(tx, now))) return null
-          const told: Doing[] = [
+          const newEvents: PersonEvent[] = [
             verified(session, context, { outcome: 'success', method: spend.method }),
           ]
-          if (session.pending) told.push(signedIn(session, context, amr, 2))
-          return { told, outcome: { ...raised } satisfies SignedIn }
+          if (session.pending) newEvents.push(signedIn(session, context, amr, 2))
+          return { newEvents, outcome: { ...raised } satisfies SignedIn }
         },
       })
     },
@@ -90,7 +90,7 @@ export function secondFactorStep(tools: LoginTools) {
     async enrolment(
       { flow, visitor }: FlowStep,
       context: MessageContext,
-    ): Promise<EnrolmentPage | Onward | FlowUnknown> {
+    ): Promise<EnrolmentPage | StepRedirect | FlowUnknown> {
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       if (progress.step !== 'enroll') return onward(progress)
@@ -109,7 +109,7 @@ export function secondFactorStep(tools: LoginTools) {
       const secret = await offered(session, context)
       const shown: EnrolmentShown = enrolmentShown(token, progress, secret, passkeys)
       const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
-      const factor = timeStep === null ? null : await kept(secret)
+      const factor = timeStep === null ? null : await sealed(secret)
       return attempted(tools, progress, session, visitor, context, {
         shown,
         proof: {
@@ -122,7 +122,7 @@ export function secondFactorStep(tools: LoginTools) {
           const { accountId } = session
           if (!(await confirmTotp(tx, accountId, factor, timeStep, now))) return null
           const recoveryCodes = newRecoveryCodes(random)
-          const hashes = recoveryCodes.map((one) => recoveryCodeSha256(accountId, one)!)
+          const hashes = recoveryCodes.map((code) => recoveryCodeSha256(accountId, code)!)
           await replaceRecoveryCodes(tx, accountId, hashes, now)
           const fields = { outcome: 'success', method: 'totp', enrolled: true }
           const outcome: Enrolled = {
@@ -132,13 +132,13 @@ export function secondFactorStep(tools: LoginTools) {
             recoveryCodes,
             location: raised.location,
           }
-          return { told: [verified(session, context, fields)], outcome }
+          return { newEvents: [verified(session, context, fields)], outcome }
         },
       })
     },
   }
 
-  /** How a code is used up; null when it is none. */
+  /** How a code is used up; null when the format is invalid. */
   async function spending(
     { accountId }: BrowserSessionRow,
     factor: TotpFactorRow | undefined,
@@ -147,7 +147,7 @@ export function secondFactorStep(tools: LoginTools) {
     const code = digits(typed)
     if (/^[0-9]{6}$/.test(code)) {
       if (factor === undefined) return null
-      const secret = await opened(factor)
+      const secret = await unsealed(factor)
       const step = totpStepOf(secret, code, clock.nowSecs())
       secret.fill(0)
       if (step === null) return null

@@ -1,4 +1,4 @@
-/** A new session takes the place of whatever the browser had (session fixation: ASVS 7.2.4). */
+/** Opens a new session in place of the browser's old one (prevents session fixation, ASVS 7.2.4). */
 import {
   insertBrowserSession,
   replaceBrowserSession,
@@ -6,7 +6,7 @@ import {
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sha256 } from '../sessions/flows.js'
 import { lifetimesOf } from '../../domain/tenants/branding.js'
-import type { LoginTools } from './flow.js'
+import type { SignInTools } from './flow.js'
 import type { Visitor } from './protocol.js'
 
 export const SESSION_TOKEN_BYTES = 32
@@ -15,15 +15,15 @@ export type OpenSession = {
   readonly tenantId: string
   readonly tenantSettings: Readonly<Record<string, unknown>>
   readonly accountId: string
-  /** A second factor is owed. */
+  /** A second factor is pending. */
   readonly pending: boolean
   /** Default: 1. */
   readonly level?: 1 | 2 | 3 | undefined
   /** RFC 8176. */
   readonly amr: readonly string[]
-  /** What another provider showed. Default: one factor, now. */
+  /** The evidence of a federated sign-in. Default: one factor, now. */
   readonly elsewhere?: Elsewhere | undefined
-  /** A session of another tenant that the browser has stays open: the person was not asked. Default: it ends. */
+  /** Keeps the browser's session of another tenant, because the user was not asked. Default: it ends. */
   readonly leavesOtherTenants?: boolean | undefined
 }
 
@@ -31,20 +31,20 @@ export type Elsewhere = {
   readonly provider: string
   readonly level: 1 | 2
   readonly authTime: Date
-  /** Of a tenant's own provider, for an account with other keys: good for that tenant alone. */
+  /** Opened by a tenant's own provider, for an account with other keys: valid for that tenant only. */
   readonly confined: boolean
 }
 
-/** Opens a session right after a sign-in. The transaction crosses tenants: the old session may lie elsewhere. */
+/** Opens a session after a sign-in. The transaction crosses tenants, because the old session may belong to another. */
 export async function openSession(
   tx: Transaction,
-  { random, cookies }: Pick<LoginTools, 'random' | 'cookies'>,
-  opened: OpenSession,
+  { random, cookies }: Pick<SignInTools, 'random' | 'cookies'>,
+  newSession: OpenSession,
   visitor: Visitor,
   now: Date,
 ): Promise<{ readonly id: string; readonly token: string }> {
-  const { tenantId, tenantSettings, accountId, pending, level = 1, amr, elsewhere } = opened
-  const { leavesOtherTenants = false } = opened
+  const { tenantId, tenantSettings, accountId, pending, level = 1, amr, elsewhere } = newSession
+  const { leavesOtherTenants = false } = newSession
   const { idleSecs, absoluteSecs } = lifetimesOf(tenantSettings, cookies)
   const token = random.token(SESSION_TOKEN_BYTES)
   const id = random.uuid()

@@ -1,4 +1,4 @@
-/** [two_factor] and the ways of people that go by mail. decisions.md 15. */
+/** [two_factor], [email_otp], [magic_link], [invitations], [user_self_service]. */
 import { count, dependentFlag, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 import type { SignInOffers } from './protocol.js'
@@ -7,7 +7,7 @@ export const twoFactorSettings = section(
   'two_factor',
   {
     enabled: flag(false).describe(
-      'Every sign-in of a person needs a second factor; otherwise only where it is asked for.',
+      'Every sign-in of a user needs a second factor; otherwise only where a request requires it.',
     ),
   },
   { about: 'Second factors.' },
@@ -18,9 +18,9 @@ const TEN_MINUTES_SECS = 600
 export const emailOtpSettings = section(
   'email_otp',
   {
-    enabled: dependentFlag().describe('People may sign in with a code that they get by mail.'),
+    enabled: dependentFlag().describe('Users may sign in with a code sent by mail.'),
     ttl_secs: seconds(TEN_MINUTES_SECS, 3_600).describe('How long a code can be used.'),
-    max_attempts: count(5, 1, 20).describe('Wrong codes after which it cannot be used any more.'),
+    max_attempts: count(5, 1, 20).describe('Wrong attempts after which a code becomes invalid.'),
   },
   { about: 'Sign-in with a code by mail. Gives level 1 (aal1); needs [email].' },
 )
@@ -28,21 +28,19 @@ export const emailOtpSettings = section(
 export const magicLinkSettings = section(
   'magic_link',
   {
-    enabled: flag(false).describe('People may sign in with a link that they get by mail.'),
+    enabled: flag(false).describe('Users may sign in with a link sent by mail.'),
     ttl_secs: seconds(TEN_MINUTES_SECS, 3_600).describe('How long a link can be used.'),
   },
   {
     about:
-      'Sign-in with a link by mail, in the browser that asked for it. Gives level 1 (aal1); needs [email].',
+      'Sign-in with a link by mail, in the browser that requested it. Gives level 1 (aal1); needs [email].',
   },
 )
 
 export const invitationsSettings = section(
   'invitations',
   {
-    enabled: dependentFlag().describe(
-      'A person who is invited to a tenant gets a mail with a link.',
-    ),
+    enabled: dependentFlag().describe('Users who are invited to a tenant get a mail with a link.'),
     ttl_secs: seconds(604_800, 2_592_000).describe('How long an invitation can be accepted.'),
   },
   { about: 'Invitations of tenant users by mail. Needs [email].' },
@@ -52,11 +50,11 @@ export const userSelfServiceSettings = section(
   'user_self_service',
   {
     enabled: dependentFlag().describe(
-      'People set a new password when they forgot theirs, and confirm their address, by mail.',
+      'Users reset a forgotten password and verify their address by mail.',
     ),
-    reset_ttl_secs: seconds(3_600, 86_400).describe('How long a link to a new password holds.'),
+    reset_ttl_secs: seconds(3_600, 86_400).describe('How long a password reset link is valid.'),
   },
-  { about: 'What people do by themselves by mail. Needs [email].' },
+  { about: 'Self-service by mail: password reset and address verification. Needs [email].' },
 )
 
 export type EmailOtpSettings = SettingsOf<typeof emailOtpSettings>
@@ -67,7 +65,7 @@ export type TwoFactorSettings = SettingsOf<typeof twoFactorSettings>
 
 type Switch = { readonly enabled: boolean }
 
-/** What the sign-in page offers besides the password. */
+/** The sign-in methods offered in addition to a password. */
 export function signInOffers(settings: {
   readonly passkey: Switch
   readonly email_otp: Switch

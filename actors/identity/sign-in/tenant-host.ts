@@ -1,11 +1,11 @@
 /**
- * Where a browser is that begins at `{slug}.{base_domain}`. Its cookies are of that host alone (`__Host-`),
- * so whatever comes back by way of a letter or of a provider has to come back there.
+ * The host of a browser at `{slug}.{base_domain}`. Cookies are bound to that host (`__Host-`), so links in messages and
+ * callbacks of providers must lead to the same host.
  */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 
-/** The host of a tenant that a request came to; null for one that came to the address of the service. */
+/** The tenant host of a request; null when it was sent to the service's own address. */
 export async function tenantHostOf(
   tenants: ActorRef<TenantsProtocol>,
   tenantId: string,
@@ -17,7 +17,7 @@ export async function tenantHostOf(
   return new URL(`http://${host}`).hostname
 }
 
-/** The address of the service, at the host of a tenant where one is named: same scheme, same port. */
+/** The service's address at the host of a tenant, if there is one: same scheme, same port. */
 export function addressAt(issuer: string, tenantHost: string | null): string {
   if (tenantHost === null) return issuer
   const url = new URL(issuer)

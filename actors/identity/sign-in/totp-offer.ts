@@ -1,7 +1,7 @@
 /**
- * A TOTP secret that is offered until its first code comes: the same for a while, to one session. Whoever sat in
- * front of another one, with a password that they should not have, must not know the factor that is enrolled
- * here; so what is kept for the account, sealed, is what the secrets of its sessions are drawn from.
+ * A TOTP secret offered for enrolment. It stays the same for a while, for one session. Another session of the account,
+ * perhaps of an attacker with the password, must not learn the secret enrolled here. So the account stores one sealed
+ * base value, and each session derives its own secret from it.
  */
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -19,7 +19,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import type { SecretShown } from './protocol.js'
 import { base32, otpauthUri, TOTP_SECRET_BYTES } from './totp.js'
 
-/** How long an offered secret stays the same when the page is opened again. */
+/** How long the offered secret stays the same when the page is unsealed again. */
 const OFFER_MS = 15 * 60_000
 
 export type OfferedSecret = {
@@ -37,42 +37,48 @@ export type OfferNeeds = {
 type Owner = { readonly id: string; readonly accountId: string; readonly email: string }
 
 export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
-  function opened({ id, secretSealed }: TotpFactorRow): Promise<Uint8Array> {
+  function unsealed({ id, secretSealed }: TotpFactorRow): Promise<Uint8Array> {
     return sealer.open(SYSTEM_TENANT_ID, totpSecretContext(id), secretSealed)
   }
 
-  /** The secret that is on offer to a session: the one offered lately, or a new one. */
+  /** The secret offered to a session: the recent one or a new one. */
   async function offered(
     { id: sessionId, accountId, email }: Owner,
     context: MessageContext,
   ): Promise<OfferedSecret> {
     const now = clock.now()
     const since = new Date(now.getTime() - OFFER_MS)
-    // Factors belong to the account, which belongs to no tenant.
-    const lately = await database.system((tx) => findOfferedTotp(tx, accountId, since), context)
-    const to = (id: string, base: Uint8Array) => ({ id, bytes: drawn(base, sessionId), email })
-    if (lately !== undefined) return to(lately.id, await opened(lately))
+    // Factors belong to the global account.
+    const recent = await database.system((tx) => findOfferedTotp(tx, accountId, since), context)
+    const offer = (id: string, base: Uint8Array) => ({
+      id,
+      bytes: sessionSecret(base, sessionId),
+      email,
+    })
+    if (recent !== undefined) return offer(recent.id, await unsealed(recent))
     const id = random.uuid()
     const fresh = random.bytes(TOTP_SECRET_BYTES)
     const secretSealed = await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), fresh)
-    const counts = await database.system(
+    const stored = await database.system(
       (tx) => offerTotp(tx, accountId, { id, secretSealed, createdAt: now }, since),
       context,
     )
-    if (counts === undefined) throw new Error('a secret that was just offered is gone')
-    return to(counts.id, counts.id === id ? fresh : await opened(counts))
+    if (stored === undefined) throw new Error('the offered secret was not found')
+    return offer(stored.id, stored.id === id ? fresh : await unsealed(stored))
   }
 
-  /** The secret as it is kept once its first code has come. */
-  async function kept({ id, bytes }: OfferedSecret) {
+  /** The secret as stored after its first code was confirmed. */
+  async function sealed({ id, bytes }: OfferedSecret) {
     return { id, secretSealed: await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), bytes) }
   }
 
-  return { offered, kept, opened }
+  return { offered, sealed, unsealed }
 }
 
-/** Says nothing of the secrets of other sessions; `base` is not used afterwards. */
-function drawn(base: Uint8Array, sessionId: string): Uint8Array {
+/**
+ * Derives the secret of a session. It reveals nothing about those of other sessions, and `base` is not used afterwards.
+ */
+function sessionSecret(base: Uint8Array, sessionId: string): Uint8Array {
   const bytes = createHmac('sha256', base).update(`totp offer ${sessionId}`).digest()
   base.fill(0)
   return new Uint8Array(bytes.subarray(0, TOTP_SECRET_BYTES))
@@ -82,5 +88,5 @@ export function secretShown(tenant: string, { bytes, email }: OfferedSecret): Se
   return { secret: base32(bytes), otpauthUri: otpauthUri(tenant, email, bytes) }
 }
 
-/** People type codes with spaces, as apps show them. */
+/** Users type codes with spaces, as apps show them. */
 export const digits = (typed: string): string => typed.replaceAll(/[\s-]/g, '')

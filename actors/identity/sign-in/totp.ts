@@ -10,7 +10,7 @@ const DIGITS = 6
 /** One step to either side allows for clock drift and typing time (RFC 6238 section 5.2). */
 const DRIFT_STEPS = 1
 
-/** HOTP of RFC 4226 section 5.3 for one counter. */
+/** HOTP value for one counter (RFC 4226 section 5.3). */
 export function totpCode(secret: Uint8Array, step: number): string {
   const copy = secretOf(secret)
   try {

@@ -1,4 +1,4 @@
-/** Finds the tenant a request means. Postgres is the truth; what was read is remembered briefly. */
+/** Resolves the tenant of a request. PostgreSQL holds the truth; results are cached briefly. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -38,7 +38,7 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
     const cache = tenantCache(clock)
     let controlPlane: Tenant | undefined
 
-    // Which tenant a name means is asked before any tenant is bound.
+    // The tenant is resolved before any tenant is bound to the transaction.
     const load = async (
       find: (tx: Transaction) => Promise<TenantRow | undefined>,
       signal: AbortSignal,
@@ -83,7 +83,7 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
       },
 
       async ensureControlPlane(_message, { signal }) {
-        // Of any number of first starts at once the unique index lets one insert; all read the same.
+        // Of concurrent first starts the unique index lets one insert. All of them read the same row.
         controlPlane = await load(async (tx) => {
           const known = await findControlPlane(tx)
           if (known !== undefined) return known

@@ -1,4 +1,4 @@
-/** [tenant_assets]: tenant logos in an object store. interface.md, Deployment configuration 8. */
+/** [tenant_assets]: tenant logos in an object store. */
 import { z } from 'zod'
 import { flag, notes, secret, text, url } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
@@ -23,13 +23,13 @@ export const tenantAssetsSettings = section(
     region: text('eu-central-1').optional().describe('Region.'),
     access_key_id: secret()
       .optional()
-      .describe('Give it to control and async planes only, by SVC_TENANT_ASSETS__ACCESS_KEY_ID.'),
+      .describe('Set it on control and async planes only, by SVC_TENANT_ASSETS__ACCESS_KEY_ID.'),
     secret_access_key: secret()
       .optional()
       .describe('Likewise, by SVC_TENANT_ASSETS__SECRET_ACCESS_KEY.'),
   },
   {
-    about: 'Logos of tenants. The ceilings of interface.md are fixed.',
+    about: 'Logos of tenants, in an S3-compatible object store.',
     rules: (['public_base_url', 's3_endpoint', 'bucket', 'region'] as const).map((key) => ({
       keys: [key, 'enabled'] as [string, string],
       holds: (assets) => !assets.enabled || assets[key] !== undefined,

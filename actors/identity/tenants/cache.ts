@@ -1,9 +1,9 @@
-/** Tenants as last read: bounded, dropped on a change, never older than the ceiling. */
+/** Cache of tenants: bounded, invalidated on change, with a maximum age. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 
 const TENANTS_MAX = 4096
-/** Ceiling on staleness where a notification was lost: a suspension holds everywhere within 1 s. */
+/** Maximum staleness if a notification is lost: a suspension takes effect everywhere within 1 s. */
 const AGE_MS_MAX = 900
 
 export interface TenantCache {

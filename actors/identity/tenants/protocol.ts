@@ -1,4 +1,4 @@
-/** Which tenant a request means. Tenants are read often and change rarely: answers may be cached. */
+/** Tenant resolution and tenant settings. Tenants are read often and change rarely, so answers may be cached. */
 import type { TenantNaming } from '../../domain/tenants/resolution.js'
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 import type { Locale } from '../../domain/locales.js'
@@ -7,14 +7,14 @@ import type { TenantId } from '../../domain/ids.js'
 import type { Tenant, TenantSelector } from '../../domain/tenants/tenancy.js'
 
 export type TenantsProtocol = {
-  /** Explicit id or slug, else `[tenant].default_tenant_slug`, else the host, else control plane. */
+  /** By id or slug, then `[tenant].default_tenant_slug`, then the host, then the control plane. */
   resolve: Ask<TenantSelector, TenantResolved | TenantUnknown | TenantConflict>
-  /** Creates the control-plane tenant at the first start of all; afterwards only reads it. */
+  /** Creates the control-plane tenant at the very first start. Later only reads it. */
   ensureControlPlane: Ask<Record<never, never>, { tag: 'control_plane'; tenant: Tenant }>
-  /** What those who look after a tenant may decide about it. The control plane is no such tenant. */
+  /** The settings that administrators of a tenant control. The control plane has none. */
   readSettings: Ask<{ readonly tenantId: TenantId }, SettingsFound | NoEnvironment>
   changeSettings: Ask<ChangeSettings, SettingsFound | SettingInvalid | NoEnvironment>
-  /** Drops what is remembered of a tenant that changed, here or elsewhere; null: of all of them. */
+  /** Invalidates the cache of a changed tenant; null: of all tenants. */
   forget: Send<{ tenantId: string | null }>
 }
 
@@ -25,11 +25,10 @@ export type TenantResolved = {
 }
 
 /**
- * Whether a host names a tenant that is not the one of the token it was asked with (decisions.md 21,
- * token and host). One that names no tenant that exists says nothing: other addresses of the service
- * lie under the base domain too.
+ * True if the host names another tenant than the token. A host that names no existing tenant counts as neutral, because
+ * other addresses of the service lie under the base domain too.
  */
-export function namesAnother(
+export function namesOtherTenant(
   named: TenantResolved | TenantUnknown | TenantConflict,
   tenantId: TenantId,
 ): boolean {
@@ -40,45 +39,45 @@ export type TenantUnknown = { tag: 'unknown_tenant' }
 /** Both `tenant_id` and `tenant_slug` were sent. */
 export type TenantConflict = { tag: 'conflicting_tenant' }
 
-/** decisions.md 17; members appear with the features that read them. */
+/** Members are added with the features that read them. */
 export type TenantSettingsRecord = {
   readonly admitAgents: boolean
   readonly directAgentRegistration: boolean
   readonly credentialIssuerEnabled: boolean
-  /** Where checkouts may lead to besides `commerce.redirect_hosts`. */
+  /** Allowed redirect hosts of checkouts, in addition to `commerce.redirect_hosts`. */
   readonly checkoutRedirectHosts: readonly string[]
-  /** Default payees of x402: addresses by CAIP-2 network. */
+  /** Default x402 payees: addresses by CAIP-2 network. */
   readonly x402PayTo: Readonly<Record<string, string>>
-  /** A sign-out also ends grants with `offline_access`. */
+  /** Whether signing out also revokes refresh tokens with `offline_access`. */
   readonly logoutRevokesOffline: boolean
   readonly branding: Branding
   readonly session: SessionLifetimes
   readonly social: SocialSignIn
 }
-/** How a tenant's pages look; what is absent is ours. */
+/** The look of a tenant's pages. Absent members use our defaults. */
 export type Branding = {
   readonly name?: string | undefined
   /** `#rrggbb` */
   readonly color?: string | undefined
   /** A `data:` URI of a PNG, JPEG or WebP picture. */
   readonly logo?: string | undefined
-  /** The language for those who ask for none that there is. */
+  /** Language for users whose requested languages are not available. */
   readonly locale?: Locale | undefined
 }
-/** How long people stay signed in; what is absent is `[session_cookie]`. */
+/** Session lifetimes. Absent members use `[session_cookie]`. */
 export type SessionLifetimes = {
   readonly idleSecs?: number | undefined
   readonly absoluteSecs?: number | undefined
 }
-/** Sign-in through the providers of the deployment; what is absent is yes, and nobody new. */
+/** Sign-in through the deployment's providers. Default: enabled, without provisioning of new users. */
 export type SocialSignIn = {
   readonly enabled?: boolean | undefined
-  /** People whom a provider vouches for become users of the tenant. */
+  /** Users whom a provider vouches for are provisioned. */
   readonly provision?: boolean | undefined
 }
 export type ChangeSettings = {
   readonly caller: Caller
-  /** What is left out stays; `branding`, `session` and `social` are replaced as a whole. */
+  /** Absent members stay unchanged. `branding`, `session` and `social` are replaced as a whole. */
   readonly change: {
     readonly [K in keyof TenantSettingsRecord]?: TenantSettingsRecord[K] | undefined
   }
@@ -90,10 +89,10 @@ export type SettingInvalid = {
   pointer: string
   detail: string
 }
-/** The token is one of the control plane, which belongs to all operators. */
+/** The token belongs to the control plane, which all operators share. */
 export type NoEnvironment = { tag: 'no_environment' }
 
-/** The database notifies it with the id of every tenant that changes, at the commit. */
+/** PostgreSQL notifies this channel at the commit, with the id of every changed tenant. */
 export const TENANTS_CHANNEL = 'svc_tenants'
 
 export const tenants = address<TenantsProtocol>('tenants', [

@@ -1,4 +1,4 @@
-/** [tenant]: which tenant a request means. interface.md, Deployment configuration 10. */
+/** [tenant]: how the tenant of a request is resolved. */
 import { z } from 'zod'
 import { notes } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'

@@ -1,4 +1,4 @@
-/** What those who look after an environment decide about it: read, changed, told to every process. */
+/** Settings that administrators of an environment control: read, changed, and announced to every process. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -27,7 +27,7 @@ export type TenantSettingsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  /** Told of a change, so that this process knows it at once; the others hear of the commit. */
+  /** Called on a change, so that this process sees it at once. Other processes are notified by the commit. */
   readonly changed: (tenantId: string) => void
 }
 
@@ -111,7 +111,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
   }
 }
 
-/** As they lie in the row, where the pages read them (actors/domain/tenants/branding.ts). */
+/** As stored in the row, where the pages read them (actors/domain/tenants/branding.ts). */
 type StoredSettings = {
   readonly checkout_redirect_hosts?: readonly string[]
   readonly x402_pay_to?: Readonly<Record<string, string>>
@@ -139,7 +139,7 @@ function storedSettings(change: ChangeSettings['change']): StoredSettings {
   }
 }
 
-/** As the interface spells them: whoever reads the audit event knows them by these names. */
+/** As in the API: the audit event uses the same names. */
 function wire(settings: TenantSettingsRecord): Record<string, unknown> {
   const { name, color, logo, locale } = settings.branding
   const { idleSecs, absoluteSecs } = settings.session
@@ -150,7 +150,7 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
     checkout_redirect_hosts: settings.checkoutRedirectHosts,
     x402_pay_to: settings.x402PayTo,
     logout_revokes_offline: settings.logoutRevokesOffline,
-    // The picture itself is too large for a record; that there is one is not.
+    // The picture itself is too large for an audit record. Only its presence is recorded.
     branding: {
       name: name ?? null,
       color: color ?? null,

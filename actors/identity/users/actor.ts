@@ -1,4 +1,4 @@
-/** The people of a tenant: those it invites or provisions, and the fixture users of a sandbox. */
+/** Users of a tenant: invited, provisioned, and the fixture users of a sandbox. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { passwords } from '../passwords/protocol.js'
 import { fixtures } from './fixtures.js'
@@ -10,7 +10,7 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   address: users,
   asks: { passwords },
   mailbox: { capacity: 1024, inflightMax: 64 },
-  // Mints of one tenant in turn, so that a crowd does not hash passwords for one free place.
+  // One mint per tenant at a time, so that concurrent requests do not hash passwords for one free place.
   lane: {
     mintFixture: ({ caller }) => caller.principal.tenantId,
     rotateFixture: ({ caller }) => caller.principal.tenantId,
@@ -22,12 +22,12 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const made = fixtures(needs)
+    const fixtureSteps = fixtures(needs)
     return {
       ...members(needs),
-      prepareFixture: (_message, context) => made.prepare(context),
-      mintFixture: made.mint,
-      rotateFixture: made.rotate,
+      prepareFixture: (_message, context) => fixtureSteps.prepare(context),
+      mintFixture: fixtureSteps.mint,
+      rotateFixture: fixtureSteps.rotate,
     }
   },
 })

@@ -13,10 +13,10 @@ import {
   endHumanSessions,
   findOldestFixture,
   findTenantUser,
-  holdTenantUser,
+  lockTenantUser,
   insertTenantUser,
 } from '../../../storage/identity/tenant-users.js'
-import { holdTenant, type TenantRow } from '../../../storage/identity/tenants.js'
+import { lockTenant, type TenantRow } from '../../../storage/identity/tenants.js'
 import { actorOf, audited, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
@@ -38,11 +38,11 @@ import {
 } from './protocol.js'
 import { rolesBeyond } from './rules.js'
 
-/** interface.md, Limits. The database holds the limit; here it only saves the work. */
+/** The database enforces the limit. Here it only saves the work. */
 const FIXTURES_MAX = 5
-/** Of the trigger in 0007_control.sql. */
+/** Raised by the trigger in 0007_control.sql. */
 const LIMIT_CONSTRAINT = 'fixture_user_limit'
-/** 144 random bits: nobody types it, a test reads it from the answer. */
+/** 144 random bits: tests read it from the response, no user types it. */
 const PASSWORD_BYTES = 18
 const MAILBOX_BYTES = 5
 const SUBJECT_BYTES = 24
@@ -65,10 +65,10 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
   }
 
   async function prepare(context: MessageContext): Promise<FixturePrepared | Busy> {
-    const made = await newPassword(context)
-    if ('tag' in made) return made
+    const password = await newPassword(context)
+    if ('tag' in password) return password
     const mailbox = `fixture-${Buffer.from(random.bytes(MAILBOX_BYTES)).toString('hex')}`
-    return { tag: 'prepared', mailbox, displayName: 'Fixture User', ...made }
+    return { tag: 'prepared', mailbox, displayName: 'Fixture User', ...password }
   }
 
   async function insert(
@@ -135,7 +135,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
     ): Promise<FixtureMinted | NotSandbox | FixtureLimit | Busy | KeyRefused> {
       const { tenantId } = message.caller.principal
       const { signal } = context
-      // A replay takes nothing: only a request without a key is turned away before the work.
+      // A replay creates nothing, so only a request without an idempotency key is refused before the work.
       const full = await database.tenant(
         tenantId,
         async (tx) =>
@@ -146,15 +146,15 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
       const fixture = await prepare(context)
       if (fixture.tag === 'busy') return fixture
       try {
-        // The account is global, the membership the tenant's: both or neither.
+        // The account is global, the membership belongs to the tenant: both or neither.
         return await database.system(
           (tx) =>
             idempotently(
               tx,
               message.idempotency,
               async () => {
-                // Held, so that no fixture user comes to be while the tenant is activated.
-                const tenant = await holdTenant(tx, tenantId)
+                // Locked, so that no fixture user is created while the tenant is activated.
+                const tenant = await lockTenant(tx, tenantId)
                 if (tenant?.environment !== 'sandbox') return { tag: 'not_sandbox' as const }
                 return insert(tx, message, tenant, fixture, context)
               },
@@ -181,28 +181,28 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
       }
       const known = await database.system(find, { signal: context.signal })
       if (known === undefined) return UNKNOWN_USER
-      const made = await newPassword(context)
-      if ('tag' in made) return made
+      const password = await newPassword(context)
+      if ('tag' in password) return password
       const now = clock.now()
       return database.system(
         async (tx) => {
           const found = await find(tx)
-          if (found !== undefined) await holdTenantUser(tx, tenantId, found.id)
+          if (found !== undefined) await lockTenantUser(tx, tenantId, found.id)
           const user = found && (await findTenantUser(tx, tenantId, found.id))
           if (user === undefined || user.status === 'removed') return UNKNOWN_USER
-          // Whoever knows the password can sign in as the user.
+          // A caller who knows the password can sign in as the user.
           const beyond = rolesBeyond(user.roles, [], caller.principal.scopes)
           if (beyond.length > 0) return { tag: 'roles_beyond_caller' as const, roles: beyond }
-          await setAccountPassword(tx, user.accountId, made.passwordHash, now)
+          await setAccountPassword(tx, user.accountId, password.passwordHash, now)
           await endHumanSessions(tx, user, 'password_rotated', now)
-          const lent = await endDelegations(
+          const delegations = await endDelegations(
             tx,
             { tenantId, subject: user.sub },
             'password_rotated',
             now,
           )
           const by = byCaller(caller, context.requestId)
-          appendEvents(tx, delegationsRevoked(random, lent, by))
+          appendEvents(tx, delegationsRevoked(random, delegations, by))
           appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),
@@ -215,7 +215,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
             }),
           ])
           const { id, email } = user
-          return { tag: 'rotated' as const, id, email, password: made.password, rotatedAt: now }
+          return { tag: 'rotated' as const, id, email, password: password.password, rotatedAt: now }
         },
         { signal: context.signal },
       )

@@ -1,11 +1,11 @@
-/** The letter to whoever is invited: sealed before the transaction that makes the user. */
+/** The invitation message: sealed before the transaction that creates the user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sha256 } from '../sessions/flows.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { MailShareUsed, type SealedMail } from '../../platform/mail/mail-queue.js'
-import { sendTicketed } from '../../platform/mail/with-ticket.js'
+import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import type { UsersNeeds } from './needs.js'
 import type { MailThrottled } from './protocol.js'
 
@@ -13,11 +13,11 @@ const LINK_TOKEN_BYTES = 32
 
 export type PreparedInvitation = {
   readonly tokenSha256: Uint8Array
-  readonly letter: SealedMail
+  readonly sealedMail: SealedMail
   readonly expiresAt: Date
 }
 
-/** What a transaction that was ended by a used-up share of mail is answered with. @throws any other error. */
+/** The outcome when a mail share is used up. @throws any other error. */
 export function mailThrottled(error: unknown): MailThrottled {
   if (!(error instanceof MailShareUsed)) throw error
   return { tag: 'mail_throttled', retryAfterSecs: error.retryAfterSecs }
@@ -25,38 +25,42 @@ export function mailThrottled(error: unknown): MailThrottled {
 
 type Tools = Pick<UsersNeeds, 'database' | 'clock' | 'random' | 'mail' | 'invitations' | 'issuer'>
 
-export function invitationLetters(tools: Tools) {
+export function invitationMessages(tools: Tools) {
   const { database, clock, random, mail, invitations, issuer } = tools
   return {
-    /** Null where invitations are not sent by mail. */
+    /** Null when invitations are not sent by mail. */
     async prepare(
       tenantId: string,
       email: string,
       context: MessageContext,
     ): Promise<PreparedInvitation | null> {
       if (!invitations.enabled) return null
-      const face = await database.tenant(tenantId, (tx) => findTenantFace(tx, tenantId), context)
-      if (face === undefined) return null
-      const shown = brandingOf(tenantId, face.tenantName, face.tenantSettings)
+      const branding = await database.tenant(
+        tenantId,
+        (tx) => findTenantBranding(tx, tenantId),
+        context,
+      )
+      if (branding === undefined) return null
+      const shown = brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
       const { name: tenant, color, locale } = shown
       const token = random.token(LINK_TOKEN_BYTES)
       const expiresAt = new Date(clock.now().getTime() + invitations.ttl_secs * 1000)
       const link = `${issuer}/auth/invitations/${token}`
-      const letter = await mail.seal({
+      const sealedMail = await mail.seal({
         tenantId,
         to: email,
         known: true,
-        occasion: { kind: 'invitation', link, until: expiresAt },
-        head: { tenant, color, locale },
+        content: { kind: 'invitation', link, until: expiresAt },
+        header: { tenant, color, locale },
         expiresAt,
       })
-      return { tokenSha256: sha256(token), letter, expiresAt }
+      return { tokenSha256: sha256(token), sealedMail, expiresAt }
     },
 
-    /** In the transaction of the user who is invited. */
+    /** Queues the message in the transaction of the invited user. */
     async send(
       tx: Transaction,
-      { letter, tokenSha256, expiresAt }: PreparedInvitation,
+      { sealedMail, tokenSha256, expiresAt }: PreparedInvitation,
       user: { readonly tenantId: string; readonly accountId: string; readonly email: string },
     ): Promise<void> {
       const { tenantId, accountId, email } = user
@@ -69,7 +73,7 @@ export function invitationLetters(tools: Tools) {
         createdAt: clock.now(),
         expiresAt,
       } as const
-      await sendTicketed(tx, { random, mail }, ticket, letter)
+      await sendWithTicket(tx, { random, mail }, ticket, sealedMail)
     },
   }
 }

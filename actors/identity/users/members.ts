@@ -1,6 +1,6 @@
 /**
- * Tenant users: invited or pre_provisioned -> active -> suspended -> what they were, removed from
- * anywhere. The row of a removed user stays; who comes back is the same subject.
+ * Tenant users: invited or pre_provisioned -> active -> suspended -> the state before, removed from any state. The row
+ * of a removed user stays. A user who returns keeps the subject.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
@@ -18,7 +18,7 @@ import {
   endHumanSessions,
   findTenantUser,
   findTenantUserOfAccount,
-  holdTenantUser,
+  lockTenantUser,
   insertTenantUser,
   listTenantUsers,
   reactivateTenantUser,
@@ -50,23 +50,23 @@ import type {
   UsersListed,
   UsersProtocol,
 } from './protocol.js'
-import { invitationLetters, mailThrottled, type PreparedInvitation } from './invitations.js'
-import { holdsLess, rolesBeyond, standsAbove } from './rules.js'
+import { invitationMessages, mailThrottled, type PreparedInvitation } from './invitations.js'
+import { holdsLess, rolesBeyond, isProtectedOwner } from './rules.js'
 
 const SUBJECT_BYTES = 24
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
 const ABOVE = { tag: 'owner_above_caller' } as const
 const EXISTS = { tag: 'user_exists' } as const
-/** Of the unique constraint in 0003_identity.sql. */
+/** The unique constraint in 0003_identity.sql. */
 const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
 
 type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
 
 export function members(needs: UsersNeeds) {
   const { database, clock, random, passwords } = needs
-  const letters = invitationLetters(needs)
+  const invitations = invitationMessages(needs)
 
-  /** The user, unless it was removed: then it is nobody's but the list's. */
+  /** The user, unless removed: removed users appear only in the list. */
   async function find(tx: Transaction, { caller, userId }: OneUser) {
     const user = isUuid(userId)
       ? await findTenantUser(tx, caller.principal.tenantId, userId)
@@ -74,20 +74,20 @@ export function members(needs: UsersNeeds) {
     return user?.status === 'removed' ? undefined : user
   }
 
-  /** The same, with what is judged of it kept as it is until the transaction ends. */
+  /** The same, locked until the transaction ends. */
   async function hold(tx: Transaction, message: OneUser) {
     const { caller, userId } = message
-    if (isUuid(userId)) await holdTenantUser(tx, caller.principal.tenantId, userId)
+    if (isUuid(userId)) await lockTenantUser(tx, caller.principal.tenantId, userId)
     return find(tx, message)
   }
 
   async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
     const user = await findTenantUser(tx, tenantId, id)
-    if (user === undefined) throw new Error('a tenant user that was found is there')
+    if (user === undefined) throw new Error('a tenant user that was found is missing')
     return { tag: 'found' as const, user: recordOf(user) }
   }
 
-  /** `type` of the catalogue, about a user. */
+  /** An event of the catalogue about a user. */
   function event(
     caller: Caller,
     user: { readonly tenantId: string; readonly id: string },
@@ -110,7 +110,7 @@ export function members(needs: UsersNeeds) {
     }
   }
 
-  /** Ends what the user has open and what they allowed agents. @returns the events that tell it. */
+  /** Ends the user's sessions and delegations. @returns the events to append. */
   async function endAll(
     tx: Transaction,
     caller: Caller,
@@ -120,7 +120,7 @@ export function members(needs: UsersNeeds) {
     { requestId }: MessageContext,
   ) {
     const { tenantId, sub } = user
-    // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
+    // End sessions first: this waits for approvals that are being decided in one of them, and those end too.
     await endHumanSessions(tx, user, reason, now)
     const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
     return delegationsRevoked(random, ended, byCaller(caller, requestId))
@@ -135,8 +135,8 @@ export function members(needs: UsersNeeds) {
   ) {
     const now = clock.now()
     const { tenantId } = caller.principal
-    const standing = chosenHash === null ? 'none' : await standingOver(tx, tenantId, email)
-    const passwordHash = standing === 'none' ? null : chosenHash
+    const right = chosenHash === null ? 'none' : await rightToSetPassword(tx, tenantId, email)
+    const passwordHash = right === 'none' ? null : chosenHash
     let accountId: string | undefined = random.uuid()
     const fresh = await insertAccount(tx, {
       id: accountId,
@@ -147,16 +147,16 @@ export function members(needs: UsersNeeds) {
       createdAt: now,
     })
     if (!fresh) accountId = await findAccountByEmail(tx, email)
-    if (accountId === undefined) throw new Error('an account that is in the way is there')
+    if (accountId === undefined) throw new Error('the conflicting account is missing')
     const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
     if (known !== undefined && known.status !== 'removed') return EXISTS
-    // An account with an unproved address does not shut out the owner of the domain.
+    // An account with an unverified address does not lock out the owner of the domain.
     const isOurs =
       fresh ||
-      (standing === 'owner' &&
+      (right === 'owner' &&
         passwordHash !== null &&
         (await takeOver(tx, accountId, email, passwordHash, caller, context, now)))
-    // A person with an account keeps its password, and has to accept the invitation.
+    // A user with an account keeps its password and must accept the invitation.
     const status = isOurs && passwordHash !== null ? 'pre_provisioned' : 'invited'
     const id = known?.id ?? random.uuid()
     if (known === undefined) {
@@ -178,8 +178,8 @@ export function members(needs: UsersNeeds) {
       if (!(await reviveTenantUser(tx, back, now))) return EXISTS
     }
     const user = await findTenantUser(tx, tenantId, id)
-    if (user === undefined) throw new Error('a tenant user that was made is there')
-    if (status === 'invited' && invitation !== null) await letters.send(tx, invitation, user)
+    if (user === undefined) throw new Error('a tenant user that was inserted is missing')
+    if (status === 'invited' && invitation !== null) await invitations.send(tx, invitation, user)
     const fields = { email: user.email, status, fixture: false }
     appendEvents(tx, [
       event(caller, user, 'admin.user.created', fields, context),
@@ -191,10 +191,10 @@ export function members(needs: UsersNeeds) {
   }
 
   /**
-   * What gives a tenant the right to set the password of a new account: `owner`, the address lies in a domain
-   * that it verified; `sandbox`, it is a sandbox and the name is reserved, so no mailbox exists.
+   * Why a tenant may set the password of a new account. `owner`: the address is in a domain it verified. `sandbox`: it
+   * is a sandbox and the domain is reserved, so no mailbox exists.
    */
-  async function standingOver(
+  async function rightToSetPassword(
     tx: Transaction,
     tenantId: string,
     email: string,
@@ -250,9 +250,9 @@ export function members(needs: UsersNeeds) {
         passwordHash = hashed.phc
       }
       const { tenantId } = message.caller.principal
-      const invitation = await letters.prepare(tenantId, message.email, context)
+      const invitation = await invitations.prepare(tenantId, message.email, context)
       try {
-        // The account is global, the membership the tenant's: both or neither.
+        // The account is global, the membership belongs to the tenant: both or neither.
         return await database.system(
           (tx) =>
             idempotently(
@@ -264,7 +264,7 @@ export function members(needs: UsersNeeds) {
           { signal: context.signal },
         )
       } catch (error) {
-        // Somebody else invited the same human between our look and our insert.
+        // A concurrent request invited the same user between the query and the insert.
         if ((error as { constraint?: unknown }).constraint === MEMBER_CONSTRAINT) return EXISTS
         return mailThrottled(error)
       }
@@ -274,16 +274,16 @@ export function members(needs: UsersNeeds) {
       const known = await database.system((tx) => find(tx, message), context)
       if (known === undefined) return UNKNOWN_USER
       if (known.status !== 'invited') return { tag: 'not_invited' }
-      const invitation = await letters.prepare(known.tenantId, known.email, context)
+      const invitation = await invitations.prepare(known.tenantId, known.email, context)
       if (invitation === null) return { tag: 'absent' }
-      if (invitation.letter.refusal === 'sandbox_address') return { tag: 'address_refused' }
+      if (invitation.sealedMail.refusal === 'sandbox_address') return { tag: 'address_refused' }
       const sent = database.system(async (tx): Outcome<'invite'> => {
         const user = await find(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (user.status !== 'invited') return { tag: 'not_invited' }
-        // The link that went before holds no longer.
+        // The previous link becomes invalid.
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', clock.now())
-        await letters.send(tx, invitation, user)
+        await invitations.send(tx, invitation, user)
         const fields = { email: user.email, status: user.status, fixture: user.fixture }
         appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, context)])
         return { tag: 'found', user: recordOf(user) }
@@ -295,7 +295,7 @@ export function members(needs: UsersNeeds) {
       const { caller, roles, displayName, metadata } = message
       return database.system(
         async (tx) => {
-          // What is judged are the roles that are replaced, not those of a moment before.
+          // Check the roles being replaced as locked now, not as read before.
           const user = await hold(tx, message)
           if (user === undefined) return UNKNOWN_USER
           if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
@@ -305,7 +305,7 @@ export function members(needs: UsersNeeds) {
           const change = { displayName, roles: roles && [...new Set(roles)], metadata }
           if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now)))
             return UNKNOWN_USER
-          // Tokens carry what the old roles gave, and would be refreshed with it.
+          // Existing tokens carry the old roles' scopes and would be refreshed with them.
           if (roles !== undefined && holdsLess(roles, user.roles)) {
             appendEvents(tx, await endAll(tx, caller, user, 'roles_narrowed', now, context))
           }
@@ -331,18 +331,18 @@ export function members(needs: UsersNeeds) {
       )
     },
 
-    // Not cancelled with the request: it must not depend on whether the one who asked stays.
+    // Not cancelled with the request: a suspension must not depend on the caller's connection.
     suspend: (message: OneUser, context: MessageContext): Outcome<'suspend'> =>
       database.system(async (tx) => {
         const user = await hold(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
         const now = clock.now()
-        const lent = await endAll(tx, message.caller, user, 'user_suspended', now, context)
+        const events = await endAll(tx, message.caller, user, 'user_suspended', now, context)
         if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
           const fields = { status: 'suspended', fixture: user.fixture }
           appendEvents(tx, [
-            ...lent,
+            ...events,
             event(message.caller, user, 'tenant_user.suspended', fields, context),
           ])
         }
@@ -381,13 +381,13 @@ export function members(needs: UsersNeeds) {
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
         const now = clock.now()
-        const lent = await endAll(tx, message.caller, user, 'user_removed', now, context)
+        const events = await endAll(tx, message.caller, user, 'user_removed', now, context)
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
-        // Whoever is invited again one day gets a letter of that day.
+        // A later invitation sends a new message.
         await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
         const fields = { status: 'removed', fixture: user.fixture }
         appendEvents(tx, [
-          ...lent,
+          ...events,
           event(message.caller, user, 'tenant_user.removed', fields, context),
         ])
         return { tag: 'removed' }
@@ -396,7 +396,7 @@ export function members(needs: UsersNeeds) {
 }
 
 function isAbove({ roles }: TenantUserRow, { principal }: Caller): boolean {
-  return standsAbove(roles, principal.scopes)
+  return isProtectedOwner(roles, principal.scopes)
 }
 
 function recordOf({

@@ -1,4 +1,4 @@
-/** What looking after the people of a tenant is given. */
+/** Dependencies of the user handlers. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'

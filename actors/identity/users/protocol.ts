@@ -1,7 +1,6 @@
 /**
- * People of a tenant (decisions.md 2.3, 17). A tenant user is a membership, not the account: pairwise
- * subject, tenant-local status, roles and metadata. A fixture user is an ordinary one on a reserved
- * mail domain, for tests.
+ * Users of a tenant. A tenant user is a membership, not the account: pairwise subject, tenant-local status, roles and
+ * metadata. A fixture user is an ordinary one on a reserved mail domain, for tests.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
@@ -11,13 +10,12 @@ import type { ListCursor } from '../../domain/paging.js'
 
 export type UsersProtocol = {
   /**
-   * Makes up a fixture user and hashes its password. Nothing is stored: the caller writes it in
-   * the transaction of whatever the user belongs to.
+   * Generates a fixture user and hashes its password. Nothing is stored: the caller inserts it in its own transaction.
    */
   prepareFixture: Ask<Record<never, never>, FixturePrepared | Busy>
-  /** Another fixture user of a sandbox; at most five are active. */
+  /** Mints another fixture user of a sandbox; at most five are active. */
   mintFixture: Ask<MintFixture, FixtureMinted | NotSandbox | FixtureLimit | Busy | KeyRefused>
-  /** A new password for a fixture user; without an id for the oldest active one. */
+  /** Sets a new password for a fixture user; without an id, for the oldest active one. */
   rotateFixture: Ask<RotateFixture, FixtureRotated | UnknownUser | RolesBeyondCaller | Busy>
   list: Ask<ListUsers, UsersListed>
   read: Ask<OneUser, UserFound | UnknownUser>
@@ -31,7 +29,7 @@ export type UsersProtocol = {
     | KeyRefused
     | MailThrottled
   >
-  /** Sends the invitation of a user who is still invited once more. */
+  /** Resends the invitation of a user who has not accepted yet. */
   invite: Ask<
     OneUser,
     | UserFound
@@ -42,7 +40,7 @@ export type UsersProtocol = {
     | MailThrottled
   >
   update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove>
-  /** Ends what the human has open in the tenant, at once. */
+  /** Ends the user's sessions in the tenant at once. */
   suspend: Ask<OneUser, UserFound | UnknownUser | OwnerAbove>
   reactivate: Ask<
     OneUser,
@@ -50,7 +48,7 @@ export type UsersProtocol = {
     | UnknownUser
     | FixtureLimit
     | OwnerAbove
-    /** An operator of the deployment suspended the account: the tenant cannot lift that. */
+    /** An operator of the deployment suspended the account. The tenant cannot lift that. */
     | { readonly tag: 'account_suspended' }
   >
   remove: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove>
@@ -58,7 +56,7 @@ export type UsersProtocol = {
 
 export type FixturePrepared = {
   tag: 'prepared'
-  /** What stands before the `@`; `fixtureEmail` makes the address. */
+  /** The local part. `fixtureEmail` builds the address. */
   mailbox: string
   displayName: string
   /** Shown once, never stored. */
@@ -118,7 +116,7 @@ export type UserRecord = {
 
 export type ListUsers = {
   readonly tenantId: TenantId
-  /** Null: everybody but those who were removed. */
+  /** Null: all users except removed ones. */
   readonly status: UserStatus | null
   readonly email: string | null
   /** 1 to 200. */
@@ -133,14 +131,14 @@ export type UsersListed = {
 
 export type OneUser = { readonly caller: Caller; readonly userId: string }
 export type UserFound = { readonly tag: 'found'; readonly user: UserRecord }
-/** Not there, removed, or of another tenant. */
+/** Not found, removed, or of another tenant. */
 export type UnknownUser = { readonly tag: 'unknown_user' }
 
 export type CreateUser = {
   readonly caller: Caller
   readonly email: string
   readonly displayName: string | undefined
-  /** Makes the user pre-provisioned; without one it is invited. */
+  /** With a password the user is pre-provisioned, otherwise invited. */
   readonly password: string | undefined
   readonly idempotency: IdempotencyClaim | null
 }
@@ -149,12 +147,12 @@ export type UserCreated = {
   readonly user: UserRecord
   readonly replayed: boolean
 }
-/** The tenant or the address has had its invitations; nothing was done. */
+/** The invitation limit of the tenant or the address is reached. Nothing was done. */
 export type MailThrottled = { readonly tag: 'mail_throttled'; readonly retryAfterSecs: number }
-/** A sandbox writes to reserved names, verified domains and its owners alone. */
+/** A sandbox sends mail only to reserved names, verified domains and its owners. */
 export type AddressRefused = { readonly tag: 'address_refused' }
 export type UserExists = { readonly tag: 'user_exists' }
-/** Known from breaches; or breaches could not be asked. */
+/** Found in breaches, or the breached-password check is unavailable. */
 export type PasswordRefused =
   | { readonly tag: 'password_common' }
   | { readonly tag: 'password_breached' }
@@ -162,21 +160,21 @@ export type PasswordRefused =
 export type PasswordUnacceptable = { readonly tag: 'password_unacceptable' }
 
 export type UpdateUser = OneUser & {
-  /** Null: the name of the account again. */
+  /** Null: use the account's name again. */
   readonly displayName: string | null | undefined
   readonly roles: readonly string[] | undefined
   readonly metadata: Readonly<Record<string, unknown>> | undefined
 }
-/** The roles would give more than the caller itself holds. */
+/** The roles would grant more than the caller holds. */
 export type RolesBeyondCaller = {
   readonly tag: 'roles_beyond_caller'
   readonly roles: readonly string[]
 }
 
-/** The user is an owner, and the caller is not let do what owners do. */
+/** The user is an owner, and the caller may not manage owners. */
 export type OwnerAbove = { readonly tag: 'owner_above_caller' }
 
-/** Under a `.test` domain (RFC 6761 section 6.2): mail to it goes nowhere. */
+/** Under a `.test` domain (RFC 6761 section 6.2): mail to it is not delivered. */
 export function fixtureEmail(mailbox: string, tenantSlug: string): string {
   return `${mailbox}@${tenantSlug}.test`
 }

@@ -1,12 +1,12 @@
-/** What may be given to whom, decided from scopes and roles alone. */
+/** Who may grant what, decided from scopes and roles. Pure functions. */
 import { HUMAN_SCOPES, type Scope, TENANT_SCOPES } from '../../domain/scopes.js'
 
 const SCOPES_OF_ROLES: Readonly<Record<string, readonly string[]>> = HUMAN_SCOPES
 const SCOPES_IN_TENANT = new Set<string>(TENANT_SCOPES)
 
 /**
- * The roles among those newly given that would let a human do more than the caller may. Roles other
- * than owner, admin and member mean something to the tenant's own applications only.
+ * The newly granted roles that would exceed the caller's scopes. Only owner, admin and member matter; other roles
+ * belong to the tenant's own applications.
  */
 export function rolesBeyond(
   roles: readonly string[],
@@ -24,21 +24,24 @@ export function rolesBeyond(
     })
 }
 
-/** What an owner of a tenant has and nobody below. */
+/** A scope that only owners of a tenant have. */
 const OWNER_SCOPE: Scope = 'tenant:manage'
 
 /**
- * Whether whoever only manages users is to leave this one as it is: an owner stands above them. Owners are
- * made by nobody who holds less than they do, and unmade by nobody either.
+ * True if the user is an owner whom this caller may not change. Only callers with the owner's scopes create or remove
+ * owners.
  */
-export function standsAbove(roles: readonly string[], callerScopes: readonly string[]): boolean {
+export function isProtectedOwner(
+  roles: readonly string[],
+  callerScopes: readonly string[],
+): boolean {
   return roles.includes('owner') && !callerScopes.includes(OWNER_SCOPE)
 }
 
-/** Whether a human may be given less with these roles than with those of before. */
+/** True if these roles grant less than the previous ones. */
 export function holdsLess(roles: readonly string[], before: readonly string[]): boolean {
-  const held = new Set(['member', ...roles].flatMap(scopesOf))
-  return before.flatMap(scopesOf).some((scope) => !held.has(scope))
+  const granted = new Set(['member', ...roles].flatMap(scopesOf))
+  return before.flatMap(scopesOf).some((scope) => !granted.has(scope))
 }
 
 function scopesOf(role: string): readonly string[] {

@@ -4,7 +4,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import { type ClaimedGrant, findClaimedGrant } from '../../../storage/oauth/authorization-codes.js'
 import { findPerson } from '../../../storage/identity/tenant-users.js'
 import { claimsOf } from '../../domain/person-claims.js'
-import { namesAnother, type TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { namesOtherTenant, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { readForm } from '../tokens/form.js'
 import { claimsWithin } from '../tokens/issue/effective-scopes.js'
 import type { TokensProtocol, Unauthenticated } from '../tokens/protocol.js'
@@ -57,7 +57,7 @@ export async function userinfo(
   if (judged.tag === 'refused') return judged
   const { tenantId, subject, subjectType, scopes, grantId } = judged.principal
   const there = await tenants.ask('resolve', { host }, context)
-  if (namesAnother(there, tenantId)) return { tag: 'misplaced' }
+  if (namesOtherTenant(there, tenantId)) return { tag: 'misplaced' }
   if (subjectType !== 'human' || !scopes.includes('openid'))
     return refused('insufficient_scope', 'a token of a person with the scope openid is needed')
   // Accounts belong to no tenant: the look-up crosses tenants.

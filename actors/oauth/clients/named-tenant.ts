@@ -1,7 +1,7 @@
 /** Whether a request names the tenant of its application, where it names one. decisions.md section 0. */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { TenantId } from '../../domain/ids.js'
-import { namesAnother, type TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { namesOtherTenant, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import type { OAuthForm } from '../tokens/form.js'
 
 export type NamedTenant = 'theirs' | 'conflicting' | 'another'
@@ -24,7 +24,7 @@ export async function namedTenant(
   const tenantSlug = form.get('tenant_slug') ?? undefined
   if (tenantId === undefined && tenantSlug === undefined) {
     const there = await tenants.ask('resolve', { host }, context)
-    return namesAnother(there, own as TenantId) ? 'another' : 'theirs'
+    return namesOtherTenant(there, own as TenantId) ? 'another' : 'theirs'
   }
   const named = await tenants.ask('resolve', { tenantId, tenantSlug }, context)
   if (named.tag === 'conflicting_tenant') return 'conflicting'

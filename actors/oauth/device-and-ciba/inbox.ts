@@ -11,7 +11,7 @@ import {
   listInbox,
   type PendingRequest,
 } from '../../../storage/oauth/backchannel-requests.js'
-import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
 import { activeClient } from '../clients/active-client.js'
 import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
@@ -211,7 +211,7 @@ async function tenantOf(
   { tenantId }: BrowserSession,
   { signal }: MessageContext,
 ): Promise<PageTenant> {
-  const face = await database.system((tx) => findTenantFace(tx, tenantId), { signal })
-  if (face === undefined) throw new Error('the tenant of an open session is gone')
-  return brandingOf(tenantId, face.tenantName, face.tenantSettings)
+  const branding = await database.system((tx) => findTenantBranding(tx, tenantId), { signal })
+  if (branding === undefined) throw new Error('the tenant of an open session is gone')
+  return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
 }

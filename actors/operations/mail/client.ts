@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { createTransport } from 'nodemailer'
 import type { Logger } from '../../../runtime/kernel/log.js'
-import type { Letter } from '../../platform/mail/render.js'
+import type { MailMessage } from '../../platform/mail/render.js'
 import type { EmailSettings } from './settings.js'
 
 const CONNECT_TIMEOUT_MS = 10_000
@@ -28,7 +28,7 @@ export type Posted =
 
 export interface Mailer {
   /** Never throws. `id` is the same for every attempt at a message. */
-  post(id: string, letter: Letter): Promise<Posted>
+  post(id: string, letter: MailMessage): Promise<Posted>
 }
 
 /** Writes messages to the log, including their links, for local runs and tests. */

@@ -28,7 +28,7 @@ import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { Bell } from '../../platform/batching/wake-signal.js'
 import type { Mailer, Posted } from './client.js'
-import type { Letter } from '../../platform/mail/render.js'
+import type { MailMessage } from '../../platform/mail/render.js'
 import type { MailOutcomes } from './metrics.js'
 
 /** Messages sent concurrently, in total and per tenant. */
@@ -226,10 +226,10 @@ class Shift {
   }
 
   async #post({ tenantId, id, letterSealed }: ClaimedMail, mailer: Mailer): Promise<Posted> {
-    let letter: Letter
+    let letter: MailMessage
     try {
       const bytes = await this.#needs.sealer.open(tenantId, mailContext(id), letterSealed)
-      letter = JSON.parse(new TextDecoder().decode(bytes)) as Letter
+      letter = JSON.parse(new TextDecoder().decode(bytes)) as MailMessage
     } catch (error) {
       this.#log.error({ err: error, mailId: id }, 'mail: message cannot be decrypted')
       return { tag: 'later', error: 'sealed' }

@@ -1,7 +1,7 @@
 /**
- * Where mail is written. A letter is sealed first and queued in the transaction of the change it
- * tells of: either both are there or neither. What is written to nobody, or to an address that the
- * tenant may not write to, costs the same work and is never sent.
+ * The mail queue. A message is sealed first and then queued in the transaction of the change it is about, so both are
+ * committed or neither. A message to an unknown address, or to one the tenant may not send mail to, causes the same
+ * work and is never sent.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
@@ -15,10 +15,10 @@ import {
 import { insertMail, mailContext, type NewMail } from '../../../storage/operations/outgoing-mail.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { compose, type Letterhead, type Occasion } from './render.js'
+import { renderMessage, type MessageHeader, type MessageContent } from './render.js'
 import {
   judgeAddress,
-  LETTER_RULES,
+  MESSAGE_RULES,
   type MailDestination,
   type Unsendable,
 } from './message-rules.js'
@@ -31,9 +31,9 @@ export type MailBounds = {
   readonly perTenantMax: number
   /** `email.per_sandbox_per_day_max`. */
   readonly perSandboxMax: number
-  /** `email.per_address_per_day_max`: invitations. */
+  /** `email.per_address_per_day_max`, for invitations. */
   readonly perAddressMax: number
-  /** `email.per_address_gap_secs`: between two invitations. */
+  /** `email.per_address_gap_secs`, between two invitations. */
   readonly perAddressGapSecs: number
 }
 
@@ -47,45 +47,45 @@ export type MailQueueNeeds = {
   readonly shares: ShareCounts
 }
 
-export type Writing = {
-  /** The tenant invites this address as its owner, which a sandbox may, too. */
+export type MailDraft = {
+  /** The tenant invites this address as its owner. A sandbox may do that too. */
   readonly invitesOwner?: boolean | undefined
   readonly tenantId: string
   readonly to: string
-  /** False: nobody has this address. The work is the same. */
+  /** False: no account has this address. The work is the same. */
   readonly known: boolean
-  readonly occasion: Occasion
-  readonly head: Letterhead
+  readonly content: MessageContent
+  readonly header: MessageHeader
   readonly expiresAt: Date
 }
 
 export type SealedMail = NewMail & {
-  readonly kind: Occasion['kind']
+  readonly kind: MessageContent['kind']
   readonly to: string
-  /** Why the tenant may not write to the address; null: it may. */
+  /** Why the tenant may not send mail to the address; null: it may. */
   readonly refusal: Unsendable | null
-  /** Letters of the tenant in a day; null: this kind is not counted there. */
+  /** Daily limit of the tenant; null: this kind is not limited per tenant. */
   readonly tenantMax: number | null
 }
 
 export interface MailQueue {
-  /** Before the transaction: sealing may ask the key management. */
-  seal(writing: Writing): Promise<SealedMail>
+  /** Call before the transaction: sealing may call the key management. */
+  seal(draft: MailDraft): Promise<SealedMail>
   /**
-   * Letters to an address, and so invitations, need a transaction that crosses tenants.
-   * @returns whether it waits to be sent.
-   * @throws {MailShareUsed} where its kind is refused beyond a share: let the transaction end by it.
+   * Queues the message. Invitations need a transaction that crosses tenants.
+   * @returns whether the message will be sent.
+   * @throws {MailShareUsed} if a limit is reached and the kind is refused then: let it roll back the transaction.
    */
   queue(tx: Transaction, mail: SealedMail): Promise<boolean>
 }
 
-/** The tenant or the address has had its letters. */
+/** The mail limit of the tenant or the address is reached. */
 export class MailShareUsed extends Error {
   override readonly name = 'MailShareUsed'
   readonly retryAfterSecs: number
 
   constructor(retryAfterSecs: number) {
-    super('no more letters for now')
+    super('mail limit reached')
     this.retryAfterSecs = retryAfterSecs
   }
 }
@@ -101,10 +101,10 @@ export function openMailQueue({
 }: MailQueueNeeds): MailQueue {
   const { perAddressMax: perDayMax, perAddressGapSecs: gapSecs } = bounds
 
-  /** Counts a letter. @returns the seconds to wait where a share is used up, else null. */
+  /** Counts a message. @returns the seconds to wait when a limit is reached, else null. */
   async function take(tx: Transaction, mail: SealedMail): Promise<number | null> {
     const { kind, tenantId, to, tenantMax } = mail
-    if (LETTER_RULES[kind].countsForAddress) {
+    if (MESSAGE_RULES[kind].countsForAddress) {
       const waitSecs = await takeAddressShare(tx, to, { perDayMax, gapSecs })
       if (waitSecs !== null) {
         shares.count('mail_per_address')
@@ -117,18 +117,18 @@ export function openMailQueue({
   }
 
   return {
-    async seal({ tenantId, to, known, occasion, head, expiresAt, invitesOwner = false }) {
+    async seal({ tenantId, to, known, content, header, expiresAt, invitesOwner = false }) {
       const id = random.uuid()
-      const { kind } = occasion
-      const standing = await database.system((tx) =>
+      const { kind } = content
+      const permission = await database.system((tx) =>
         findMailStanding(tx, tenantId, lookedUp(to), domainOf(to)),
       )
-      const judged = judgeAddress(to, standing, destination)
-      const refusal = invitesOwner && judged === 'sandbox_address' ? null : judged
-      const isSandbox = standing?.environment === 'sandbox'
-      const counted = isSandbox || LETTER_RULES[kind].countsIn === 'every_tenant'
-      const letter = compose(to, occasion, head)
-      const bytes = new TextEncoder().encode(JSON.stringify(letter))
+      const reason = judgeAddress(to, permission, destination)
+      const refusal = invitesOwner && reason === 'sandbox_address' ? null : reason
+      const isSandbox = permission?.environment === 'sandbox'
+      const counted = isSandbox || MESSAGE_RULES[kind].countsIn === 'every_tenant'
+      const message = renderMessage(to, content, header)
+      const bytes = new TextEncoder().encode(JSON.stringify(message))
       const letterSealed = await sealer.seal(tenantId, mailContext(id), bytes)
       if (refusal === 'sandbox_address' && known) shares.count('mail_sandbox_address')
       return {
@@ -150,7 +150,7 @@ export function openMailQueue({
       if (waitSecs === null) {
         return insertMail(tx, mail, bounds.queuedMax, refusal ?? 'not_sendable')
       }
-      if (LETTER_RULES[mail.kind].beyond === 'refused') throw new MailShareUsed(waitSecs)
+      if (MESSAGE_RULES[mail.kind].beyond === 'refused') throw new MailShareUsed(waitSecs)
       return insertMail(tx, { ...mail, sendable: false }, bounds.queuedMax, 'share_used')
     },
   }

@@ -1,21 +1,21 @@
-/** Who may be written to, and how often: a decision for every kind of letter. decisions.md 24, mail. */
+/** Which addresses may get mail, and how often, for every kind of message. */
 import type { MailStanding } from '../../../storage/operations/mail-shares.js'
-import type { Occasion } from './render.js'
+import type { MessageContent } from './render.js'
 import { isReserved, isUndeliverable } from './reserved-domains.js'
 
-export type LetterRule = {
+export type MessageRule = {
   /**
-   * Whose share of the day it takes: that of every tenant, or of sandboxes alone, where people ask for
-   * the letter themselves and have bounds of their own (`email.requests_per_name_max`).
+   * Which tenants' daily limits count this kind: all, or only sandboxes. Users request the other kinds themselves, with
+   * their own limits (`email.requests_per_name_max`).
    */
   readonly countsIn: 'every_tenant' | 'sandboxes'
-  /** Counts in the share of the address, over all tenants. */
+  /** Also counts in the daily limit of the address, over all tenants. */
   readonly countsForAddress: boolean
-  /** Beyond a share: the request is refused, or it is answered alike and the letter is not sent. */
+  /** Beyond a limit: `refused` fails the request, `dropped` returns the normal response and sends nothing. */
   readonly beyond: 'refused' | 'dropped'
 }
 
-export const LETTER_RULES: Readonly<Record<Occasion['kind'], LetterRule>> = {
+export const MESSAGE_RULES: Readonly<Record<MessageContent['kind'], MessageRule>> = {
   invitation: { countsIn: 'every_tenant', countsForAddress: true, beyond: 'refused' },
   sign_in: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   password_reset: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
@@ -23,19 +23,19 @@ export const LETTER_RULES: Readonly<Record<Occasion['kind'], LetterRule>> = {
   password_changed: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
 }
 
-/** Where the letters of this deployment end up. */
+/** What happens to the mail of this deployment. */
 export type MailDestination =
   /** A mail server that delivers. */
   | 'delivered'
-  /** The log, which only the operator reads. */
+  /** Written to the log, which only the operator reads. */
   | 'logged'
-  /** A mail server that keeps every letter and forwards none. */
+  /** A mail server that keeps every message and forwards none (for tests). */
   | 'caught'
 
-/** Why a letter is not sent: a word of ours, as `outgoing_mail.error` says it. */
+/** Why a message is not sent, as stored in `outgoing_mail.error`. */
 export type Unsendable = 'not_sendable' | 'sandbox_address'
 
-/** Null: the tenant may write to the address. */
+/** Null: the tenant may send mail to the address. */
 export function judgeAddress(
   to: string,
   standing: MailStanding | undefined,

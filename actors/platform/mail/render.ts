@@ -1,4 +1,4 @@
-/** Letters: what they say, as text and as HTML, in the language and with the name of the tenant. */
+/** Renders messages as text and HTML, in the tenant's name and in the language of the recipient. */
 import type { Locale } from '../../domain/locales.js'
 import { filledIn, timeWriter, wantedLocale } from '../../domain/languages.js'
 import { withoutLinks } from '../../domain/shown-names.js'
@@ -7,8 +7,8 @@ import { en, type MailCatalogue, type MailKey } from './catalogue/en.js'
 
 export const MAIL_CATALOGUES: Readonly<Record<string, MailCatalogue>> = { en, de }
 
-/** What is written about. Addresses are absolute. */
-export type Occasion =
+/** The content of a message by kind. URLs are absolute. */
+export type MessageContent =
   | {
       readonly kind: 'sign_in'
       /** As shown, `XXXX-XXXX`; null: none. */
@@ -23,21 +23,21 @@ export type Occasion =
     }
   | { readonly kind: 'password_changed'; readonly at: Date }
 
-/** In whose name, and in which language. */
-export type Letterhead = {
+/** Sender name, color and language. */
+export type MessageHeader = {
   readonly tenant: string
-  /** `#rrggbb`; null: ours. */
+  /** `#rrggbb`; null: our default. */
   readonly color: string | null
   /** `ui_locales`, as sent. */
   readonly uiLocales?: string | null | undefined
   /** Accept-Language, as sent. */
   readonly languages?: string | undefined
-  /** Of the tenant, for whoever asked for no language that there is; null: English. */
+  /** The tenant's language, if none of the requested ones is available; null: English. */
   readonly locale?: Locale | null | undefined
 }
 
-/** A letter, ready to be sent. */
-export type Letter = {
+/** A rendered message. */
+export type MailMessage = {
   readonly to: string
   readonly locale: string
   readonly subject: string
@@ -51,62 +51,70 @@ type Part =
   | { readonly tag: 'code'; readonly code: string }
   | { readonly tag: 'link'; readonly link: string; readonly button: string; readonly copy: string }
 
-export function compose(to: string, occasion: Occasion, head: Letterhead): Letter {
+export function renderMessage(
+  to: string,
+  content: MessageContent,
+  header: MessageHeader,
+): MailMessage {
   const locales = Object.keys(MAIL_CATALOGUES)
-  const locale = wantedLocale(locales, head.uiLocales, head.languages) ?? head.locale ?? 'en'
+  const locale = wantedLocale(locales, header.uiLocales, header.languages) ?? header.locale ?? 'en'
   const catalogue = MAIL_CATALOGUES[locale]!
-  const tenant = withoutLinks(oneLine(head.tenant))
-  const say = (key: MailKey, values = {}) => filledIn(catalogue[key], { tenant, ...values })
+  const tenant = withoutLinks(oneLine(header.tenant))
+  const translate = (key: MailKey, values = {}) => filledIn(catalogue[key], { tenant, ...values })
   const parts: Part[] = [
-    { tag: 'words', words: say('mail.greeting') },
-    ...partsOf(occasion, say, timeWriter(locale)),
-    { tag: 'quiet', words: say('mail.sender') },
+    { tag: 'words', words: translate('mail.greeting') },
+    ...partsOf(content, translate, timeWriter(locale)),
+    { tag: 'quiet', words: translate('mail.sender') },
   ]
-  const subject = say(`${occasion.kind}.subject`)
+  const subject = translate(`${content.kind}.subject`)
   return {
     to,
     locale,
     subject,
     text: `${parts.map(asText).join('\n\n')}\n`,
-    html: htmlPage(locale, subject, tenant, head.color ?? OUR_COLOR, parts),
+    html: htmlPage(locale, subject, tenant, header.color ?? OUR_COLOR, parts),
   }
 }
 
-type Say = (key: MailKey, values?: Readonly<Record<string, string>>) => string
+type Translate = (key: MailKey, values?: Readonly<Record<string, string>>) => string
 
-function partsOf(occasion: Occasion, say: Say, time: (moment: Date) => string): Part[] {
+function partsOf(
+  content: MessageContent,
+  translate: Translate,
+  time: (moment: Date) => string,
+): Part[] {
   const words = (key: MailKey, values?: Readonly<Record<string, string>>): Part => ({
     tag: 'words',
-    words: say(key, values),
+    words: translate(key, values),
   })
   const link = (address: string, button: MailKey): Part => ({
     tag: 'link',
     link: address,
-    button: say(button),
-    copy: say('mail.link.copy'),
+    button: translate(button),
+    copy: translate('mail.link.copy'),
   })
-  if (occasion.kind === 'password_changed') {
-    const at = time(occasion.at)
+  if (content.kind === 'password_changed') {
+    const at = time(content.at)
     return [words('password_changed.lead', { time: at }), words('password_changed.alarm')]
   }
-  const until = { time: time(occasion.until) }
+  const until = { time: time(content.until) }
   const ignore = words('mail.ignore')
-  if (occasion.kind !== 'sign_in') {
-    const { kind } = occasion
+  if (content.kind !== 'sign_in') {
+    const { kind } = content
     return [
       words(`${kind}.lead`),
-      link(occasion.link, `${kind}.button`),
+      link(content.link, `${kind}.button`),
       words('mail.link.once', until),
       ignore,
     ]
   }
   const parts = [words('sign_in.lead')]
-  if (occasion.code !== null) {
-    const code: Part = { tag: 'code', code: occasion.code }
+  if (content.code !== null) {
+    const code: Part = { tag: 'code', code: content.code }
     parts.push(words('sign_in.code'), code, words('sign_in.code.until', until))
   }
-  if (occasion.link !== null) {
-    const address = link(occasion.link, 'sign_in.button')
+  if (content.link !== null) {
+    const address = link(content.link, 'sign_in.button')
     parts.push(words('sign_in.link'), address, words('mail.link.once', until))
   }
   return [...parts, ignore]
@@ -120,7 +128,7 @@ function asText(part: Part): string {
 
 const OUR_COLOR = '#1f4fd8'
 
-/** Styles inside of the elements: what readers of mail keep. Nothing is loaded from anywhere. */
+/** Inline styles, because mail clients drop the rest. Nothing is loaded from a server. */
 function htmlPage(
   locale: string,
   subject: string,
@@ -172,5 +180,5 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 const escaped = (words: string) => words.replaceAll(/[&<>"']/g, (sign) => ENTITIES[sign]!)
 
-/** Names come from people: in a subject a line break would begin another header. */
+/** Names are user input: a line break in a subject would inject a header. */
 const oneLine = (words: string) => words.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()

@@ -1,21 +1,21 @@
-/** German, of what people see of their own account and set up there. */
+/** German texts of the account page and of enrolment. */
 import type { account as english } from './en-account.js'
 
 export const account: Readonly<Record<keyof typeof english, string>> = {
   'account.password': 'Passwort und Adresse',
-  'account.password.none': 'Sie haben kein Passwort: Sie melden sich anders an.',
+  'account.password.none': 'Sie haben kein Passwort. Sie melden sich anders an.',
   'account.confined':
-    'Sie haben sich mit einem Anbieter von {tenant} angemeldet. Passwort, Passkeys und zweite Faktoren Ihres Kontos werden hier nicht gezeigt. Melden Sie sich mit einem davon an, um sie zu sehen.',
+    'Sie haben sich über einen Anbieter von {tenant} angemeldet. Passwort, Passkeys und zweite Faktoren Ihres Kontos werden hier nicht gezeigt. Melden Sie sich mit einem davon an, um sie zu sehen.',
   'account.confined.leave': 'Mit eigenem Schlüssel anmelden',
   'account.password.choose':
-    'Sie haben kein Passwort: Sie melden sich anders an. Um eines zu wählen, melden Sie sich ab und geben Sie dort an, es vergessen zu haben.',
+    'Sie haben kein Passwort. Sie melden sich anders an. Um eines zu setzen, melden Sie sich ab und wählen Sie auf der Anmeldeseite „Passwort vergessen?“.',
   'account.password.change': 'Passwort ändern',
   'account.email.open': 'Ihre E-Mail-Adresse {email} ist nicht bestätigt.',
   'account.email.confirmed': 'Ihre E-Mail-Adresse {email} ist bestätigt.',
   'account.email.confirm': 'E-Mail zum Bestätigen senden',
   'enroll.title': 'Schützen Sie Ihr Konto mit einem zweiten Schritt',
-  'enroll.lead': 'Was Sie vorhaben, braucht neben dem Passwort einen zweiten Schritt.',
-  'enroll.scan': 'Scannen Sie dieses Bild mit einer Authenticator-App.',
+  'enroll.lead': 'Diese Aktion braucht neben dem Passwort einen zweiten Schritt.',
+  'enroll.scan': 'Scannen Sie diesen QR-Code mit einer Authenticator-App.',
   'enroll.picture': 'QR-Code mit dem Geheimnis für Ihre Authenticator-App',
   'enroll.manual': 'Oder geben Sie dieses Geheimnis von Hand in die App ein:',
   'enroll.open': 'Schon auf diesem Gerät? Öffnen Sie Ihre Authenticator-App',
@@ -25,11 +25,10 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
     'Dieser Code gilt nicht. Prüfen Sie die Uhr Ihres Geräts und nehmen Sie den nächsten.',
   'codes.title': 'Bewahren Sie Ihre Wiederherstellungscodes auf',
   'codes.lead':
-    'Mit jedem dieser Codes melden Sie sich einmal an, falls Sie Ihr Telefon verlieren. Sie werden nur dieses eine Mal gezeigt: Drucken Sie sie aus oder legen Sie sie in einen Passwortspeicher.',
+    'Mit jedem dieser Codes melden Sie sich einmal an, falls Sie Ihr Telefon verlieren. Sie werden nur einmal gezeigt: Drucken Sie sie aus oder speichern Sie sie in einem Passwortmanager.',
   'codes.continue': 'Ich habe sie aufbewahrt, weiter',
   'account.title': 'Ihr Konto',
-  'account.gone':
-    'Das gibt es nicht mehr: Es wurde inzwischen beendet oder erledigt, oder es ist abgelaufen.',
+  'account.gone': 'Das gibt es nicht mehr: Es wurde beendet, ist abgelaufen oder schon erledigt.',
   'account.tenant': 'bei {tenant}',
   'account.sessions': 'Wo Sie angemeldet sind',
   'account.session.this': 'Dieser Browser',
@@ -47,18 +46,18 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
   'account.factor.none': 'Sie haben keinen zweiten Schritt eingerichtet.',
   'account.factor.add': 'Zweiten Schritt einrichten',
   'account.factor.passkey':
-    'Ihre Passkeys sind Ihr zweiter Schritt. Eine App hilft, wo Sie keinen zur Hand haben.',
+    'Ihre Passkeys sind Ihr zweiter Schritt. Eine App hilft, wenn Sie keinen zur Hand haben.',
   'account.factor.app': 'Authenticator-App hinzufügen',
   'account.factor.renew': 'Neue Wiederherstellungscodes',
   'account.factor.codes': 'Übrige Wiederherstellungscodes: {count}',
-  'account.identities': 'Anmeldung über andere',
-  'account.identity.none': 'Sie haben keinen anderen Anbieter verbunden.',
+  'account.identities': 'Verknüpfte Konten',
+  'account.identity.none': 'Sie haben kein Konto bei einem anderen Anbieter verknüpft.',
   'account.identity.linked': 'verbunden {time}',
   'account.identity.used': 'zuletzt benutzt {time}',
   'account.identity.unlink': 'Verbindung beenden',
   'account.identity.link': '{name} verbinden',
-  'account.consents': 'Anwendungen, denen Sie Zugriff gegeben haben',
-  'account.consent.none': 'Sie haben keiner Anwendung Zugriff gegeben.',
+  'account.consents': 'Anwendungen mit Zugriff auf Ihr Konto',
+  'account.consent.none': 'Keine Anwendung hat Zugriff auf Ihr Konto.',
   'account.consent.since': 'seit {time}',
   'account.consent.withdraw': 'Zurücknehmen',
   'account.delegations': 'Agenten, die für Sie handeln',
@@ -68,30 +67,30 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
   'account.delegation.revoke': 'Beenden',
   'account.next': 'Nächste Schritte',
   'account.next.lead':
-    'Sie betreuen {tenant}. Die Startseite führt zur API-Dokumentation und zu allem, was Programme brauchen.',
+    'Sie verwalten {tenant}. Die Startseite verweist auf die API-Dokumentation und alles, was Programme brauchen.',
   'account.next.link': 'Zur Startseite',
   'account.signout': 'Abmelden',
   'enroll.app': 'Mit einer Authenticator-App',
   'passkey.sign-in': 'Mit einem Passkey anmelden',
   'passkey.wrong':
-    'Dieser Passkey öffnet hier kein Konto. Versuchen Sie einen anderen oder melden Sie sich mit Ihrem Passwort an.',
+    'Dieser Passkey gehört hier zu keinem Konto. Versuchen Sie einen anderen oder melden Sie sich mit Ihrem Passwort an.',
   'passkey.use': 'Passkey verwenden',
   'passkey.create': 'Passkey erstellen',
   'passkey.enroll': 'Mit einem Passkey',
   'passkey.enroll.lead':
     'Ihr Fingerabdruck, Ihr Gesicht oder die Sperre Ihres Geräts belegt, dass Sie es sind. Schnell und sicher vor gefälschten Seiten.',
   'passkey.enroll.device':
-    'Was Sie vorhaben, verlangt einen Passkey, der auf einem Gerät bleibt, etwa einen Sicherheitsschlüssel.',
+    'Diese Aktion verlangt einen Passkey, der auf einem Gerät bleibt, etwa einen Sicherheitsschlüssel.',
   'passkey.copyable':
     'Dieser Passkey lässt sich auf andere Geräte kopieren. Verwenden Sie einen Sicherheitsschlüssel oder einen, der auf diesem Gerät bleibt.',
   'passkey.refused': 'Der Passkey konnte nicht hinzugefügt werden. Versuchen Sie es noch einmal.',
   'passkey.device':
-    'Was Sie vorhaben, verlangt einen Passkey, der auf einem Gerät bleibt, etwa einen Sicherheitsschlüssel.',
+    'Diese Aktion verlangt einen Passkey, der auf einem Gerät bleibt, etwa einen Sicherheitsschlüssel.',
   'passkey.name': 'Name des Passkeys',
   'passkey.name.hint': 'Damit Sie Ihre Passkeys auseinanderhalten.',
   'passkey.cancelled':
     'Es wurde nichts verwendet. Versuchen Sie es noch einmal, wenn Sie bereit sind.',
-  'passkey.known': 'Dieses Gerät hat schon einen Passkey Ihres Kontos.',
+  'passkey.known': 'Dieses Gerät hat schon einen Passkey für Ihr Konto.',
   'passkey.failed':
     'Das hat nicht geklappt. Laden Sie die Seite neu und versuchen Sie es noch einmal.',
   'passkey.missing': 'Passkeys brauchen einen aktuellen Browser, der Skripte ausführt.',
@@ -100,7 +99,7 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
     'Melden Sie sich mit Fingerabdruck, Gesicht, der Sperre Ihres Geräts oder einem Sicherheitsschlüssel an statt mit Ihrem Passwort.',
   'passkey.new.back': 'Zurück zu Ihrem Konto',
   'totp.new.title': 'Authenticator-App hinzufügen',
-  'totp.new.lead': 'Ihre Codes sind ein zweiter Schritt, wo Sie keinen Passkey zur Hand haben.',
+  'totp.new.lead': 'Ihre Codes sind ein zweiter Schritt, wenn Sie keinen Passkey zur Hand haben.',
   'account.passkeys': 'Passkeys',
   'account.passkey.none': 'Sie haben keine Passkeys. Mit einem melden Sie sich ohne Passwort an.',
   'account.passkey.add': 'Passkey hinzufügen',
@@ -111,6 +110,6 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
   'account.passkey.name': 'Name',
   'account.passkey.save': 'Speichern',
   'account.requests':
-    'Anwendungen können Sie bitten, sich anderswo anzumelden, etwa bei einem Telefondienst.',
+    'Anwendungen können Sie bitten, eine Anmeldung anderswo freizugeben, etwa bei einem Callcenter.',
   'account.requests.open': 'Anfragen ansehen',
 }

@@ -13,7 +13,7 @@ export const de: Catalogue = {
 
   'home.title': 'svc',
   'home.lead':
-    'Dies ist ein Identitätsanbieter: Menschen und Software-Agenten melden sich hier an, und Anwendungen fragen hier, wer sie sind.',
+    'Dies ist ein Identitätsanbieter: Menschen und Software-Agenten melden sich hier an, und Anwendungen prüfen hier, wer sie sind.',
   'home.account': 'Ihr Konto',
   'home.docs': 'API-Dokumentation',
   'home.programs': 'Für Programme',
@@ -28,17 +28,18 @@ export const de: Catalogue = {
   'error.403':
     'Die Seite war veraltet, oder Sie dürfen das nicht. Öffnen Sie sie neu und wiederholen Sie es.',
   'error.cookies':
-    'Ihr Browser hat mit dem Formular kein Cookie dieser Website gesendet, und ohne gilt es nicht. Öffnen Sie die Seite neu; kommt diese Meldung wieder, erlauben Sie Cookies für diese Website.',
-  'error.404': 'Unter dieser Adresse gibt es nichts. Prüfen Sie, ob sie vollständig ist.',
+    'Ihr Browser hat mit dem Formular kein Cookie dieser Website gesendet, deshalb wurde es nicht angenommen. Öffnen Sie die Seite neu. Kommt diese Meldung wieder, erlauben Sie Cookies für diese Website.',
+  'error.404':
+    'Unter dieser Adresse gibt es keine Seite. Prüfen Sie, ob die Adresse vollständig ist.',
   'error.405':
-    'Diese Adresse lässt sich nicht für sich öffnen: Eine Seite führt zu ihr. Beginnen Sie dort neu, wo Sie herkamen.',
+    'Diese Adresse lässt sich nicht direkt öffnen: Sie ist ein Schritt einer anderen Seite. Beginnen Sie dort neu, wo Sie herkamen.',
   'error.410': 'Diese Adresse gilt nicht mehr.',
   'error.429':
     'Das waren zu viele Versuche. Warten Sie ein wenig und versuchen Sie es dann erneut.',
   'error.500': 'Bei uns ist etwas fehlgeschlagen. Versuchen Sie es gleich noch einmal.',
   'error.503': 'Der Dienst ist ausgelastet. Versuchen Sie es gleich noch einmal.',
   'error.flow':
-    'Diese Anmeldung ist abgelaufen oder wurde nie begonnen. Gehen Sie dorthin zurück, woher Sie kamen, und beginnen Sie neu.',
+    'Diese Anmeldung ist abgelaufen oder existiert nicht. Gehen Sie dorthin zurück, woher Sie kamen, und beginnen Sie neu.',
   'error.again': 'Anmelden',
 
   'reason.application': 'um bei {name} weiterzumachen',
@@ -60,13 +61,13 @@ export const de: Catalogue = {
   'login.forgot': 'Passwort vergessen?',
   'login.email.invalid': 'Das ist keine E-Mail-Adresse.',
   'captcha.wanted':
-    'Bitte zeigen Sie, dass Sie ein Mensch sind, und senden Sie das Formular erneut.',
+    'Bitte bestätigen Sie, dass Sie ein Mensch sind, und senden Sie das Formular erneut.',
   'captcha.working': 'Ihr Browser wird geprüft. Das dauert einige Sekunden.',
   'captcha.done': 'Ihr Browser wurde geprüft.',
   'captcha.script':
     'Diese Prüfung braucht JavaScript. Schalten Sie es für diese Seite ein oder versuchen Sie es später erneut.',
   'error.captcha':
-    'Die Prüfung, ob Sie ein Mensch sind, ist gerade nicht möglich. Versuchen Sie es gleich noch einmal.',
+    'Die Prüfung, ob Sie ein Mensch sind, ist gerade nicht möglich. Versuchen Sie es in einigen Minuten noch einmal.',
   'mail.title': 'Sehen Sie in Ihr Postfach',
   'mail.lead':
     'Wenn diese Adresse hier zu einem Konto gehört, ist eine E-Mail unterwegs. Es kann eine Minute dauern; sehen Sie auch im Spam-Ordner nach.',
@@ -96,11 +97,11 @@ export const de: Catalogue = {
   'password.submit': 'Passwort speichern',
   'password.done.title': 'Passwort gespeichert',
   'password.done':
-    'Ihr neues Passwort gilt ab jetzt. Sie wurden überall abgemeldet; melden Sie sich damit an.',
+    'Ihr neues Passwort ist gesetzt. Sie wurden überall abgemeldet. Melden Sie sich mit dem neuen Passwort an.',
   'password.common': 'Dieses Passwort ist eines der häufigsten. Wählen Sie ein anderes.',
   'password.breached': 'Dieses Passwort ist aus Datendiebstählen bekannt. Wählen Sie ein anderes.',
   'password.change.title': 'Passwort ändern',
-  'password.change.lead': 'Überall sonst werden Sie abgemeldet.',
+  'password.change.lead': 'Sie werden überall sonst abgemeldet.',
   'password.current': 'Jetziges Passwort',
   'password.current.wrong': 'Das ist nicht Ihr jetziges Passwort.',
   'invitation.title': 'Sie sind eingeladen',
@@ -132,28 +133,29 @@ export const de: Catalogue = {
   'sso.back.title': 'Einen Augenblick',
   'sso.back': 'Das hat geklappt. Es geht zurück dorthin, wo Sie herkamen.',
   'sso.unknown_state':
-    'Dieser Rückweg vom Anbieter wurde schon benutzt, ist abgelaufen oder gehört zu einem anderen Browser. Beginnen Sie die Anmeldung neu.',
+    'Diese Antwort des Anbieters wurde schon benutzt, ist abgelaufen oder gehört zu einem anderen Browser. Beginnen Sie die Anmeldung neu.',
   'sso.unknown_provider': 'Mit diesem Anbieter kann man sich hier nicht anmelden.',
   'sso.unavailable':
-    'Der Anbieter antwortet gerade nicht. Versuchen Sie es noch einmal oder melden Sie sich anders an.',
+    'Der Anbieter ist gerade nicht erreichbar. Versuchen Sie es noch einmal oder melden Sie sich anders an.',
   'sso.invalid_answer':
-    'Der Anbieter hat etwas geantwortet, dem nicht zu trauen ist. Sie sind nicht angemeldet. Sagen Sie es denen, die Ihre Anmeldung betreuen.',
+    'Der Anbieter hat eine ungültige Antwort gesendet. Sie sind nicht angemeldet. Wenden Sie sich an Ihren Administrator.',
   'sso.denied': 'Der Anbieter hat Sie nicht angemeldet.',
   'sso.unverified_email':
     'Der Anbieter bestätigt nicht, dass die E-Mail-Adresse Ihre ist. Bestätigen Sie sie dort oder melden Sie sich anders an.',
   'sso.link_first':
-    'Zu Ihrer E-Mail-Adresse gibt es schon ein Konto. Melden Sie sich dort so an wie bisher und verbinden Sie den Anbieter auf der Seite Ihres Kontos.',
-  'sso.not_member': 'Sie gehören hier noch nicht dazu. Bitten Sie die Betreuung um eine Einladung.',
+    'Zu Ihrer E-Mail-Adresse gibt es schon ein Konto. Melden Sie sich dort so an wie bisher und verbinden Sie den Anbieter auf Ihrer Kontoseite.',
+  'sso.not_member':
+    'Sie sind hier noch kein Mitglied. Bitten Sie einen Administrator um eine Einladung.',
   'sso.invited':
-    'Sie sind hier eingeladen. Öffnen Sie zuerst den Link in der Einladungs-E-Mail, dann geht diese Anmeldung.',
-  'sso.suspended': 'Ihr Zugang ist gesperrt. Wenden Sie sich an die Betreuung.',
+    'Sie sind hier eingeladen. Öffnen Sie zuerst den Link in der Einladungs-E-Mail und melden Sie sich dann so an.',
+  'sso.suspended': 'Ihr Zugang ist gesperrt. Wenden Sie sich an einen Administrator.',
   'sso.identity_taken': 'Diese Anmeldung ist schon mit einem anderen Konto verbunden.',
   'sso.session_gone':
-    'Sie wurden inzwischen abgemeldet. Melden Sie sich wieder an und verbinden Sie den Anbieter dann.',
+    'Sie wurden abgemeldet. Melden Sie sich wieder an und verbinden Sie dann den Anbieter.',
   'sso.not_fresh':
     'Hier ist eine neue Anmeldung nötig, und der Anbieter hat keine bestätigt. Melden Sie sich anders an.',
   'sso.last_way_in':
-    'Dies ist der einzige Weg zu Ihrem Konto. Richten Sie einen anderen ein, bevor Sie ihn beenden.',
+    'Dies ist der einzige Weg zu Ihrem Konto. Richten Sie einen anderen ein, bevor Sie ihn entfernen.',
 
   'mfa.title': 'Zweiter Schritt',
   'mfa.lead': 'Geben Sie die sechs Ziffern ein, die Ihre Authenticator-App jetzt zeigt.',
@@ -184,7 +186,7 @@ export const de: Catalogue = {
   'invite.submit': 'Konto anlegen',
   'invite.weak': 'Das Passwort braucht 12 bis 256 Zeichen und darf nicht Ihre E-Mail-Adresse sein.',
   'invite.sent':
-    'Eine E-Mail ist unterwegs an {email}. Öffnen Sie den Link darin in diesem Browser, um die Einladung zu {organization} anzunehmen.',
+    'Eine E-Mail ist unterwegs an {email}. Öffnen Sie deren Link in diesem Browser, um die Einladung zu {organization} anzunehmen.',
   'invite.letter.lead': 'Sie sind eingeladen, {organization} als {email} zu betreiben.',
   'invite.email.invalid': 'Das ist keine E-Mail-Adresse.',
   'invite.unknown.title': 'Keine solche Einladung',
@@ -200,7 +202,7 @@ export const de: Catalogue = {
   'consent.details': 'Im Einzelnen',
   'consent.allow': 'Erlauben',
   'consent.deny': 'Nicht erlauben',
-  'consent.later': 'Sie können dies jederzeit auf der Seite Ihres Kontos zurücknehmen.',
+  'consent.later': 'Sie können dies jederzeit auf Ihrer Kontoseite widerrufen.',
   'delegation.title': 'Darf dieser Agent für Sie handeln?',
   'delegation.lead': 'Der Software-Agent {name} möchte in Ihrem Namen handeln.',
   'delegation.compare': 'Er sollte Ihnen diesen Code gezeigt haben:',
@@ -209,7 +211,7 @@ export const de: Catalogue = {
   'delegation.key': 'Schlüssel',
   'delegation.asked': 'Gefragt',
   'delegation.from': '{time}, von der Adresse {address}',
-  'delegation.audience': 'Zu benutzen bei',
+  'delegation.audience': 'Zur Verwendung bei',
   'delegation.audience.own': 'diesem Dienst',
   'delegation.scopes': 'Damit könnte er',
   'delegation.lasts':
@@ -217,11 +219,11 @@ export const de: Catalogue = {
   'delegation.since': 'Registriert',
   'delegation.last': 'Von Ihnen zuletzt erlaubt',
   'delegation.last.never': 'Nie, soweit aufgezeichnet',
-  'delegation.refused': 'Er fragt auch nach dem, was Sie nicht geben können',
+  'delegation.refused': 'Er fragt auch nach Berechtigungen, die Sie nicht haben',
   'delegation.nothing':
-    'Sie haben nichts von dem, wonach er fragt, und können es deshalb nicht erlauben.',
+    'Sie haben keine der angefragten Berechtigungen und können dies deshalb nicht erlauben.',
   'delegation.unknown':
-    'Erlauben Sie dies nur, wenn Sie es selbst begonnen haben. Wer Ihnen einen Link oder einen Code geschickt hat, könnte sonst für Sie handeln.',
+    'Erlauben Sie dies nur, wenn Sie es selbst begonnen haben. Hat Ihnen jemand einen Link oder einen Code geschickt, könnte diese Person für Sie handeln.',
   'delegation.approve': 'Dem Agenten erlauben',
   'delegation.deny': 'Nicht erlauben',
   'delegation.approved.title': 'Der Agent darf für Sie handeln',
@@ -231,9 +233,9 @@ export const de: Catalogue = {
   'delegation.denied':
     'Sie haben {name} nicht erlaubt, für Sie zu handeln. Sie können dieses Fenster schließen.',
   'authorize.refused':
-    'Die Anwendung hat Sie mit einer Anfrage hierher geschickt, die nicht beantwortet werden kann. Gehen Sie zu ihr zurück und versuchen Sie es erneut.',
+    'Die Anwendung hat Sie mit einer ungültigen Anfrage hierher geschickt. Gehen Sie zu ihr zurück und versuchen Sie es erneut.',
   'authorize.back': 'Zu {name}',
-  'authorize.reason': 'Für alle, die Ihnen helfen:',
+  'authorize.reason': 'Angaben für den Support:',
   'device.title': 'Gerät verbinden',
   'device.lead': 'Geben Sie den Code ein, den das Gerät oder Programm anzeigt.',
   'device.code': 'Code',
@@ -254,7 +256,7 @@ export const de: Catalogue = {
   'device.nothing':
     'Sie haben keine der angefragten Berechtigungen, es gibt also nichts zuzulassen.',
   'device.approved.title': 'Gerät verbunden',
-  'device.approved': '{name} macht gleich von selbst weiter. Sie können dieses Fenster schließen.',
+  'device.approved': '{name} fährt gleich automatisch fort. Sie können dieses Fenster schließen.',
   'device.denied.title': 'Gerät nicht verbunden',
   'device.denied':
     '{name} erhält keinen Zugriff auf Ihr Konto. Sie können dieses Fenster schließen.',
@@ -262,7 +264,7 @@ export const de: Catalogue = {
   'inbox.title': 'Anfragen an Sie',
   'inbox.none': 'Im Moment fragt keine Anwendung bei Ihnen an.',
   'inbox.none.hint':
-    'Eine Anfrage erscheint hier, sobald eine Anwendung fragt. Laden Sie diese Seite dann neu.',
+    'Anfragen von Anwendungen erscheinen hier. Laden Sie diese Seite neu, wenn Sie eine erwarten.',
   'inbox.warning':
     'Erlauben Sie nur, was Sie selbst begonnen haben. Hat jemand Sie gebeten, diese Seite zu öffnen, erlauben Sie nichts.',
   'inbox.lead': '{name} möchte Sie anmelden',
@@ -271,7 +273,7 @@ export const de: Catalogue = {
   'inbox.account': 'Ihr Konto',
   'inbox.back': 'Zu den Anfragen',
   'inbox.approved.title': 'Erlaubt',
-  'inbox.approved': '{name} macht gleich von selbst weiter. Sie können dieses Fenster schließen.',
+  'inbox.approved': '{name} fährt gleich automatisch fort. Sie können dieses Fenster schließen.',
   'inbox.denied.title': 'Nicht erlaubt',
   'inbox.denied':
     '{name} erhält keinen Zugriff auf Ihr Konto. Sie können dieses Fenster schließen.',
@@ -288,10 +290,11 @@ export const de: Catalogue = {
   'pay.every.month': 'monatlich',
   'pay.every.year': 'jährlich',
   'pay.every.more': 'alle {stretch}',
-  'pay.renews': 'Das wird von selbst wieder bezahlt, bis Sie kündigen. Wir schreiben an {email}.',
+  'pay.renews':
+    'Diese Zahlung verlängert sich automatisch, bis Sie kündigen. Wir schreiben an {email}.',
   'pay.email': 'E-Mail-Adresse für die Quittung (freiwillig)',
   'pay.email.wrong': 'Das ist keine E-Mail-Adresse.',
-  'pay.rail.wrong': 'So kann hier nicht bezahlt werden.',
+  'pay.rail.wrong': 'Diese Zahlungsart gibt es hier nicht.',
   'pay.full':
     'Dieser Shop kann derzeit keine weiteren Zahlungen annehmen. Es wurde nichts abgebucht.',
   'pay.sandbox': 'Das ist eine Sandbox: Es fließt kein Geld. Wählen Sie, was geschieht.',
@@ -303,9 +306,9 @@ export const de: Catalogue = {
   'pay.continue': 'Weiter zur Zahlungsseite',
   'pay.continue.text':
     'Die Zahlung ist noch nicht eingegangen. Wenn Sie bezahlt haben, sehen Sie gleich noch einmal nach. Sonst machen Sie weiter.',
-  'pay.none': 'Hier kann zurzeit nicht bezahlt werden.',
+  'pay.none': 'Zurzeit ist keine Zahlungsart verfügbar.',
   'pay.invoices':
-    'Für jede Verlängerung sendet der Shop einen Link an {email}. Ohne Sie wird nichts abgebucht.',
+    'Für jede Verlängerung sendet der Shop einen Link an {email}. Ohne Ihr Zutun wird nichts abgebucht.',
   'pay.x402.title': 'Aus einer Wallet bezahlen',
   'pay.x402.exactly':
     'Senden Sie genau diesen Betrag in diesem Netz: Am Betrag erkennt der Shop Ihre Zahlung.',
@@ -318,15 +321,15 @@ export const de: Catalogue = {
   'pay.x402.sent': 'Ich habe gesendet: noch einmal nachsehen',
   'pay.x402.agents': 'Programme bezahlen mit x402 unter',
   'pay.processing.title': 'Zahlung läuft',
-  'pay.processing': 'Die Zahlung wird ausgeführt. Sie brauchen nicht noch einmal zu bezahlen.',
+  'pay.processing': 'Die Zahlung wird verarbeitet. Sie brauchen nicht noch einmal zu bezahlen.',
   'pay.look': 'Noch einmal nachsehen',
   'pay.succeeded.title': 'Bezahlt',
   'pay.succeeded': 'Vielen Dank. Die Zahlung ist gelungen.',
   'pay.failed.title': 'Nicht bezahlt',
   'pay.failed': 'Die Zahlung wurde abgelehnt. Es wurde nichts abgebucht.',
   'pay.refunded.title': 'Erstattet',
-  'pay.refunded': 'Diese Zahlung wurde ganz oder zum Teil zurückgegeben.',
-  'pay.charge': 'Nummer der Zahlung:',
+  'pay.refunded': 'Diese Zahlung wurde ganz oder zum Teil erstattet.',
+  'pay.charge': 'Zahlungsnummer:',
   'pay.back': 'Weiter',
   'pay.cancel': 'Zurück, ohne zu bezahlen',
   'pay.ended': 'Diese Zahlungsseite ist abgelaufen. Beginnen Sie dort neu, wo Sie herkamen.',
@@ -351,13 +354,13 @@ export const de: Catalogue = {
   'scope.vault:manage': 'Die Zugangsdaten des Tresors verwalten',
   'scope.agents:read': 'Software-Agenten sehen',
   'scope.agents:manage': 'Software-Agenten verwalten',
-  'scope.delegations:manage': 'Beenden, was Agenten für Sie tun dürfen',
+  'scope.delegations:manage': 'Widerrufen, was Agenten für Sie tun dürfen',
   'scope.tenant:manage': 'Diesen Mandanten verwalten',
   'scope.commerce:read': 'Zahlungen und Preise sehen',
   'scope.commerce:manage': 'Zahlungen und Preise verwalten',
   'scope.audit:read': 'Das Prüfprotokoll lesen',
   'scope.tokens:introspect': 'Token prüfen',
   'scope.metrics:read': 'Die Kennzahlen des Dienstes lesen',
-  'scope.signing_keys:manage': 'Die Schlüssel ersetzen, mit denen der Dienst unterschreibt',
+  'scope.signing_keys:manage': 'Die Signaturschlüssel des Dienstes ersetzen',
   'scope.deployment:manage': 'Organisationen, Mandanten und Konten sperren und wieder freigeben',
 }

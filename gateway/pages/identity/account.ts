@@ -1,4 +1,4 @@
-/** The account page. It shows what works: sessions, second factors, consents and delegations, each with its way to end. */
+/** The account page: sessions, second factors, consents and delegations, each with a button to end it. */
 import type { AccountSeen } from '../../../actors/identity/accounts/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
@@ -17,10 +17,10 @@ export function accountPage(
   } as const
   const html = renderPage('account', frame, {
     session,
-    sessions: sessions.map((one) => ({
-      ...one,
-      browser: browserName(one.userAgent),
-      own: one.id === session.id,
+    sessions: sessions.map((listed) => ({
+      ...listed,
+      browser: browserName(listed.userAgent),
+      own: listed.id === session.id,
     })),
     ...seen,
     looksAfter: session.role !== 'member',
@@ -29,17 +29,17 @@ export function accountPage(
   return { html }
 }
 
-/** Something of the account that is not there, or not any more. */
+/** The part of the account does not exist (any more). */
 export function accountPartGonePage(_outcome: unknown, context: ReplyContext): PageAnswer {
   return partGone('/auth/account', context)
 }
 
-/** A request of the inbox that waits no longer, or never did for this person. */
+/** The inbox request is not pending (any more), or was never for this user. */
 export function requestGonePage(_outcome: unknown, context: ReplyContext): PageAnswer {
   return partGone(INBOX_PAGE, context)
 }
 
-/** Whoever pressed a button did not mistype an address. */
+/** The user pressed a button, so the text does not blame a mistyped address. */
 function partGone(path: string, { browser, requestId }: ReplyContext): PageAnswer {
   const html = failurePage({
     status: 404,

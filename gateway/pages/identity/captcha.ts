@@ -1,4 +1,4 @@
-/** A CAPTCHA on a page: the widget, where it comes from, and pages for when none can be had. */
+/** CAPTCHA on a page: the widget, its CSP sources, and pages for an unavailable CAPTCHA. */
 import { z } from 'zod'
 import type { CaptchaWidget } from '../../../actors/identity/sign-in/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
@@ -8,7 +8,7 @@ import { CAPTCHA_SCRIPT } from '../platform/script.js'
 const RESPONSE_LENGTH_MAX = 4_096
 const answer = z.string().max(RESPONSE_LENGTH_MAX).default('')
 
-/** The fields that the scripts of the providers put into the form around their widget. */
+/** The form fields that the providers' scripts fill in. */
 export const CAPTCHA_FIELDS = {
   'cf-turnstile-response': answer,
   'h-captcha-response': answer,
@@ -27,7 +27,7 @@ export const captchaIn = (body: Answered): string =>
   body['g-recaptcha-response']
 
 const CLASSES = { turnstile: 'cf-turnstile', hcaptcha: 'h-captcha', recaptcha: 'g-recaptcha' }
-/** What the widgets load besides their script, as their providers say. */
+/** CSP sources of the widgets in addition to their script, as documented by the providers. */
 const SOURCES: Readonly<Record<keyof typeof CLASSES, readonly string[]>> = {
   turnstile: [],
   hcaptcha: ['https://hcaptcha.com', 'https://*.hcaptcha.com'],
@@ -42,7 +42,7 @@ export type CaptchaShown = {
   readonly integrity?: string | undefined
 }
 
-/** What the template shows and the policy allows; nothing where no widget can be shown. */
+/** The widget for the template and its CSP sources; empty when no widget can be shown. */
 export function captchaParts(widget: CaptchaWidget | null): {
   readonly shown: CaptchaShown | null
   readonly sources: readonly string[]
@@ -70,7 +70,7 @@ export function captchaUnavailablePage(_outcome: unknown, context: ReplyContext)
   return { html, headers: { 'retry-after': '30' } }
 }
 
-/** interface.md, errors: 429 captcha_degraded_throttled. */
+/** 429 captcha_degraded_throttled. */
 export function captchaThrottledPage(
   { retryAfterSecs }: { readonly retryAfterSecs: number },
   { browser, requestId }: ReplyContext,

@@ -1,9 +1,9 @@
-/** The pages on the way to another provider and back, and what to say when it came to nothing. */
+/** Pages before and after an identity provider, and the page of a failed federated sign-in. */
 import type {
   ConfirmStart,
   Linked,
-  SsoFailed,
-  SsoSignedIn,
+  FederatedLoginFailed,
+  FederatedLoginSignedIn,
   ToUpstream,
 } from '../../../actors/identity/federated-login/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
@@ -12,8 +12,8 @@ import { failurePage } from '../platform/error.js'
 import { renderPage } from '../platform/render.js'
 
 /**
- * Off to the provider, by way of a page: browsers hold every redirect that follows a form to the
- * `form-action` of the form's page, which knows nothing of providers.
+ * An intermediate page before the provider: browsers apply the `form-action` policy of the form's page to every
+ * redirect, and that policy does not list providers.
  */
 export function awayPage({ url, name, tenant }: ToUpstream, { browser }: ReplyContext): PageAnswer {
   const frame = {
@@ -25,7 +25,7 @@ export function awayPage({ url, name, tenant }: ToUpstream, { browser }: ReplyCo
   return { html: renderPage('onward', frame, { lead: 'sso.away', name }) }
 }
 
-/** Asks before the provider: another site may have led the browser here. */
+/** Confirmation before the provider: another site may have linked here. */
 export function confirmStartPage(shown: ConfirmStart, { browser }: ReplyContext): PageAnswer {
   const { tenant, flow, provider, loginHint, leaves } = shown
   const { languages: acceptLanguage, csrfToken: csrf } = browser
@@ -34,9 +34,9 @@ export function confirmStartPage(shown: ConfirmStart, { browser }: ReplyContext)
   return { html: renderPage('sso-confirm', frame, content) }
 }
 
-/** Back, and signed in or linked. A page for the same reason: the provider's forms know not of ours. */
+/** Signed in or linked. An intermediate page, because the provider's form policy may not list us. */
 export function backPage(
-  { location, tenant, ...outcome }: SsoSignedIn | Linked,
+  { location, tenant, ...outcome }: FederatedLoginSignedIn | Linked,
   { browser }: ReplyContext,
 ): PageAnswer {
   const frame = {
@@ -49,16 +49,16 @@ export function backPage(
   return outcome.tag === 'signed_in' ? { html, session: outcome.token } : { html }
 }
 
-const WORDS: Readonly<Partial<Record<SsoFailed['fault'], MessageKey>>> = {
+const WORDS: Readonly<Partial<Record<FederatedLoginFailed['fault'], MessageKey>>> = {
   unknown_flow: 'error.flow',
   unknown_tenant: 'error.404',
 }
 
-/** A provider that gave no answer may have one soon; nobody else can say when. */
+/** A provider that was unavailable may be available again soon. */
 const AWAY_RETRY_SECS = '5'
 
-export function ssoFailedPage(status: number) {
-  return ({ fault, location, tenant }: SsoFailed, context: ReplyContext): PageAnswer => {
+export function federatedLoginFailedPage(status: number) {
+  return ({ fault, location, tenant }: FederatedLoginFailed, context: ReplyContext): PageAnswer => {
     const { browser, requestId } = context
     const key = WORDS[fault] ?? (`sso.${fault}` as MessageKey)
     const link = { path: location ?? '/auth/login', key: 'error.again' } as const

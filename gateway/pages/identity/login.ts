@@ -1,4 +1,4 @@
-/** The pages of signing in: sign-in, second factor, enrolment, recovery codes, signed out. */
+/** Sign-in pages: sign-in, second factor, enrolment, recovery codes, signed out. */
 import type {
   Enrolled,
   EnrolmentShown,
@@ -18,7 +18,7 @@ import { pictureOf } from '../commerce/qr.js'
 import { type Frame, renderPage } from '../platform/render.js'
 import { browserName } from '../platform/user-agent.js'
 
-/** What went wrong with the form that the page answers; undefined on a first look. */
+/** The error of the submitted form; undefined on the first view. */
 export type FormFault =
   | { readonly tag: 'wrong' }
   | { readonly tag: 'invalid_email' }
@@ -84,7 +84,7 @@ export function enrolmentPage(
   })
 }
 
-/** The same picture on a page of the account, for an app beside a passkey. */
+/** The same QR code on the account page, for an app in addition to a passkey. */
 export function newTotpPage(
   { tag, tenant, secret, otpauthUri }: TotpShown & { readonly tag: 'page' | 'wrong' },
   { browser }: ReplyContext,
@@ -99,7 +99,7 @@ export function newTotpPage(
   return { html: renderPage('totp-new', frame, { ...content, invalid: isWrong }) }
 }
 
-/** Ten codes, once, and the new session with them. */
+/** The ten recovery codes, shown once, with the new session. */
 export function codesPage(shown: Omit<Enrolled, 'tag'>, context: ReplyContext): PageAnswer {
   const { recoveryCodes: codes, location, token: session, formTargets } = shown
   const html = renderPage('codes', frameOf('codes.title', shown, context), { codes, location })
@@ -113,7 +113,7 @@ export function signedOutPage({ tenant }: SignedOut, { browser }: ReplyContext):
   return { html: renderPage('logout', frame, { tenantId }), session: null }
 }
 
-/** A flow that ran out or never was. */
+/** A flow that is unknown or has expired. */
 export function unknownFlowPage(
   { tenant: branding, uiLocales }: FlowUnknown,
   { requestId, browser }: ReplyContext,
@@ -142,7 +142,7 @@ function failure(status: number, key: MessageKey, context: ReplyContext): PageAn
 
 type Parts = {
   readonly wrong: MessageKey
-  /** The field that a wrong entry is about. */
+  /** The field with the error. */
   readonly field: string | null
   readonly content: Readonly<Record<string, unknown>>
   readonly scripted: boolean
@@ -195,7 +195,7 @@ function languageOf({ uiLocales, tenant }: FlowPage, { browser }: ReplyContext):
   return chooseLanguage(uiLocales, browser.languages, tenant.locale)
 }
 
-/** What a passkey that is made here is called until somebody gives it a name. */
+/** The default name of a passkey created in this browser. */
 export function deviceOf({ browser }: ReplyContext): string {
   return browserName(browser.userAgent).slice(0, 60)
 }

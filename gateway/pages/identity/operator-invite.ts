@@ -1,7 +1,7 @@
-/** The page behind an operator invite: whose it is, until when it holds, and the form to accept. */
+/** The page of an operator invite: organization, expiry, and the form to accept. */
 import type {
   InviteFault,
-  InviteLetterShown,
+  InviteMessageShown,
   InviteSent,
 } from '../../../actors/identity/sign-in/protocol.js'
 import type { InviteValid } from '../../../actors/agents/workspaces/protocol.js'
@@ -10,7 +10,7 @@ import type { MessageKey } from '../catalogue/en.js'
 import { chooseLanguage } from '../platform/language.js'
 import { type Frame, renderPage } from '../platform/render.js'
 
-/** An invite that can still be used. */
+/** A valid invite. */
 export function invitePage(invite: InviteValid, context: ReplyContext): PageAnswer {
   return formPage({ ...invite, email: '', displayName: '' }, undefined, context)
 }
@@ -22,7 +22,7 @@ const FAULTS: Readonly<Record<InviteFault['tag'], { key: MessageKey; field: stri
   breached_password: { key: 'password.breached', field: 'password' },
 }
 
-/** The same page with what is to be corrected. */
+/** The same page with a form error. */
 export function inviteFaultPage(invite: InviteFault, context: ReplyContext): PageAnswer {
   return formPage(invite, FAULTS[invite.tag], context)
 }
@@ -44,17 +44,17 @@ export function inviteSentPage(
   return { html: renderPage('invite-sent', frame, { email, organization }) }
 }
 
-const LETTER_FAULTS: Readonly<Record<string, { key: MessageKey; field: string }>> = FAULTS
+const MESSAGE_FAULTS: Readonly<Record<string, { key: MessageKey; field: string }>> = FAULTS
 
-/** The page of the letter: with a password where there is none yet. */
-export function inviteLetterPage(
-  shown: InviteLetterShown & { readonly tag: string },
+/** The page behind the link of the mail, with a password field if the account has no password. */
+export function inviteMessagePage(
+  shown: InviteMessageShown & { readonly tag: string },
   { browser, path }: ReplyContext,
 ): PageAnswer {
   const { languages: acceptLanguage, csrfToken: csrf } = browser
   const { time } = chooseLanguage(null, acceptLanguage)
   const { organizationName: organization, email, expiresAt, isKnown, needsPassword } = shown
-  const error = LETTER_FAULTS[shown.tag]
+  const error = MESSAGE_FAULTS[shown.tag]
   const frame = { titleKey: 'invite.title', branding: null, acceptLanguage, error } as const
   const html = renderPage('invite-letter', frame, {
     organization,

@@ -1,4 +1,4 @@
-/** The pages of passkeys: what became of one in a flow, and the page that adds one to an account. */
+/** Passkey pages: errors in a flow, and the page to add a passkey to the account. */
 import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
 import type { PasskeyRefused } from '../../../actors/identity/passkeys/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
@@ -6,7 +6,7 @@ import type { MessageKey } from '../catalogue/en.js'
 import { deviceOf, enrolmentPage } from './login.js'
 import { renderPage } from '../platform/render.js'
 
-/** The enrolment page again, with why the passkey will not do. */
+/** The enrolment page with the reason why the passkey is not accepted. */
 export function enrolmentRefusedPage(
   { why, shown }: PasskeyRefused,
   context: ReplyContext,
@@ -30,7 +30,7 @@ export function addPasskeyPage(
   return { html, scripted: true }
 }
 
-/** The codes that an account got with its first passkey, once. */
+/** The recovery codes issued with the first passkey, shown once. */
 export function newCodesPage(
   { tenant, recoveryCodes }: { tenant: PageTenant; recoveryCodes: readonly string[] },
   context: ReplyContext,

@@ -1,4 +1,4 @@
-/** Pages of passwords, invitations and addresses, and of signing in by mail. */
+/** Pages for passwords, invitations, email verification and sign-in by mail. */
 import type {
   ChangeShown,
   ForgotShown,
@@ -9,7 +9,7 @@ import type {
 } from '../../../actors/identity/password-recovery/protocol.js'
 import type {
   FlowPage,
-  LinkGone,
+  ExpiredLink,
   LinkPage,
   MailShown,
   OtherBrowser,
@@ -22,7 +22,7 @@ import { failurePage } from '../platform/error.js'
 import { chooseLanguage } from '../platform/language.js'
 import { type Frame, renderPage } from '../platform/render.js'
 
-/** Where whoever asked for it goes on. */
+/** Where the user continues afterwards. */
 const ACCOUNT = { path: '/auth/account', key: 'passkey.new.back' } as const
 
 type Locked = { readonly tag: 'locked'; readonly retryAfterSecs: number }
@@ -47,7 +47,7 @@ export function mailSentPage(
   return ofFlow('mail-sent', 'mail.title', shown, fault, context, { offers: shown.offers })
 }
 
-/** After asking for a new password: the same words, without a code. */
+/** After requesting a reset: the same text as for sign-in by mail, without a code. */
 export function resetSentPage(shown: FlowPage & { tag: 'requested' }, context: ReplyContext) {
   return ofFlow('mail-sent', 'mail.title', shown, null, context, { offers: null })
 }
@@ -70,13 +70,13 @@ export function otherBrowserPage({ tenant }: OtherBrowser, context: ReplyContext
   return notice('link.browser.title', 'link.browser', tenant, context)
 }
 
-export function linkGonePage({ tenant }: LinkGone, context: ReplyContext): PageAnswer {
+export function expiredLinkPage({ tenant }: ExpiredLink, context: ReplyContext): PageAnswer {
   const path = `/auth/login?tenant_id=${tenant?.id}`
   const link = tenant === null ? null : ({ path, key: 'login.submit' } as const)
   return notice('link.gone.title', 'link.gone', tenant, context, link)
 }
 
-/** Too many letters were asked for. */
+/** Too many mails were requested. */
 export function lockedPage(
   { retryAfterSecs }: { readonly retryAfterSecs: number },
   { browser, requestId }: ReplyContext,
@@ -135,7 +135,7 @@ export function verifiedPage({ tenant }: VerificationShown, context: ReplyContex
   return notice('email.done.title', 'email.done', tenant, context, ACCOUNT)
 }
 
-/** The browser is not the one that asked, or is no longer signed in to the account. */
+/** This is not the browser that requested the mail, or it is no longer signed in to the account. */
 export function verifyElsewherePage({ tenant }: OtherBrowser, context: ReplyContext): PageAnswer {
   return notice('email.elsewhere.title', 'email.elsewhere', tenant, context, ACCOUNT)
 }

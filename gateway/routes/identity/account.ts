@@ -1,4 +1,4 @@
-/** The account page. decisions.md 20, account. */
+/** The account page: sessions, second factors, consents and delegations. */
 import { z } from 'zod'
 import { account } from '../../../actors/identity/accounts/protocol.js'
 import { delegation } from '../../../actors/agents/delegation/protocol.js'
@@ -35,7 +35,7 @@ const revokeSession = route(account, 'revokeSession', {
   method: 'POST',
   path: '/auth/account/sessions/{id}/revoke',
   operationId: 'revokeOwnSession',
-  summary: 'End one of one’s own sessions',
+  summary: 'End one of the user’s own sessions',
   params: Id,
   body: noFields,
   message: ({ session, params }) => ({ session, sessionId: params.id }),
@@ -68,7 +68,7 @@ const withdrawConsent = route(account, 'withdrawConsent', {
   method: 'POST',
   path: '/auth/account/consents/{id}/withdraw',
   operationId: 'withdrawConsent',
-  summary: 'Take back what an application was allowed',
+  summary: 'Withdraw the consent of an application',
   params: Id,
   body: noFields,
   message: ({ session, params }) => ({ session, clientId: params.id }),
@@ -80,7 +80,7 @@ const revokeDelegation = route(delegation, 'revokeOwn', {
   method: 'POST',
   path: '/auth/account/delegations/{id}/revoke',
   operationId: 'revokeOwnDelegation',
-  summary: 'Take back what an agent was allowed',
+  summary: 'Revoke the delegation of an agent',
   params: Id,
   body: noFields,
   message: ({ session, browser, params, clientAddress: address }) => ({
@@ -108,7 +108,7 @@ const addTotpPage = route(account, 'totpPage', {
   method: 'GET',
   path: '/auth/account/totp/new',
   operationId: 'showNewAuthenticatorApp',
-  summary: 'Page that adds an authenticator app beside a passkey',
+  summary: 'Page to add an authenticator app to an account with a passkey',
   message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
   replies: { page: page(200, newTotpPage), present: back, sign_in: signIn },
 })
@@ -142,7 +142,7 @@ const renewCodes = route(account, 'renewCodes', {
   method: 'POST',
   path: '/auth/account/recovery-codes',
   operationId: 'replaceOwnRecoveryCodes',
-  summary: 'New recovery codes; those before are void',
+  summary: 'Replace the recovery codes',
   onceOnly: true,
   body: noFields,
   message: ({ session, browser, clientAddress: address }) => ({
@@ -158,7 +158,7 @@ const revokeOthers = route(account, 'revokeOthers', {
   method: 'POST',
   path: '/auth/account/sessions/revoke-others',
   operationId: 'revokeOtherOwnSessions',
-  summary: 'Sign out everywhere but in this browser',
+  summary: 'Sign out everywhere else',
   body: noFields,
   message: ({ session }) => ({ session }),
   replies: { revoked_others: back },

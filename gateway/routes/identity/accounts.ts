@@ -1,4 +1,4 @@
-/** Accounts as operators of the deployment see them. decisions.md 24. */
+/** Accounts as operators of the deployment see and suspend them. */
 import { z } from 'zod'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
@@ -16,9 +16,9 @@ import { Email } from './user-shapes.js'
 const ACCOUNTS = '/api/v1/accounts'
 const ACCOUNT = `${ACCOUNTS}/{account_id}`
 const facts = { tags: ['Control plane'], exposure: 'internal', security: deployment } as const
-const GIVEN =
-  'An account is one person, whatever tenants know them. `svc operator appoint --scope deployment:manage` ' +
-  'gives the scope to an agent of the control plane; no role brings it.'
+const ACCESS =
+  'An account is one person, in any number of tenants. `svc operator appoint --scope deployment:manage` ' +
+  'grants the scope to an agent of the control plane. No role includes it.'
 
 export const accountOperatorRoutes: readonly Route[] = [
   route(organizations, 'findAccounts', {
@@ -26,8 +26,8 @@ export const accountOperatorRoutes: readonly Route[] = [
     method: 'GET',
     path: ACCOUNTS,
     operationId: 'findAccounts',
-    summary: 'Find the account of an address',
-    description: `${GIVEN} The list has one account or none.`,
+    summary: 'Find the account of an email address',
+    description: `${ACCESS} The list has at most one account.`,
     query: z.object({ email: Email }),
     message: ({ query }) => ({ email: query.email }),
     replies: {
@@ -40,7 +40,7 @@ export const accountOperatorRoutes: readonly Route[] = [
     path: ACCOUNT,
     operationId: 'readAccount',
     summary: 'Read an account',
-    description: GIVEN,
+    description: ACCESS,
     params: AccountId,
     message: ({ params }) => ({ accountId: params.account_id }),
     replies: { found: accountFound, unknown_account: unknownAccount },
@@ -53,8 +53,8 @@ export const accountOperatorRoutes: readonly Route[] = [
       operationId: `${verb}Account`,
       summary: `${verb === 'suspend' ? 'Suspend' : 'Reactivate'} an account in all tenants`,
       description:
-        'Sessions, tokens, sign-ins and what the person lent to agents are refused in every process within a ' +
-        'second, and return with the reactivation. Repeating it changes nothing.',
+        'Sessions, tokens, sign-ins and delegations of the person are refused in every process within a ' +
+        'second, and work again after reactivation. Repeating the request changes nothing.',
       params: AccountId,
       message: (request) => ({
         caller: callerOf(request),

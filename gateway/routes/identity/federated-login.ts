@@ -1,10 +1,10 @@
-/** Sign-in through other providers: pages, and check-sso. decisions.md 7.3 and 20. */
+/** Federated sign-in: pages, and check-sso. */
 import { z } from 'zod'
 import { isEmail } from '../../../actors/domain/email.js'
 import {
-  type SsoFailed,
-  type SsoFault,
-  sso,
+  type FederatedLoginFailed,
+  type FederatedLoginFault,
+  federatedLogin,
 } from '../../../actors/identity/federated-login/protocol.js'
 import { idText } from '../../request/ids.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
@@ -13,7 +13,7 @@ import {
   backPage,
   confirmStartPage,
   lastWayInPage,
-  ssoFailedPage,
+  federatedLoginFailedPage,
 } from '../../pages/identity/federated-login.js'
 import {
   choice,
@@ -32,8 +32,9 @@ const shared = { tags: ['Hosted pages'], exposure: 'internal', errors: 'page' } 
 const browserPage = { ...shared, security: { scheme: 'browser' } } as const
 const personPage = { ...shared, security: { scheme: 'session' } } as const
 
-const failure = (status: number) => page<SsoFailed>(status, ssoFailedPage(status))
-const failed = choice<SsoFailed, SsoFault>(({ fault }) => fault, {
+const failure = (status: number) =>
+  page<FederatedLoginFailed>(status, federatedLoginFailedPage(status))
+const failed = choice<FederatedLoginFailed, FederatedLoginFault>(({ fault }) => fault, {
   unknown_state: failure(400),
   unknown_flow: failure(400),
   unknown_provider: failure(404),
@@ -62,15 +63,15 @@ const StartFields = {
     .optional(),
 }
 
-const start = route(sso, 'start', {
+const start = route(federatedLogin, 'start', {
   ...browserPage,
   method: 'GET',
   path: '/auth/sso/start',
   operationId: 'startSso',
-  summary: 'Go to another provider to sign in',
+  summary: 'Sign in through an identity provider',
   description:
-    'Leads to the provider at once only from the sign-in page of the tenant. Where another site led here, or the ' +
-    'browser has a session of another tenant, a page asks the person first.',
+    'Redirects to the provider directly only from the sign-in page of the tenant. If another site linked here, or the ' +
+    'browser has a session of another tenant, a page asks the user for confirmation first.',
   query: z.object({
     ...StartFields,
     tenant_id: z.string().max(64).optional(),
@@ -96,12 +97,12 @@ const start = route(sso, 'start', {
   },
 })
 
-const confirm = route(sso, 'start', {
+const confirm = route(federatedLogin, 'start', {
   ...browserPage,
   method: 'POST',
   path: '/auth/sso/start',
   operationId: 'confirmSsoStart',
-  summary: 'Go to another provider after the page that asks; a session of another tenant ends',
+  summary: 'Confirm a sign-in through an identity provider; a session of another tenant ends',
   body: pageForm({ ...StartFields, leaves: z.string().max(64).default('') }),
   message: ({ body, browser, clientAddress: address, host }) => ({
     flow: body.flow ?? null,
@@ -129,12 +130,12 @@ const Callback = z.object({
   error_description: z.string().max(2048).optional(),
 })
 
-const callback = route(sso, 'callback', {
+const callback = route(federatedLogin, 'callback', {
   ...browserPage,
   method: 'GET',
   path: '/auth/sso/callback/{provider}',
   operationId: 'finishSso',
-  summary: 'Come back from another provider; good once, for the browser that was sent',
+  summary: 'Callback of an identity provider; works once, in the browser that was redirected',
   params: z.object({ provider: z.string().max(64) }),
   query: queryFields(Callback),
   message: ({ params, query, browser, clientAddress: address, host }) => ({
@@ -152,12 +153,12 @@ const callback = route(sso, 'callback', {
   },
 })
 
-const link = route(sso, 'link', {
+const link = route(federatedLogin, 'link', {
   ...personPage,
   method: 'POST',
   path: '/auth/account/identities',
   operationId: 'linkOwnIdentity',
-  summary: 'Go to another provider to link who one is there',
+  summary: 'Link an identity at another provider',
   body: pageForm({ provider: z.string().max(64).default('') }),
   message: ({ session, browser, body, host }) => ({
     session,
@@ -169,12 +170,12 @@ const link = route(sso, 'link', {
   replies: { to_upstream: page(200, awayPage), sign_in: signIn, failed },
 })
 
-const unlink = route(sso, 'unlink', {
+const unlink = route(federatedLogin, 'unlink', {
   ...personPage,
   method: 'POST',
   path: '/auth/account/identities/{id}/unlink',
   operationId: 'unlinkOwnIdentity',
-  summary: 'End a link to another provider',
+  summary: 'Remove a linked identity',
   params: z.object({ id: z.string().max(64) }),
   body: pageForm({}),
   message: ({ session, browser, params, clientAddress: address }) => ({
@@ -201,7 +202,7 @@ const CheckSso = z
     tenant_slug: z.string().max(64).optional(),
   })
   .meta({ id: 'CheckSso' })
-const SsoAnswer = z
+const CheckSsoAnswer = z
   .object({
     sso: z.boolean(),
     organization_id: z.uuid().optional(),
@@ -209,17 +210,17 @@ const SsoAnswer = z
     authorize_url: z
       .url()
       .optional()
-      .meta({ description: 'Where to send the browser of the person.' }),
+      .meta({ description: 'Where to redirect the browser of the user.' }),
   })
-  .meta({ id: 'SsoAnswer' })
+  .meta({ id: 'CheckSsoAnswer' })
 
-const check = route(sso, 'check', {
+const check = route(federatedLogin, 'check', {
   method: 'POST',
   path: '/auth/check-sso',
   operationId: 'checkSso',
-  summary: 'Tell whether an address is led to single sign-on',
+  summary: 'Check whether an address uses single sign-on',
   description:
-    'Looks at the verified domain of the address and at nothing else: the answer is the same ' +
+    'Checks the verified domain of the address only: the response is the same ' +
     'whether or not the address has an account.',
   tags: ['OAuth'],
   exposure: 'public',
@@ -231,13 +232,13 @@ const check = route(sso, 'check', {
     tenant: { tenantId: body.tenant_id, tenantSlug: body.tenant_slug, host },
   }),
   replies: {
-    routed: reply(200, SsoAnswer, ({ organizationId, organizationName, authorizeUrl }) => ({
+    routed: reply(200, CheckSsoAnswer, ({ organizationId, organizationName, authorizeUrl }) => ({
       sso: true,
       organization_id: organizationId,
       organization_name: organizationName,
       authorize_url: authorizeUrl,
     })),
-    not_routed: reply(200, SsoAnswer, () => ({ sso: false })),
+    not_routed: reply(200, CheckSsoAnswer, () => ({ sso: false })),
     unknown_tenant: problem(404, 'not-found', { detail: 'There is no such tenant.' }),
     conflicting_tenant: problem(400, 'bad-request', {
       detail: 'Name the tenant by tenant_id or by tenant_slug, not by both.',
@@ -245,4 +246,11 @@ const check = route(sso, 'check', {
   },
 })
 
-export const ssoRoutes: readonly Route[] = [start, confirm, callback, link, unlink, check]
+export const federatedLoginRoutes: readonly Route[] = [
+  start,
+  confirm,
+  callback,
+  link,
+  unlink,
+  check,
+]

@@ -1,4 +1,4 @@
-/** What the routes of providers and domains take and give. */
+/** Request and response bodies of the identity-provider and domain routes. */
 import { z } from 'zod'
 import type {
   DomainRecord,
@@ -16,7 +16,7 @@ const Acrs = z.array(z.string().min(1).max(255)).max(20)
 const Secret = z.string().min(1).max(1024)
 
 const members = {
-  name: Name.meta({ description: 'What people see on the sign-in page.' }),
+  name: Name.meta({ description: 'Name on the sign-in page.' }),
   issuer: Url,
   client_id: z.string().min(1).max(255),
   client_secret: Secret.optional().meta({ description: 'Sealed; never shown again.' }),
@@ -27,12 +27,12 @@ const members = {
   userinfo_endpoint: Url.nullable().default(null),
   jwks_uri: Url.nullable().default(null),
   trusted_acr_values: Acrs.default([]).meta({
-    description: 'An acr of these counts as two factors (aal2); no other one does.',
+    description: 'acr values that count as two factors (aal2). No other value does.',
   }),
   provision: z
     .boolean()
     .default(true)
-    .meta({ description: 'People of a verified domain become users when they first come.' }),
+    .meta({ description: 'Users of a verified domain are provisioned at their first sign-in.' }),
   active: z.boolean().default(true),
 }
 export const CreateProvider = z.object(members).meta({ id: 'CreateSsoProvider' })
@@ -52,7 +52,7 @@ export const UpdateProvider = z
     provision: z.boolean().optional(),
     active: z.boolean().optional(),
   })
-  .meta({ id: 'UpdateSsoProvider', description: 'What is left out stays as it is.' })
+  .meta({ id: 'UpdateSsoProvider', description: 'Absent members stay unchanged.' })
 
 export const Provider = z
   .object({
@@ -77,25 +77,25 @@ export const Provider = z
   })
   .meta({ id: 'SsoProvider' })
 
-export const providerJson = (one: ProviderRecord): z.input<typeof Provider> => ({
-  id: one.id,
-  tenant_id: one.tenantId,
-  name: one.name,
-  issuer: one.issuer,
-  client_id: one.clientId,
-  has_client_secret: one.hasClientSecret,
-  token_endpoint_auth_method: one.tokenEndpointAuthMethod,
-  scopes: [...one.scopes],
-  authorization_endpoint: one.authorizationEndpoint,
-  token_endpoint: one.tokenEndpoint,
-  userinfo_endpoint: one.userinfoEndpoint,
-  jwks_uri: one.jwksUri,
-  trusted_acr_values: [...one.trustedAcrValues],
-  provision: one.provision,
-  active: one.active,
-  redirect_uri: one.redirectUri,
-  created_at: one.createdAt.toISOString(),
-  updated_at: one.updatedAt.toISOString(),
+export const providerJson = (provider: ProviderRecord): z.input<typeof Provider> => ({
+  id: provider.id,
+  tenant_id: provider.tenantId,
+  name: provider.name,
+  issuer: provider.issuer,
+  client_id: provider.clientId,
+  has_client_secret: provider.hasClientSecret,
+  token_endpoint_auth_method: provider.tokenEndpointAuthMethod,
+  scopes: [...provider.scopes],
+  authorization_endpoint: provider.authorizationEndpoint,
+  token_endpoint: provider.tokenEndpoint,
+  userinfo_endpoint: provider.userinfoEndpoint,
+  jwks_uri: provider.jwksUri,
+  trusted_acr_values: [...provider.trustedAcrValues],
+  provision: provider.provision,
+  active: provider.active,
+  redirect_uri: provider.redirectUri,
+  created_at: provider.createdAt.toISOString(),
+  updated_at: provider.updatedAt.toISOString(),
 })
 
 type Stated<T> = { readonly [K in keyof T]: T[K] | undefined }
@@ -143,7 +143,7 @@ export const UpdateDomain = z
     sso_provider_id: idText().nullable().optional(),
     auto_join: z.boolean().optional(),
   })
-  .meta({ id: 'UpdateDomain', description: 'What is left out stays as it is.' })
+  .meta({ id: 'UpdateDomain', description: 'Absent members stay unchanged.' })
 
 export const Domain = z
   .object({
@@ -153,27 +153,26 @@ export const Domain = z
     status: z.enum(['pending', 'verified']),
     verification: z
       .object({ type: z.literal('dns_txt'), name: z.string(), value: z.string() })
-      .meta({ description: 'The TXT record that proves the domain.' }),
-    sso_provider_id: z
-      .uuid()
-      .nullable()
-      .meta({ description: 'Where addresses of the domain are led to, and whom to believe.' }),
+      .meta({ description: 'The TXT record that verifies the domain.' }),
+    sso_provider_id: z.uuid().nullable().meta({
+      description: 'The provider that addresses of the domain are routed to, trusted for them.',
+    }),
     auto_join: z
       .boolean()
-      .meta({ description: 'Whoever signs in by the domain joins the organization.' }),
+      .meta({ description: 'Users who sign in through the domain join the organization.' }),
     created_at: z.iso.datetime(),
     verified_at: z.iso.datetime().nullable(),
   })
   .meta({ id: 'VerifiedDomain' })
 
-export const domainJson = (one: DomainRecord): z.input<typeof Domain> => ({
-  id: one.id,
-  tenant_id: one.tenantId,
-  domain: one.domain,
-  status: one.verifiedAt === null ? 'pending' : 'verified',
-  verification: { type: 'dns_txt', ...one.proof },
-  sso_provider_id: one.ssoProviderId,
-  auto_join: one.autoJoin,
-  created_at: one.createdAt.toISOString(),
-  verified_at: one.verifiedAt?.toISOString() ?? null,
+export const domainJson = (domain: DomainRecord): z.input<typeof Domain> => ({
+  id: domain.id,
+  tenant_id: domain.tenantId,
+  domain: domain.domain,
+  status: domain.verifiedAt === null ? 'pending' : 'verified',
+  verification: { type: 'dns_txt', ...domain.proof },
+  sso_provider_id: domain.ssoProviderId,
+  auto_join: domain.autoJoin,
+  created_at: domain.createdAt.toISOString(),
+  verified_at: domain.verifiedAt?.toISOString() ?? null,
 })

@@ -1,8 +1,8 @@
-/** A tenant's identity providers and its organization's domains. decisions.md 2.3 and 17 (style). */
+/** A tenant's identity providers and the domains of its organization. */
 import { z } from 'zod'
 import {
   type DomainRecord,
-  federation,
+  identityProviders,
   type ProviderRecord,
 } from '../../../actors/identity/identity-providers/protocol.js'
 import { callerOf } from '../../request/caller.js'
@@ -32,15 +32,15 @@ const PROVIDERS = '/api/v1/sso/providers'
 const DOMAINS = '/api/v1/organization/domains'
 const named = z.object({ id: z.string().max(64) })
 
-const off = problem(404, 'not-found', { detail: 'This is not switched on in this deployment.' })
-const unknown = problem(404, 'not-found', { detail: 'There is no such provider or domain.' })
+const off = problem(404, 'not-found', { detail: 'This feature is disabled in this deployment.' })
+const unknown = problem(404, 'not-found', { detail: 'The provider or domain does not exist.' })
 const invalid = problem<{ pointer: string; detail: string }, 'bad-request'>(
   400,
   'bad-request',
   ({ pointer, detail }) => ({ detail, errors: [{ pointer: `#${pointer}`, detail }] }),
 )
 const full = problem<{ most: number }, 'conflict'>(409, 'conflict', ({ most }) => ({
-  detail: `A tenant has at most ${most} of these.`,
+  detail: `A tenant can have at most ${most} of these.`,
 }))
 const noOrganization = problem(403, 'forbidden', {
   detail: 'The tenant belongs to no organization: use a token of one of your environments.',
@@ -52,8 +52,8 @@ const foundDomain = reply(200, Domain, (found: { domain: DomainRecord }) =>
   domainJson(found.domain),
 )
 
-export const federationRoutes: readonly Route[] = [
-  route(federation, 'listProviders', {
+export const identityProviderRoutes: readonly Route[] = [
+  route(identityProviders, 'listProviders', {
     ...providers,
     method: 'GET',
     path: PROVIDERS,
@@ -71,12 +71,12 @@ export const federationRoutes: readonly Route[] = [
       off,
     },
   }),
-  route(federation, 'createProvider', {
+  route(identityProviders, 'createProvider', {
     ...providers,
     method: 'POST',
     path: PROVIDERS,
     operationId: 'createSsoProvider',
-    summary: 'Set up an identity provider for the people of the tenant',
+    summary: 'Create an identity provider (enterprise SSO)',
     idempotent: true,
     body: json(CreateProvider),
     message: (request) => ({
@@ -97,7 +97,7 @@ export const federationRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(federation, 'readProvider', {
+  route(identityProviders, 'readProvider', {
     ...providers,
     method: 'GET',
     path: `${PROVIDERS}/{id}`,
@@ -107,15 +107,15 @@ export const federationRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: foundProvider, unknown, off },
   }),
-  route(federation, 'updateProvider', {
+  route(identityProviders, 'updateProvider', {
     ...providers,
     method: 'PATCH',
     path: `${PROVIDERS}/{id}`,
     operationId: 'updateSsoProvider',
-    summary: 'Change an identity provider',
+    summary: 'Update an identity provider',
     description:
-      'A secret that is not sent stays. People are known by issuer and subject: with another ' +
-      'issuer they are others.',
+      'An absent secret stays unchanged. Users are identified by issuer and subject: with another ' +
+      'issuer they are different users.',
     params: named,
     body: json(UpdateProvider),
     message: (request) => ({
@@ -125,17 +125,17 @@ export const federationRoutes: readonly Route[] = [
     }),
     replies: { found: foundProvider, invalid, unknown, off },
   }),
-  route(federation, 'deleteProvider', {
+  route(identityProviders, 'deleteProvider', {
     ...providers,
     method: 'DELETE',
     path: `${PROVIDERS}/{id}`,
     operationId: 'deleteSsoProvider',
-    summary: 'Remove an identity provider with the links of people to it',
+    summary: 'Delete an identity provider with the identities linked to it',
     params: named,
     message: (request) => ({ caller: callerOf(request), id: request.params.id }),
     replies: { deleted: empty(204), unknown, off },
   }),
-  route(federation, 'listDomains', {
+  route(identityProviders, 'listDomains', {
     ...domains,
     method: 'GET',
     path: DOMAINS,
@@ -153,12 +153,12 @@ export const federationRoutes: readonly Route[] = [
       off,
     },
   }),
-  route(federation, 'createDomain', {
+  route(identityProviders, 'createDomain', {
     ...domains,
     method: 'POST',
     path: DOMAINS,
     operationId: 'createDomain',
-    summary: 'Add a domain; it counts once it is proved',
+    summary: 'Add a domain; it takes effect once verified',
     idempotent: true,
     body: json(CreateDomain),
     message: (request) => ({
@@ -177,28 +177,28 @@ export const federationRoutes: readonly Route[] = [
       ),
       invalid,
       full,
-      present: problem(409, 'conflict', { detail: 'The tenant has this domain already.' }),
+      present: problem(409, 'conflict', { detail: 'The tenant already has this domain.' }),
       no_organization: noOrganization,
       off,
       ...idempotencyRefusals,
     },
   }),
-  route(federation, 'readDomain', {
+  route(identityProviders, 'readDomain', {
     ...domains,
     method: 'GET',
     path: `${DOMAINS}/{id}`,
     operationId: 'getDomain',
-    summary: 'Read a domain with the record that proves it',
+    summary: 'Read a domain with its TXT record',
     params: named,
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: foundDomain, unknown, off },
   }),
-  route(federation, 'updateDomain', {
+  route(identityProviders, 'updateDomain', {
     ...domains,
     method: 'PATCH',
     path: `${DOMAINS}/{id}`,
     operationId: 'updateDomain',
-    summary: 'Change where addresses of a domain are led to, and who joins by it',
+    summary: 'Update the routing and auto-join of a domain',
     params: named,
     body: json(UpdateDomain),
     message: (request) => ({
@@ -211,24 +211,24 @@ export const federationRoutes: readonly Route[] = [
     }),
     replies: { found: foundDomain, invalid, unknown, off },
   }),
-  route(federation, 'verifyDomain', {
+  route(identityProviders, 'verifyDomain', {
     ...domains,
     method: 'POST',
     path: `${DOMAINS}/{id}/verify`,
     operationId: 'verifyDomain',
-    summary: 'Look for the proof of a domain in DNS',
+    summary: 'Verify a domain by its DNS record',
     params: named,
     message: (request) => ({ caller: callerOf(request), id: request.params.id }),
     replies: {
       found: foundDomain,
       proof_missing: problem(409, 'conflict', ({ proof }) => ({
-        detail: `There is no TXT record at ${proof.name} that says ${proof.value}.`,
+        detail: `There is no TXT record at ${proof.name} with the value ${proof.value}.`,
       })),
       taken: problem(409, 'conflict', {
-        detail: 'Another organization has proved that the domain is its own.',
+        detail: 'Another organization has verified this domain.',
       }),
       resolver_silent: problem(503, 'service-unavailable', {
-        detail: 'DNS gives no answer at the moment.',
+        detail: 'DNS is temporarily unavailable.',
         retryAfterSecs: 30,
       }),
       no_organization: noOrganization,
@@ -236,12 +236,12 @@ export const federationRoutes: readonly Route[] = [
       off,
     },
   }),
-  route(federation, 'deleteDomain', {
+  route(identityProviders, 'deleteDomain', {
     ...domains,
     method: 'DELETE',
     path: `${DOMAINS}/{id}`,
     operationId: 'deleteDomain',
-    summary: 'Remove a domain',
+    summary: 'Delete a domain',
     params: named,
     message: (request) => ({ caller: callerOf(request), id: request.params.id }),
     replies: { deleted: empty(204), unknown, off },

@@ -1,4 +1,4 @@
-/** The page of an operator invite, and accepting it. decisions.md 2.2, `operator_invite`. */
+/** Operator invites: the page, and accepting one. */
 import { z } from 'zod'
 import { login } from '../../../actors/identity/sign-in/protocol.js'
 import { workspaces } from '../../../actors/agents/workspaces/protocol.js'
@@ -7,7 +7,7 @@ import { busyPage } from '../../pages/identity/login.js'
 import {
   inviteFaultPage,
   inviteGonePage,
-  inviteLetterPage,
+  inviteMessagePage,
   invitePage,
   inviteSentPage,
   inviteUnknownPage,
@@ -42,10 +42,10 @@ const accept = route(login, 'acceptInvite', {
   ...shared,
   method: 'POST',
   operationId: 'acceptOperatorInvite',
-  summary: 'Accept an operator invite with an address, which gets a letter',
+  summary: 'Accept an operator invite with an address, which gets a mail',
   description:
-    'The answer is the same whether or not the address has an account. An invite takes five addresses at most. ' +
-    'Under a reserved name such as .test a new account is made at once, and signed in.',
+    'The response is the same whether or not the address has an account. An invite accepts at most five addresses. ' +
+    'Under a reserved name such as .test a new account is created and signed in directly.',
   body: pageForm({
     name: z.string().max(120).default(''),
     email: z.string().max(320).default(''),
@@ -78,26 +78,26 @@ const accept = route(login, 'acceptInvite', {
   },
 })
 
-const letter = {
+const messageRoute = {
   ...shared,
   path: '/auth/invites/letters/{token}',
 } as const
-const letterPage = page(200, inviteLetterPage)
+const letterPage = page(200, inviteMessagePage)
 
 const showLetter = route(login, 'readInviteLetter', {
-  ...letter,
+  ...messageRoute,
   method: 'GET',
   operationId: 'readOperatorInviteLetter',
-  summary: 'Page of the letter of an operator invite; opening it uses nothing up',
+  summary: 'Page behind the link of an operator invite; opening it does not use it up',
   message: ({ params, browser }) => ({ token: params.token, browserId: browser.id }),
   replies: { page: letterPage, spent },
 })
 
 const acceptLetter = route(login, 'acceptInviteLetter', {
-  ...letter,
+  ...messageRoute,
   method: 'POST',
   operationId: 'acceptOperatorInviteLetter',
-  summary: 'Accept an operator invite; the letter proves the address',
+  summary: 'Accept an operator invite by the link in the mail',
   body: pageForm({ password: z.string().max(1024).default('') }),
   message: (request) => ({
     token: request.params.token,

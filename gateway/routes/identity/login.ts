@@ -1,4 +1,4 @@
-/** Signing in and out on hosted pages. decisions.md 20. */
+/** Sign-in and sign-out on hosted pages. */
 import { z } from 'zod'
 import { login } from '../../../actors/identity/sign-in/protocol.js'
 import {
@@ -80,7 +80,7 @@ const sendLogin = route(login, 'password', {
   method: 'POST',
   path: '/auth/login',
   operationId: 'signIn',
-  summary: 'Sign in with e-mail and password',
+  summary: 'Sign in with email and password',
   body: pageForm({
     flow: Flow.default(''),
     email: z.string().max(320).default(''),
@@ -122,7 +122,7 @@ const sendFactor = route(login, 'secondFactor', {
   method: 'POST',
   path: '/auth/mfa',
   operationId: 'giveSecondFactor',
-  summary: 'Give a code of the authenticator app, or a recovery code',
+  summary: 'Submit a code of the authenticator app, or a recovery code',
   body: codeForm,
   message: (request) => ({ ...codeOf(request.body), visitor: visitorOf(request) }),
   replies: {
@@ -140,7 +140,7 @@ const showEnrolment = route(login, 'enrolment', {
   method: 'GET',
   path: '/auth/mfa/enroll',
   operationId: 'showEnrolment',
-  summary: 'Enrolment page of a second factor',
+  summary: 'Page to enrol a second factor',
   query: FlowQuery,
   message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
   replies: { page: page(200, enrolmentPage), onward, unknown_flow: unknownFlow },
@@ -179,7 +179,7 @@ const logout = route(login, 'signOut', {
 
 const codeOf = ({ flow, code }: { flow: string; code: string }) => ({ flow, code })
 
-export const loginRoutes: readonly Route[] = [
+export const signInRoutes: readonly Route[] = [
   showLogin,
   sendLogin,
   showFactor,

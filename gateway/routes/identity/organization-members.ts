@@ -1,4 +1,4 @@
-/** Members of an organization. decisions.md 24. */
+/** Members of an organization. */
 import { z } from 'zod'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
@@ -36,7 +36,7 @@ const AddMember = z
     z.object({ email: Email, agent_id: z.never().optional(), role: Role }),
     z.object({
       agent_id: uuid().meta({
-        description: 'At home in the control plane or in an environment of the organization',
+        description: 'Registered in the control plane or in an environment of the organization',
       }),
       email: z.never().optional(),
       role: Role,
@@ -51,9 +51,9 @@ const refusals = {
   unknown_organization: unknownOrganization,
   role_too_low: roleTooLow('owners'),
 }
-const unknownMember = problem(404, 'not-found', { detail: 'There is no such member.' })
+const unknownMember = problem(404, 'not-found', { detail: 'The member does not exist.' })
 const lastOwner = problem(409, 'conflict', {
-  detail: 'An organization keeps an owner: make another member an owner first.',
+  detail: 'An organization needs an owner: make another member an owner first.',
 })
 
 export const organizationMemberRoutes: readonly Route[] = [
@@ -62,7 +62,7 @@ export const organizationMemberRoutes: readonly Route[] = [
     method: 'GET',
     path: MEMBERS,
     operationId: 'listOrganizationMembers',
-    summary: 'List the members of an organization and the addresses that are invited, newest first',
+    summary: 'List the members and invited addresses of an organization, newest first',
     description: 'For owners, and for operators of the deployment (deployment:manage).',
     params: OrganizationId,
     query: PageQuery,
@@ -86,11 +86,11 @@ export const organizationMemberRoutes: readonly Route[] = [
     method: 'POST',
     path: MEMBERS,
     operationId: 'addOrganizationMember',
-    summary: 'Invite a person by their address, or add an agent',
+    summary: 'Invite a person by email address, or add an agent',
     description:
       'An invited person becomes a member with their first sign-in at an environment of the organization, ' +
-      'with an account whose address is that one and is proved. The answer does not tell whether there is ' +
-      'such an account. An agent is a member at once.',
+      'with an account of that address, once verified. The response does not reveal whether there is ' +
+      'such an account. An agent becomes a member at once.',
     idempotent: true,
     params: OrganizationId,
     body: json(AddMember),
@@ -107,8 +107,8 @@ export const organizationMemberRoutes: readonly Route[] = [
     replies: {
       member: reply(201, Member, ({ member }) => memberJson(member)),
       ...refusals,
-      unknown_agent: problem(404, 'not-found', { detail: 'There is no such agent.' }),
-      is_member: problem(409, 'conflict', { detail: 'It is a member, or invited already.' }),
+      unknown_agent: problem(404, 'not-found', { detail: 'The agent does not exist.' }),
+      is_member: problem(409, 'conflict', { detail: 'It is already a member or invited.' }),
       ...idempotencyRefusals,
     },
   }),
@@ -119,7 +119,7 @@ export const organizationMemberRoutes: readonly Route[] = [
     operationId: 'updateOrganizationMember',
     summary: 'Change the role of a member',
     description:
-      "Another role ends the sessions that an agent has in the organization's tenants: it logs in again.",
+      "A new role ends the agent's sessions in the organization's tenants. It must log in again.",
     params: MemberParams,
     body: json(z.object({ role: Role }).meta({ id: 'OrganizationMemberChange' })),
     message: (request) => ({
@@ -142,8 +142,8 @@ export const organizationMemberRoutes: readonly Route[] = [
     operationId: 'removeOrganizationMember',
     summary: 'Remove a member, or withdraw an invitation',
     description:
-      "Ends the sessions that an agent has in the organization's tenants. A person stays a user of the " +
-      'tenants that know them.',
+      "Ends the agent's sessions in the organization's tenants. A person stays a user of the " +
+      'tenants where they have one.',
     params: MemberParams,
     message: (request) => ({
       caller: callerOf(request),

@@ -1,4 +1,4 @@
-/** Records of organizations and tenants, and their suspension. decisions.md 24. */
+/** Name, support contact and suspension of organizations and tenants. */
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { json, type Route, reply, route } from '../../route.js'
@@ -29,7 +29,7 @@ const managers = {
   scopes: ['org:manage', 'deployment:manage'],
   direct: 'required',
 } as const
-/** `svc operator appoint --scope deployment:manage` gives it; no role does. */
+/** Granted by `svc operator appoint --scope deployment:manage`. No role includes it. */
 export const deployment = {
   scheme: 'bearer',
   scopes: ['deployment:manage'],
@@ -37,8 +37,8 @@ export const deployment = {
   direct: 'required',
 } as const
 
-const WHO =
-  'For owners and admins of the organization, with a token of the control plane or that of a person, and ' +
+const ACCESS =
+  'For owners and admins of the organization, with a control-plane token or a user token, and ' +
   'for operators of the deployment (deployment:manage).'
 
 const ofOrganization = {
@@ -60,9 +60,9 @@ const ofTenant = {
 }
 
 const SUSPENDED =
-  'Its tokens, sessions, sign-ins, refresh tokens, delegations, calls through egress, certificates, webhooks ' +
-  'and sales are refused or paused in every process within a second. Nothing is lost: reactivation brings ' +
-  'everything back. Repeating it changes nothing.'
+  'Its tokens, sessions, sign-ins, refresh tokens, delegations, egress calls, certificates, webhooks ' +
+  'and sales are refused or paused in every process within a second. Nothing is lost: reactivation restores ' +
+  'everything. Repeating the request changes nothing.'
 
 export const organizationRecordRoutes: readonly Route[] = [
   route(organizations, 'read', {
@@ -70,7 +70,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     path: ORGANIZATION,
     operationId: 'readOrganization',
     summary: 'Read an organization',
-    description: WHO,
+    description: ACCESS,
     tags,
     exposure: 'public',
     security: readers,
@@ -85,8 +85,8 @@ export const organizationRecordRoutes: readonly Route[] = [
     method: 'PATCH',
     path: ORGANIZATION,
     operationId: 'updateOrganization',
-    summary: 'Change the name or the support contact of an organization',
-    description: `${WHO} Tenants without a contact of their own show that of the organization.`,
+    summary: 'Update the name or the support contact of an organization',
+    description: `${ACCESS} Tenants without their own contact show that of the organization.`,
     tags,
     exposure: 'public',
     security: managers,
@@ -105,7 +105,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     path: TENANT,
     operationId: 'readTenant',
     summary: 'Read an environment',
-    description: WHO,
+    description: ACCESS,
     tags,
     exposure: 'public',
     security: readers,
@@ -120,8 +120,8 @@ export const organizationRecordRoutes: readonly Route[] = [
     method: 'PATCH',
     path: TENANT,
     operationId: 'updateTenant',
-    summary: 'Change the name or the support contact of an environment',
-    description: WHO,
+    summary: 'Update the name or the support contact of an environment',
+    description: ACCESS,
     tags,
     exposure: 'public',
     security: managers,
@@ -159,7 +159,7 @@ export const organizationRecordRoutes: readonly Route[] = [
         path: `${TENANT}/${verb}`,
         operationId: `${verb}Tenant`,
         summary: `${word} an environment`,
-        description: `${SUSPENDED} It stays suspended while its organization is.`,
+        description: `${SUSPENDED} It stays suspended as long as its organization is suspended.`,
         params: TenantId,
         message: (request) => ({
           caller: callerOf(request),

@@ -1,4 +1,4 @@
-/** Bodies and records that the routes of organizations, tenants, members and accounts share. */
+/** Request and response bodies shared by the routes of organizations, tenants, members and accounts. */
 import { z } from 'zod'
 import type {
   AccountRecord,
@@ -19,14 +19,12 @@ export const AccountId = z.object({ account_id: Id })
 export const SupportContact = z
   .string()
   .regex(/^[^\p{Cc}\p{Cs}]{1,320}$/u)
-  .meta({ description: 'An address or page where people find help; hosted pages show it' })
+  .meta({ description: 'Email address or page for help, shown on hosted pages' })
 
 export const RecordChange = z
   .object({
     name: DisplayName.optional(),
-    support_contact: SupportContact.nullable()
-      .optional()
-      .meta({ description: 'null takes it away' }),
+    support_contact: SupportContact.nullable().optional().meta({ description: 'null removes it' }),
   })
   .meta({ id: 'OrganizationChange' })
 
@@ -37,7 +35,8 @@ export const OrganizationRecord = z
     slug: z.string(),
     status: Status,
     role: Role.optional().meta({
-      description: "The caller's; absent for an operator of the deployment who is no member",
+      description:
+        "The caller's role; absent for an operator of the deployment who is not a member",
     }),
     support_contact: z.string().optional(),
     created_at: z.iso.datetime(),
@@ -57,7 +56,7 @@ export const Account = z
         tenant_slug: z.string(),
         tenant_user_id: z.uuid(),
         sub: z.string(),
-        status: z.string().meta({ description: 'What the tenant says of its user' }),
+        status: z.string().meta({ description: 'Status of the user in the tenant' }),
       }),
     ),
     created_at: z.iso.datetime(),
@@ -74,8 +73,8 @@ export const Member = z
       .optional()
       .meta({
         description:
-          'The tenant user in the oldest environment of the organization that knows the person; absent ' +
-          'where none does',
+          'The tenant user of this person in the organization’s oldest environment; absent ' +
+          'if there is none',
       }),
     agent_id: z.uuid().optional(),
     email: z.string().optional(),
@@ -104,10 +103,10 @@ export const notOperator = problem<{ detail: string }, 'forbidden'>(
   ({ detail }) => ({ detail }),
 )
 export const unknownOrganization = problem(404, 'not-found', {
-  detail: 'There is no such organization.',
+  detail: 'The organization does not exist.',
 })
-export const unknownTenant = problem(404, 'not-found', { detail: 'There is no such tenant.' })
-export const unknownAccount = problem(404, 'not-found', { detail: 'There is no such account.' })
+export const unknownTenant = problem(404, 'not-found', { detail: 'The tenant does not exist.' })
+export const unknownAccount = problem(404, 'not-found', { detail: 'The account does not exist.' })
 export const roleTooLow = (who: string) =>
   problem<{ role: string }, 'forbidden'>(403, 'forbidden', ({ role }) => ({
     detail: `This operation is for ${who} of the organization; the caller's role is ${role}.`,
@@ -135,12 +134,12 @@ export function accountJson(account: AccountRecord): z.input<typeof Account> {
     email: account.email,
     email_verified: account.emailVerified,
     status: account.status,
-    tenants: account.tenants.map((one) => ({
-      tenant_id: one.tenantId,
-      tenant_slug: one.tenantSlug,
-      tenant_user_id: one.tenantUserId,
-      sub: one.sub,
-      status: one.status,
+    tenants: account.tenants.map((tenant) => ({
+      tenant_id: tenant.tenantId,
+      tenant_slug: tenant.tenantSlug,
+      tenant_user_id: tenant.tenantUserId,
+      sub: tenant.sub,
+      status: tenant.status,
     })),
     created_at: account.createdAt.toISOString(),
   }

@@ -1,4 +1,4 @@
-/** Organizations and environments. interface.md, Control plane and tenant provisioning. */
+/** Organizations and environments (control plane). */
 import { z } from 'zod'
 import {
   type OrganizationRecord,
@@ -19,7 +19,7 @@ const bound = { organizationBound: 'accepted' } as const
 const Slug = z
   .string()
   .regex(/^[a-z0-9-]{3,63}$/)
-  .meta({ description: '3 to 63 of a-z, 0-9 and hyphens; made from the name when left out' })
+  .meta({ description: '3 to 63 of a-z, 0-9 and hyphens; generated from the name when absent' })
 
 const Organization = z
   .object({
@@ -78,7 +78,7 @@ const suspended = problem<{ what: string }, 'policy-denied'>(403, 'policy-denied
   detail: `The ${what} is suspended.`,
 }))
 const slugRefusals = {
-  slug_taken: problem(409, 'conflict', { detail: 'The slug is taken.' }),
+  slug_taken: problem(409, 'conflict', { detail: 'The slug is already in use.' }),
   slug_invalid: problem<{ detail: string }, 'bad-request'>(400, 'bad-request', ({ detail }) => ({
     detail: `The member slug ${detail}.`,
     errors: [{ pointer: '#/slug', detail }],
@@ -90,10 +90,10 @@ export const organizationRoutes: readonly Route[] = [
     method: 'GET',
     path: '/api/v1/control-plane/organizations',
     operationId: 'listOrganizations',
-    summary: 'List the organizations that the operator belongs to, newest first',
+    summary: 'List the organizations of the caller, newest first',
     description:
-      "An organization-bound token sees its own organization. A person's token sees the organization " +
-      'of its tenant, and those that the person made with tokens of that tenant.',
+      'An organization-bound token sees its own organization. A user token sees the organization ' +
+      'of its tenant, and those that the user created with tokens of that tenant.',
     tags,
     exposure: 'public',
     security: { scheme: 'bearer', scopes: ['org:read'], ...bound },
@@ -119,7 +119,7 @@ export const organizationRoutes: readonly Route[] = [
     summary: 'Create an organization; its creator becomes its owner',
     tags,
     exposure: 'public',
-    description: 'For agents with an operator token, and for people who hold org:create in person.',
+    description: 'For agents with an operator token, and for users with the scope org:create.',
     security: {
       scheme: 'bearer',
       scopes: ['org:create'],
@@ -146,11 +146,11 @@ export const organizationRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/control-plane/organizations/{organization_id}/token',
     operationId: 'issueOrganizationToken',
-    summary: 'Get a token that speaks for one organization only',
+    summary: 'Issue a token bound to one organization',
     description:
-      "Carries what both the caller's role and its token allow, never org:create, and the claim " +
-      'organization_id. Bound to the DPoP key of the token it is asked with, where that one is. That ' +
-      'of a person is for the control plane (org:read, tenant:manage) and ends with the token it is ' +
+      "Its scopes are those of both the caller's role and its token, never org:create. It has the claim " +
+      'organization_id. It is bound to the DPoP key of the request token, if that one is bound. That ' +
+      'of a user is valid for the control plane (org:read, tenant:manage) and expires with the token it is ' +
       'asked with.',
     tags,
     exposure: 'public',
@@ -206,8 +206,8 @@ export const organizationRoutes: readonly Route[] = [
     operationId: 'createTenant',
     summary: 'Create an environment of an organization',
     description:
-      'For owners. A sandbox admits agents from the start, production does not. A person who makes an ' +
-      'environment is its first user, with the role owner.',
+      'For owners. A sandbox admits agents from the start, production does not. A user who creates an ' +
+      'environment becomes its first user, with the role owner.',
     tags,
     exposure: 'public',
     security: {
@@ -234,7 +234,7 @@ export const organizationRoutes: readonly Route[] = [
       not_operator: notOperator,
       unknown_organization: unknownOrganization,
       role_too_low: problem(403, 'forbidden', ({ role }) => ({
-        detail: `Environments are created by owners of the organization; the caller's role is ${role}.`,
+        detail: `Only owners of the organization create environments; the caller's role is ${role}.`,
       })),
       suspended,
       ...slugRefusals,
@@ -245,11 +245,11 @@ export const organizationRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}/switch',
     operationId: 'switchTenant',
-    summary: 'Get a token of one of the environments',
+    summary: 'Issue a token of one of the environments',
     description:
-      'The token is that of the tenant, as a login of the agent there would give: an owner holds ' +
-      'every tenant scope. Bound to the DPoP key of the token it is asked with, where that one is. For ' +
-      'agents: a person signs in at the environment.',
+      'The token is one of the tenant, as if the agent had logged in there: an owner has ' +
+      'every tenant scope. It is bound to the DPoP key of the request token, if that one is bound. For ' +
+      'agents: users sign in at the environment.',
     tags,
     exposure: 'public',
     security: {
@@ -274,13 +274,12 @@ export const organizationRoutes: readonly Route[] = [
       })),
       not_operator: notOperator,
       unknown_organization: unknownOrganization,
-      unknown_tenant: problem(404, 'not-found', { detail: 'There is no such tenant.' }),
+      unknown_tenant: problem(404, 'not-found', { detail: 'The tenant does not exist.' }),
       suspended,
     },
   }),
 ]
 
-/** decisions.md 2.3. */
 function organizationJson(organization: OrganizationRecord): z.input<typeof Organization> {
   return {
     id: organization.id,
@@ -293,7 +292,7 @@ function organizationJson(organization: OrganizationRecord): z.input<typeof Orga
   }
 }
 
-/** decisions.md 2.3; absent optional members are omitted. */
+/** Absent optional members are omitted. */
 export function tenantJson(tenant: TenantRecord): z.input<typeof Tenant> {
   const { supportContact } = tenant
   return {

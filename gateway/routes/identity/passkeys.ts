@@ -1,6 +1,6 @@
 /**
- * Passkeys on hosted pages. decisions.md 20. The script of the pages asks for the options of a
- * ceremony and then sends a form, so that everything but the options is a page.
+ * Passkeys on hosted pages. The script of the pages requests the options of a ceremony and then submits a form, so
+ * every response except the options is a page.
  */
 import { z } from 'zod'
 import type { Visitor } from '../../../actors/identity/sign-in/protocol.js'
@@ -38,13 +38,13 @@ const Credential = z
 const Name = z.string().max(256).default('')
 const Id = z.object({ id: z.string().max(64) })
 
-/** WebAuthn sections 5.4 and 5.5, as JSON; or where the browser belongs instead. */
+/** WebAuthn sections 5.4 and 5.5, as JSON; or a redirect target if the step is not needed. */
 const Options = z.object({ options: z.looseObject({}).optional(), location: z.string().optional() })
 const options = reply(200, Options, ({ options }: { options: object }) => ({
   options: options as Record<string, unknown>,
 }))
 const elsewhere = reply(200, Options, ({ location }: { location: string }) => ({ location }))
-const noFlow = problem(400, 'bad-request', { detail: 'The sign-in has run out. Begin again.' })
+const noFlow = problem(400, 'bad-request', { detail: 'The sign-in has expired. Start again.' })
 
 const visitorOf = (request: { browser: Browser; clientAddress: string }): Visitor => ({
   token: request.browser.sessionToken,
@@ -65,7 +65,7 @@ const signedIn = seeOther(({ location, token }: { location: string; token: strin
 const unknownFlow = page(400, unknownFlowPage)
 const busy = page(503, busyPage)
 const flowForm = pageForm({ flow: Flow })
-/** The options are asked for with every field of the form, its name included. */
+/** The script sends every field of the form with the options request, including the name. */
 const namedFlowForm = pageForm({ flow: Flow, name: Name })
 const answerForm = pageForm({ flow: Flow, credential: Credential })
 const namedAnswerForm = pageForm({ flow: Flow, credential: Credential, name: Name })
@@ -75,7 +75,7 @@ const signInOptions = route(passkeys, 'signInOptions', {
   method: 'POST',
   path: '/auth/passkeys/sign-in/options',
   operationId: 'getPasskeySignInOptions',
-  summary: 'Begin a sign-in with a passkey',
+  summary: 'Start a sign-in with a passkey',
   body: flowForm,
   message: stepOf,
   replies: { options, unknown_flow: noFlow },
@@ -102,7 +102,7 @@ const secondFactorOptions = route(passkeys, 'secondFactorOptions', {
   method: 'POST',
   path: '/auth/mfa/passkey/options',
   operationId: 'getPasskeySecondFactorOptions',
-  summary: 'Begin to give a passkey as second factor',
+  summary: 'Start to use a passkey as second factor',
   body: flowForm,
   message: stepOf,
   replies: { options, onward: elsewhere, unknown_flow: noFlow },
@@ -112,7 +112,7 @@ const secondFactor = route(passkeys, 'secondFactor', {
   ...paged,
   path: '/auth/mfa/passkey',
   operationId: 'givePasskeySecondFactor',
-  summary: 'Give a passkey as second factor',
+  summary: 'Use a passkey as second factor',
   body: answerForm,
   message: (request) => ({ ...stepOf(request), credential: request.body.credential }),
   replies: {
@@ -130,7 +130,7 @@ const enrolmentOptions = route(passkeys, 'enrolmentOptions', {
   method: 'POST',
   path: '/auth/mfa/enroll/passkey/options',
   operationId: 'getPasskeyEnrolmentOptions',
-  summary: 'Begin to enrol a passkey',
+  summary: 'Start to enrol a passkey',
   body: namedFlowForm,
   message: stepOf,
   replies: { options, onward: elsewhere, unknown_flow: noFlow },
@@ -140,7 +140,7 @@ const enrol = route(passkeys, 'enrol', {
   ...paged,
   path: '/auth/mfa/enroll/passkey',
   operationId: 'enrolPasskey',
-  summary: 'Enrol a passkey where a second factor is needed',
+  summary: 'Enrol a passkey as second factor',
   onceOnly: true,
   body: namedAnswerForm,
   message: (request) => ({
@@ -163,7 +163,7 @@ const showNew = route(passkeys, 'addPage', {
   method: 'GET',
   path: '/auth/account/passkeys/new',
   operationId: 'showNewPasskey',
-  summary: 'Page that adds a passkey to one’s account',
+  summary: 'Page to add a passkey to the account',
   message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
   replies: { page: page(200, addPasskeyPage), sign_in: onward },
 })
@@ -174,7 +174,7 @@ const newOptions = route(passkeys, 'addOptions', {
   method: 'POST',
   path: '/auth/account/passkeys/options',
   operationId: 'getNewPasskeyOptions',
-  summary: 'Begin to add a passkey to one’s account',
+  summary: 'Start to add a passkey to the account',
   body: pageForm({ name: Name }),
   message: ({ session, browser }) => ({
     session,
@@ -188,7 +188,7 @@ const add = route(passkeys, 'add', {
   ...own,
   path: '/auth/account/passkeys',
   operationId: 'addOwnPasskey',
-  summary: 'Add a passkey to one’s account',
+  summary: 'Add a passkey to the account',
   onceOnly: true,
   body: pageForm({ credential: Credential, name: Name }),
   message: ({ session, browser, body }) => ({

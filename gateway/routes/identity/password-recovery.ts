@@ -1,6 +1,6 @@
-/** Passwords, invitations and addresses of people on hosted pages. decisions.md 17 and 20. */
+/** Forgot password, password change, invitations and email verification on hosted pages. */
 import { z } from 'zod'
-import { credentials } from '../../../actors/identity/password-recovery/protocol.js'
+import { passwordRecovery } from '../../../actors/identity/password-recovery/protocol.js'
 import {
   CAPTCHA_FIELDS,
   captchaIn,
@@ -11,7 +11,7 @@ import {
   changePage,
   forgotPage,
   invitationPage,
-  linkGonePage,
+  expiredLinkPage,
   lockedPage,
   passwordDonePage,
   resetPage,
@@ -40,25 +40,25 @@ const params = z.object({ token: z.string().min(1).max(128) })
 const unknownFlow = page(400, unknownFlowPage)
 const absent = page(404, unknownTenantPage)
 const busy = page(503, busyPage)
-const gone = page(410, linkGonePage)
+const gone = page(410, expiredLinkPage)
 
 const forgotten = [
-  route(credentials, 'forgot', {
+  route(passwordRecovery, 'forgot', {
     ...shared,
     method: 'GET',
     path: '/auth/password/forgot',
     operationId: 'showForgottenPassword',
-    summary: 'Page of whoever forgot their password',
+    summary: 'Forgot-password page',
     query: z.object({ flow: Flow.default('') }),
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, forgotPage), unknown_flow: unknownFlow, absent },
   }),
-  route(credentials, 'requestReset', {
+  route(passwordRecovery, 'requestReset', {
     ...shared,
     method: 'POST',
     path: '/auth/password/forgot',
     operationId: 'requestPasswordReset',
-    summary: 'Ask for a link to choose a new password',
+    summary: 'Request a password reset link',
     body: pageForm({
       flow: Flow.default(''),
       email: z.string().max(320).default(''),
@@ -83,22 +83,22 @@ const forgotten = [
       busy,
     },
   }),
-  route(credentials, 'readReset', {
+  route(passwordRecovery, 'readReset', {
     ...shared,
     method: 'GET',
     path: '/auth/password/reset/{token}',
     operationId: 'showPasswordReset',
-    summary: 'Page to choose a new password; opening it uses nothing up',
+    summary: 'Page to choose a new password; opening it does not use the link up',
     params,
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, resetPage), gone },
   }),
-  route(credentials, 'reset', {
+  route(passwordRecovery, 'reset', {
     ...shared,
     method: 'POST',
     path: '/auth/password/reset/{token}',
     operationId: 'resetPassword',
-    summary: 'Set a new password; every session of the account ends',
+    summary: 'Reset the password; every session of the account ends',
     params,
     body: pageForm({ password: Password }),
     message: (request) => ({
@@ -119,17 +119,17 @@ const forgotten = [
 ]
 
 const invited = [
-  route(credentials, 'readInvitation', {
+  route(passwordRecovery, 'readInvitation', {
     ...shared,
     method: 'GET',
     path: '/auth/invitations/{token}',
     operationId: 'showInvitation',
-    summary: 'Page of an invitation to a tenant; opening it uses nothing up',
+    summary: 'Page of an invitation to a tenant; opening it does not use the link up',
     params,
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, invitationPage), gone },
   }),
-  route(credentials, 'acceptInvitation', {
+  route(passwordRecovery, 'acceptInvitation', {
     ...shared,
     method: 'POST',
     path: '/auth/invitations/{token}',
@@ -163,26 +163,26 @@ const ownAccount = [
     method: 'GET',
     path: '/.well-known/change-password',
     operationId: 'findPasswordChange',
-    summary: 'Where password managers find the page to change a password',
+    summary: 'Well-known URL to change a password, for password managers',
     security: { scheme: 'anonymous' },
     responses: toChange.docs,
     answer: () => toChange.render(null, NO_CONTEXT),
   }),
-  route(credentials, 'readChange', {
+  route(passwordRecovery, 'readChange', {
     ...signedInOnly,
     method: 'GET',
     path: '/auth/account/password',
     operationId: 'showPasswordChange',
-    summary: 'Page to change one’s password',
+    summary: 'Page to change the password',
     message: ({ session }) => ({ session }),
     replies: { page: page(200, changePage) },
   }),
-  route(credentials, 'change', {
+  route(passwordRecovery, 'change', {
     ...signedInOnly,
     method: 'POST',
     path: '/auth/account/password',
     operationId: 'changePassword',
-    summary: 'Change one’s password; every other session of the account ends',
+    summary: 'Change the password; every other session of the account ends',
     body: pageForm({ current: Password, password: Password }),
     message: (request) => ({
       session: request.session,
@@ -201,12 +201,12 @@ const ownAccount = [
       busy,
     },
   }),
-  route(credentials, 'requestVerification', {
+  route(passwordRecovery, 'requestVerification', {
     ...signedInOnly,
     method: 'POST',
     path: '/auth/account/email/verification',
     operationId: 'requestEmailVerification',
-    summary: 'Ask for a letter to confirm one’s address',
+    summary: 'Request a mail to verify the email address',
     body: pageForm({}),
     message: (request) => ({
       session: request.session,
@@ -223,22 +223,22 @@ const ownAccount = [
       busy,
     },
   }),
-  route(credentials, 'readVerification', {
+  route(passwordRecovery, 'readVerification', {
     ...shared,
     method: 'GET',
     path: '/auth/email/{token}',
     operationId: 'showEmailVerification',
-    summary: 'Page to confirm an address; opening it uses nothing up',
+    summary: 'Page to verify an email address; opening it does not use the link up',
     params,
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, verificationPage), gone },
   }),
-  route(credentials, 'verify', {
+  route(passwordRecovery, 'verify', {
     ...shared,
     method: 'POST',
     path: '/auth/email/{token}',
     operationId: 'verifyEmail',
-    summary: 'Confirm an address, in the browser that asked for the letter',
+    summary: 'Verify an email address, in the browser that requested the mail',
     params,
     body: pageForm({}),
     message: (request) => ({
@@ -254,4 +254,4 @@ const ownAccount = [
   }),
 ]
 
-export const credentialRoutes: readonly Route[] = [...forgotten, ...invited, ...ownAccount]
+export const passwordRecoveryRoutes: readonly Route[] = [...forgotten, ...invited, ...ownAccount]

@@ -1,8 +1,8 @@
-/** Signing in with a code or a link that comes by mail. decisions.md 15, email_otp and magic_link. */
+/** Sign-in with a code or a link by mail ([email_otp], [magic_link]). */
 import { z } from 'zod'
 import { login } from '../../../actors/identity/sign-in/protocol.js'
 import {
-  linkGonePage,
+  expiredLinkPage,
   linkPage,
   mailSentPage,
   otherBrowserPage,
@@ -29,7 +29,7 @@ const LinkParams = z.object({ token: z.string().min(1).max(128) })
 const unknownFlow = page(400, unknownFlowPage)
 const absent = page(404, unknownTenantPage)
 const busy = page(503, busyPage)
-const gone = page(410, linkGonePage)
+const gone = page(410, expiredLinkPage)
 const onward = seeOther(({ location }: { location: string }) => ({ location }))
 const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
   location,
@@ -42,11 +42,11 @@ export const mailSignInRoutes: readonly Route[] = [
     method: 'POST',
     path: '/auth/login/mail',
     operationId: 'requestSignInMail',
-    summary: 'Ask for a letter to sign in with',
+    summary: 'Request a mail to sign in with',
     body: pageForm({
       flow: Flow.default(''),
       email: z.string().max(320).default(''),
-      // The form is that of the password: what was typed there is not read.
+      // The form of the password page is reused. Its password field is ignored.
       password: z.string().max(1024).default(''),
       ...CAPTCHA_FIELDS,
     }),
@@ -72,7 +72,7 @@ export const mailSignInRoutes: readonly Route[] = [
     method: 'GET',
     path: '/auth/login/mail',
     operationId: 'showSignInMail',
-    summary: 'Page after a letter was asked for',
+    summary: 'Page after a mail was requested',
     query: z.object({ flow: Flow.default('') }),
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, mailSentPage), onward, unknown_flow: unknownFlow, absent },
@@ -82,7 +82,7 @@ export const mailSignInRoutes: readonly Route[] = [
     method: 'POST',
     path: '/auth/login/code',
     operationId: 'signInWithMailCode',
-    summary: 'Sign in with the code of a letter',
+    summary: 'Sign in with a code from the mail',
     body: pageForm({ flow: Flow.default(''), code: z.string().max(64).default('') }),
     message: (request) => ({
       flow: request.body.flow,
@@ -103,7 +103,7 @@ export const mailSignInRoutes: readonly Route[] = [
     method: 'GET',
     path: '/auth/magic/{token}',
     operationId: 'showMagicLink',
-    summary: 'Page behind a sign-in link; opening it uses nothing up',
+    summary: 'Page behind a sign-in link; opening it does not use the link up',
     params: LinkParams,
     query: z.object({ flow: Flow.default('') }),
     message: ({ params, query }) => ({ token: params.token, flow: query.flow }),
@@ -114,7 +114,7 @@ export const mailSignInRoutes: readonly Route[] = [
     method: 'POST',
     path: '/auth/magic/{token}',
     operationId: 'signInWithMagicLink',
-    summary: 'Sign in with a link, in the browser that asked for it',
+    summary: 'Sign in with a link, in the browser that requested it',
     params: LinkParams,
     body: pageForm({ flow: Flow.default('') }),
     message: (request) => ({

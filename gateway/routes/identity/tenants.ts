@@ -1,4 +1,4 @@
-/** Settings of an environment. decisions.md 17. */
+/** Settings of an environment. */
 import { z } from 'zod'
 import { LOCALES } from '../../../actors/domain/locales.js'
 import { isRedirectHost } from '../../../actors/domain/redirect-hosts.js'
@@ -41,8 +41,8 @@ const Branding = z
   .meta({
     id: 'Branding',
     description:
-      'How the hosted pages of the tenant look. The logo is a data: URI. `locale` is the language of ' +
-      'pages and letters for those who ask for none that there is.',
+      'The look of the hosted pages of the tenant. The logo is a data: URI. `locale` is the language of ' +
+      'pages and mails for users whose requested languages are not available.',
   })
 
 const lifetime = () => z.int().min(60).max(LIFETIME_SECS_MAX).optional()
@@ -51,9 +51,9 @@ const SessionLifetimes = z
   .refine(
     ({ idle_secs: idle, absolute_secs: absolute }) =>
       idle === undefined || absolute === undefined || idle <= absolute,
-    { message: 'idle_secs is at most absolute_secs' },
+    { message: 'idle_secs must be at most absolute_secs' },
   )
-  .meta({ id: 'SessionLifetimes', description: 'How long people stay signed in, in seconds.' })
+  .meta({ id: 'SessionLifetimes', description: 'How long users stay signed in, in seconds.' })
 
 const SocialSignIn = z
   .object({ enabled: z.boolean().optional(), provision: z.boolean().optional() })
@@ -61,7 +61,7 @@ const SocialSignIn = z
     id: 'SocialSignIn',
     description:
       'Sign-in through the providers of the deployment: whether it is offered (default true), and ' +
-      'whether people who are not users yet become some by it (default false).',
+      'whether it provisions new users (default false).',
   })
 
 const members = {
@@ -82,18 +82,18 @@ const members = {
         }),
     )
     .max(100)
-    .meta({ description: 'Where checkouts may lead buyers back to.' }),
+    .meta({ description: 'Hosts that checkouts may redirect buyers to.' }),
   x402_pay_to: z
     .record(z.string().regex(/^eip155:[1-9][0-9]{0,14}$/), z.string().regex(/^0x[0-9a-fA-F]{40}$/))
     .refine((payees) => Object.keys(payees).length <= 32, { message: 'at most 32 networks' })
     .meta({
       description:
-        'Who receives payments by x402, by CAIP-2 network, where a payment link names no address of its own.',
+        'Payee addresses of x402 payments by CAIP-2 network, for payment links without their own address.',
       example: { 'eip155:8453': '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed' },
     }),
   logout_revokes_offline: z.boolean().meta({
     description:
-      'Signing out also ends refresh tokens with the scope `offline_access` (default false).',
+      'Signing out also revokes refresh tokens with the scope `offline_access` (default false).',
   }),
   branding: Branding,
   session: SessionLifetimes,
@@ -102,11 +102,11 @@ const members = {
 const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
 const ChangeTenantSettings = z.object(members).partial().meta({
   id: 'ChangeTenantSettings',
-  description: 'What is left out stays as it is; objects are replaced as a whole.',
+  description: 'Absent members stay unchanged. Objects are replaced as a whole.',
 })
 
 const noEnvironment = problem(403, 'forbidden', {
-  detail: 'The control plane has no settings of a tenant: use a token of one of your environments.',
+  detail: 'The control plane has no tenant settings: use a token of one of your environments.',
 })
 const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettingsRecord }) => ({
   admit_agents: settings.admitAgents,
@@ -135,7 +135,7 @@ const ActivatedTenant = Tenant.extend({
     )
     .meta({
       description:
-        'With their new secrets, which are shown once: a replay leaves them out, and rotate-secret of an application gives another',
+        'With their new secrets, which are shown once. A replay omits them, and rotate-secret of an application issues another',
     }),
 }).meta({ id: 'ActivatedTenant' })
 
@@ -146,7 +146,7 @@ export const tenantRoutes: readonly Route[] = [
     operationId: 'activateTenant',
     summary: 'Turn a sandbox into a production environment',
     description:
-      'For a person at AAL2 or higher. Fixture users retire, the secret of the application that came ' +
+      'For a user at AAL2 or higher. Fixture users are removed, the secret of the application created ' +
       'with the workspace is replaced, its tokens, unused operator invites and the sessions of agents ' +
       'in the tenant end, and the tenant admits no further agents; in one step that happens once.',
     tags,
@@ -170,17 +170,17 @@ export const tenantRoutes: readonly Route[] = [
       })),
       step_up_needed: problem(401, 'unauthorized', {
         error: 'insufficient_user_authentication',
-        detail: 'This needs a sign-in with a second factor.',
+        detail: 'This operation needs a sign-in with a second factor.',
         headers: {
           'www-authenticate':
             'Bearer error="insufficient_user_authentication", acr_values="aal3 aal2"',
         },
       }),
       fixture_caller: problem(403, 'policy-denied', {
-        detail: 'A fixture user retires with the activation: a person of your own has to do it.',
+        detail: 'Activation removes the fixture users, so another user must request it.',
       }),
       already_production: problem(409, 'conflict', {
-        detail: 'The tenant is a production environment already.',
+        detail: 'The tenant is already a production environment.',
       }),
       no_environment: noEnvironment,
       ...idempotencyRefusals,
@@ -201,8 +201,8 @@ export const tenantRoutes: readonly Route[] = [
     method: 'PATCH',
     path: PATH,
     operationId: 'changeTenantSettings',
-    summary: 'Change settings of the tenant; they hold in every process at once',
-    description: 'Members that this build does not know are ignored.',
+    summary: 'Update settings of the tenant; they apply in every process at once',
+    description: 'Members unknown to this build are ignored.',
     tags,
     exposure: 'internal',
     security,

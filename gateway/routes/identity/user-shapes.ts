@@ -1,4 +1,4 @@
-/** Tenant users and fixture users as JSON. decisions.md 2.3 and 17. */
+/** Request and response bodies of tenant users and fixture users. */
 import { z } from 'zod'
 import type { UserRecord } from '../../../actors/identity/users/protocol.js'
 import { DisplayName } from '../agents/agent-shapes.js'
@@ -14,9 +14,10 @@ export const TenantUser = z
     tenant_id: z.uuid(),
     sub: z.string().meta({ description: 'Pairwise: the sub of tokens for this tenant' }),
     email: z.string(),
-    email_verified: z.boolean().meta({ description: 'False as long as the user is invited' }),
+    email_verified: z.boolean().meta({ description: 'Always false while the user is invited' }),
     display_name: z.string().meta({
-      description: 'The tenant’s own, else that of the account; of an invited user only the former',
+      description:
+        'The tenant’s own name, otherwise that of the account; for an invited user only the former',
     }),
     status: UserStatus,
     roles: z.array(z.string()),
@@ -32,8 +33,8 @@ export const TenantUser = z
 export const FixtureUser = z
   .object({
     id: z.uuid(),
-    email: z.string().meta({ description: 'Under a .test domain: mail to it goes nowhere' }),
-    password: z.string().optional().meta({ description: 'Shown once; left out of a replay' }),
+    email: z.string().meta({ description: 'Under a .test domain: mail to it is not delivered' }),
+    password: z.string().optional().meta({ description: 'Shown once; absent in a replay' }),
     status: z.literal('active'),
     created_at: z.iso.datetime(),
   })
@@ -65,14 +66,14 @@ export const ChangeTenantUser = z
   .object({
     display_name: DisplayName.nullable()
       .optional()
-      .meta({ description: 'The name in this tenant; null shows that of the account again' }),
+      .meta({ description: 'The name in this tenant; null uses that of the account again' }),
     roles: z
       .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/))
       .max(32)
       .optional()
       .meta({
         description:
-          'owner, admin and member decide what the human may be given here; others are of the ' +
+          'owner, admin and member limit the scopes of the user here; others are of the ' +
           "tenant's own making",
       }),
     metadata: z
@@ -84,7 +85,7 @@ export const ChangeTenantUser = z
   })
   .meta({ id: 'ChangeTenantUser' })
 
-/** decisions.md 2.3; absent optional members are omitted. */
+/** Absent optional members are omitted. */
 export function userJson(user: UserRecord): z.input<typeof TenantUser> {
   const { lastLoginAt } = user
   return {

@@ -1,4 +1,4 @@
-/** People of a tenant and fixture users of a sandbox. decisions.md 2.3 and 17. */
+/** Users of a tenant and fixture users of a sandbox. */
 import { z } from 'zod'
 import { type UserRecord, users } from '../../../actors/identity/users/protocol.js'
 import { callerOf } from '../../request/caller.js'
@@ -26,11 +26,11 @@ const managers = { scheme: 'bearer', scopes: ['users:manage'] } as const
 
 const UserParams = z.object({ user_id: z.string().max(64) })
 
-const unknownUser = problem(404, 'not-found', { detail: 'There is no such user.' })
+const unknownUser = problem(404, 'not-found', { detail: 'The user does not exist.' })
 const found = reply(200, TenantUser, ({ user }: { user: UserRecord }) => userJson(user))
 const fixtureLimit = problem(409, 'conflict', {
   error: 'fixture_user_limit',
-  detail: 'Five fixture users are active, which is the most. Suspend or remove one first.',
+  detail: 'Five fixture users are active, which is the limit. Suspend or remove one first.',
 })
 const busy = problem(503, 'service-unavailable', {
   detail: 'The password workers are busy. Send the request again.',
@@ -40,19 +40,19 @@ const beyond = problem<{ roles: readonly string[] }, 'insufficient-scope'>(
   403,
   'insufficient-scope',
   ({ roles }) => ({
-    detail: `The roles would give more than the token holds: ${roles.join(' ')}.`,
+    detail: `The roles would grant more than the token has: ${roles.join(' ')}.`,
   }),
 )
 const fixtureBeyond = problem<{ roles: readonly string[] }, 'insufficient-scope'>(
   403,
   'insufficient-scope',
   ({ roles }) => ({
-    detail: `The user has roles that hold more than the token: ${roles.join(' ')}.`,
+    detail: `The user has roles that grant more than the token has: ${roles.join(' ')}.`,
   }),
 )
 
 const owner_above_caller = problem(403, 'forbidden', {
-  detail: 'The user is an owner of the tenant: only a token with tenant:manage changes that.',
+  detail: 'The user is an owner of the tenant: only a token with tenant:manage may change it.',
 })
 const rotated = reply(
   200,
@@ -69,7 +69,7 @@ const mailThrottled = problem(
   429,
   'rate-limited',
   ({ retryAfterSecs }: { retryAfterSecs: number }) => ({
-    detail: 'The address or the tenant has had its invitations for now.',
+    detail: 'The invitation limit of the address or the tenant is reached.',
     retryAfterSecs,
   }),
 )
@@ -80,7 +80,7 @@ export const userRoutes: readonly Route[] = [
     path: '/api/v1/sandbox/fixture-users',
     operationId: 'mintFixtureUser',
     summary: 'Mint another fixture user of a sandbox',
-    description: 'Up to five are active at a time. The password is shown once.',
+    description: 'At most five are active at a time. The password is shown once.',
     tags: sandboxTags,
     exposure: 'public',
     security: managers,
@@ -115,7 +115,7 @@ export const userRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/sandbox/fixture-users/{user_id}/rotate-password',
     operationId: 'rotateFixtureUserPassword',
-    summary: 'Give a fixture user a new password; its sessions end',
+    summary: 'Set a new password for a fixture user; its sessions end',
     tags: sandboxTags,
     exposure: 'public',
     security: managers,
@@ -131,8 +131,8 @@ export const userRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/sandbox/fixture-user/rotate-password',
     operationId: 'recoverFixtureUserPassword',
-    summary: 'Give the oldest active fixture user a new password',
-    description: 'Recovers the password that a bootstrap showed and its caller lost.',
+    summary: 'Set a new password for the oldest active fixture user',
+    description: 'For callers who lost the password shown by a bootstrap.',
     tags: sandboxTags,
     exposure: 'public',
     security: managers,
@@ -174,9 +174,9 @@ export const userRoutes: readonly Route[] = [
     operationId: 'createTenantUser',
     summary: 'Invite a user, or provision one with a password',
     description:
-      'With a password the user is pre-provisioned and may sign in at once where the address lies in a domain ' +
+      'With a password the user is pre-provisioned and may sign in at once if the address is in a domain ' +
       'that the tenant verified, or, in a sandbox, under a reserved name such as .test. Otherwise the user is ' +
-      'invited and the password is not kept, whether or not the address has an account.',
+      'invited and the password is discarded, whether or not the address has an account.',
     tags,
     exposure: 'internal',
     security: managers,
@@ -196,7 +196,9 @@ export const userRoutes: readonly Route[] = [
         ({ user }) => userJson(user),
         ({ user }) => ({ location: `${USERS}/${user.id}` }),
       ),
-      user_exists: problem(409, 'conflict', { detail: 'The tenant has a user of this address.' }),
+      user_exists: problem(409, 'conflict', {
+        detail: 'The tenant already has a user with this address.',
+      }),
       password_unacceptable: problem(400, 'bad-request', {
         detail: 'The password needs 12 to 256 characters and must not be the address.',
         errors: [{ pointer: '#/password', detail: 'is not acceptable' }],
@@ -210,7 +212,7 @@ export const userRoutes: readonly Route[] = [
         errors: [{ pointer: '#/password', detail: 'is known from breaches' }],
       }),
       password_unchecked: problem(503, 'service-unavailable', {
-        detail: 'Whether the password is known from breaches cannot be asked at the moment.',
+        detail: 'The breached-password check is temporarily unavailable.',
         retryAfterSecs: 5,
       }),
       busy,
@@ -222,10 +224,10 @@ export const userRoutes: readonly Route[] = [
     method: 'POST',
     path: `${USER}/invitation`,
     operationId: 'sendTenantUserInvitation',
-    summary: 'Send the invitation of a user once more',
+    summary: 'Resend the invitation of a user',
     description:
-      'The link of the letter before holds no longer. 429 with Retry-After when the address or the ' +
-      'tenant has had its invitations; 403 when a sandbox may not write to the address.',
+      'The previous link becomes invalid. 429 with Retry-After when the invitation limit of the address or the ' +
+      'tenant is reached; 403 when a sandbox may not send mail to the address.',
     tags,
     exposure: 'internal',
     security: managers,
@@ -237,9 +239,9 @@ export const userRoutes: readonly Route[] = [
     replies: {
       found,
       unknown_user: unknownUser,
-      not_invited: problem(409, 'conflict', { detail: 'The user is not waiting to accept.' }),
+      not_invited: problem(409, 'conflict', { detail: 'The user has no pending invitation.' }),
       absent: problem(403, 'policy-denied', {
-        detail: 'Invitations are not sent by mail here (invitations.enabled).',
+        detail: 'This deployment sends no invitations by mail (invitations.enabled).',
       }),
       address_refused: problem(403, 'policy-denied', {
         detail:
@@ -268,7 +270,7 @@ export const userRoutes: readonly Route[] = [
     method: 'PATCH',
     path: USER,
     operationId: 'updateTenantUser',
-    summary: 'Change name, roles or metadata of a user in this tenant',
+    summary: 'Update name, roles or metadata of a user in this tenant',
     tags,
     exposure: 'internal',
     security: managers,
@@ -287,8 +289,9 @@ export const userRoutes: readonly Route[] = [
     method: 'DELETE',
     path: USER,
     operationId: 'removeTenantUser',
-    summary: 'Remove a user from the tenant; what it has open here ends at once',
-    description: 'The record stays, listed with status=removed. Inviting brings the same sub back.',
+    summary: 'Remove a user from the tenant; their sessions here end at once',
+    description:
+      'The record stays, listed with status=removed. A new invitation restores the same sub.',
     tags,
     exposure: 'internal',
     security: managers,
@@ -303,8 +306,8 @@ export const userRoutes: readonly Route[] = [
     method: 'POST',
     path: `${USER}/suspend`,
     operationId: 'suspendTenantUser',
-    summary: 'Suspend a user; what it has open here ends at once',
-    description: 'Repeating it changes nothing.',
+    summary: 'Suspend a user; their sessions here end at once',
+    description: 'Repeating the request changes nothing.',
     tags,
     exposure: 'internal',
     security: managers,
@@ -319,8 +322,8 @@ export const userRoutes: readonly Route[] = [
     method: 'POST',
     path: `${USER}/reactivate`,
     operationId: 'reactivateTenantUser',
-    summary: 'Lift a suspension: the user is again what it was before',
-    description: 'Repeating it changes nothing.',
+    summary: 'Lift a suspension: restores the previous status of the user',
+    description: 'Repeating the request changes nothing.',
     tags,
     exposure: 'internal',
     security: managers,

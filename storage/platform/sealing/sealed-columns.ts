@@ -8,7 +8,7 @@ import { SYSTEM_TENANT_ID } from './seal.js'
 import { totpSecretContext } from '../../identity/second-factors.js'
 import { privateKeyContext } from '../../oauth/signing-keys.js'
 import type { Transaction } from '../sql.js'
-import { ssoSecretContext } from '../../identity/identity-providers.js'
+import { providerSecretContext } from '../../identity/identity-providers.js'
 import { credentialSecretContext } from '../../vault/vault-credentials.js'
 import { webhookSecretContext } from '../../webhooks/webhooks.js'
 
@@ -34,7 +34,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   of('vault_managed_tokens', 'token', managedTokenContext, { id: 'credential_id' }),
   of('webhooks', 'secret', webhookSecretContext),
   of('webhooks', 'previous_secret', webhookSecretContext),
-  of('sso_providers', 'client_secret_sealed', ssoSecretContext),
+  of('sso_providers', 'client_secret_sealed', providerSecretContext),
   of('outgoing_mail', 'letter_sealed', mailContext),
   of('signing_keys', 'private_sealed', privateKeyContext, { id: 'kid' }),
   of('totp_factors', 'secret_sealed', totpSecretContext, { owner: 'service' }),

@@ -1,7 +1,7 @@
 /**
- * A process killed (SIGKILL) at each step of turning a sandbox into production, the commit included:
- * all of it happened or nothing did, and the same request again finds out which. Nothing that was
- * acknowledged is lost, no old secret works beside a new one, and none is lost for good.
+ * A process is killed (SIGKILL) at each step of an activation, the commit included. Either everything happened or
+ * nothing, and repeating the request reveals which. No acknowledged change is lost, no old secret stays valid with a
+ * new one, and none is lost for good.
  */
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
@@ -17,20 +17,22 @@ import { signIn } from '../../support/identity/person.js'
 import { freePort, testService } from '../../support/service.js'
 
 const PATH = '/api/v1/tenant/activate'
-// A secret of the application is for whoever holds what the application may hold.
+// Managing an application's secret requires every scope the application may have.
 const SCOPE = [...WORKSPACE_APPLICATION_SCOPES, 'tenant:manage'].join(' ')
 const LOCK = 4711
 /** The advisory lock in this database: other test files run on the same server. */
 const OURS = `locktype = 'advisory' and objid = $1
   and database = (select oid from pg_database where datname = current_database())`
 
-/** Where the process dies: the statement before which it is held up, and whether it is over by then. */
+/**
+ * Where the process dies: the statement before which it is blocked, and whether the transaction is committed by then.
+ */
 const STEPS: Readonly<Record<string, { readonly trigger: string; readonly committed: boolean }>> = {
   'as the tenant changes its kind': {
     trigger: `before update on tenants for each row when (new.environment = 'production')`,
     committed: false,
   },
-  'as a fixture user retires': {
+  'as a fixture user is removed': {
     trigger: `before update on tenant_users for each row when (new.status = 'removed')`,
     committed: false,
   },
@@ -42,7 +44,7 @@ const STEPS: Readonly<Record<string, { readonly trigger: string; readonly commit
     trigger: 'before insert on revoked_tokens for each row',
     committed: false,
   },
-  'between the commit and the answer': {
+  'between the commit and the response': {
     trigger: `after update on tenants deferrable initially deferred
               for each row when (new.environment = 'production')`,
     committed: true,
@@ -62,7 +64,7 @@ const basic = (id: string, secret: string) => ({
 const clientToken = (id: string, secret: string) =>
   api.form('/oauth/token', { grant_type: 'client_credentials' }, basic(id, secret))
 
-/** Everything that belongs to one side of the step is on that side. */
+/** Every resource is in the state of the same side of the step. */
 async function isWhole(t: ExecutionContext, { made }: Owned, production: boolean): Promise<void> {
   const { database } = running.db
   const [tenant] = await sql<{ environment: string }>(
@@ -91,7 +93,7 @@ async function isWhole(t: ExecutionContext, { made }: Owned, production: boolean
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   const endMs = Date.now() + 60_000
-  while (!(await holds())) if (Date.now() > endMs) throw new Error(`it never came to: ${what}`)
+  while (!(await holds())) if (Date.now() > endMs) throw new Error(`timed out waiting for: ${what}`)
 }
 
 for (const [step, { trigger, committed }] of Object.entries(STEPS)) {
@@ -147,8 +149,8 @@ for (const [step, { trigger, committed }] of Object.entries(STEPS)) {
     await doomed.ended()
     await died
     await holder.query('select pg_advisory_unlock($1)', [LOCK])
-    // What the dead one left open ends: by itself, or with the commit it had asked for.
-    await until('nobody holds the tenant', async () => {
+    // The transaction of the killed process ends: rolled back, or committed if it had requested the commit.
+    await until('the tenant is unlocked', async () => {
       const { rows } = await holder.query(`select from pg_locks where ${OURS}`, [LOCK])
       return rows.length === 0
     })
@@ -175,14 +177,14 @@ for (const [step, { trigger, committed }] of Object.entries(STEPS)) {
     await isWhole(t, owner, true)
     let secret = rotated?.['client_secret']
     if (committed) {
-      // The answer was lost with the process: a person of the tenant gets another one.
+      // The response was lost with the process: a user of the tenant rotates the secret.
       const path = `/api/v1/applications/${made.clientId}/rotate-secret`
       const other = await api.post(path, token, {})
       t.is(other.status, 200, JSON.stringify(other.body))
       secret = other.body['client_secret']
     }
     t.is((await clientToken(made.clientId, String(secret))).status, 200)
-    // Without the key it is what it says it is: done already.
+    // Without the idempotency key it is a conflict: already done.
     t.is((await api.post(PATH, token)).status, 409)
     const fresh = await ownToken(api, made, owner.person, SCOPE)
     t.is((await api.get('/api/v1/tenant/settings', fresh)).status, 200)

@@ -41,7 +41,7 @@ test('a checkout of a tenant without a way to pay is refused, and opens nothing'
   t.teardown(() => browser.close())
   const shown = await browser.get(new URL(String(link['url'])).pathname)
   t.is(shown.status, 200)
-  t.regex(shown.html, /There is no way to pay here/)
+  t.regex(shown.html, /No payment method is available/)
   t.false(shown.html.includes('<button'))
   t.is(await charges(), before)
 
@@ -54,7 +54,7 @@ test('a checkout of a tenant without a way to pay is refused, and opens nothing'
   ])
   const pressed = await browser.submit(open, {})
   t.is(pressed.status, 409)
-  t.regex(pressed.html, /There is no way to pay here/)
+  t.regex(pressed.html, /No payment method is available/)
   await sql(running.db.database, `update tenants set environment = 'sandbox' where id = $1`, [
     shop.workspace.tenantId,
   ])

@@ -1,6 +1,6 @@
 /**
- * Every hosted page in every state that docs/guides/identity/hosted-pages.md has a picture of, in a real browser: without
- * barriers, small and large, in forced colours, by keyboard alone, in both schemes and both languages.
+ * Every hosted page in every state that has a picture in docs/guides/identity/hosted-pages.md, in a real browser:
+ * accessibility checks, small and large, forced colours, keyboard only, both schemes and both languages.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
@@ -47,7 +47,7 @@ for (const [colorScheme, locale] of [
 ] as const) {
   testWithProgram(
     'chromium',
-    `every page serves everybody: ${colorScheme}, ${locale}`,
+    `every page is accessible: ${colorScheme}, ${locale}`,
     async (t, path) => {
       t.timeout(900_000)
       const stage = await openStage()
@@ -58,23 +58,23 @@ for (const [colorScheme, locale] of [
       t.teardown(() => window.close())
       const { page } = window
       const seen: string[] = []
-      // Told all at once: a change of the style sheet shows on many pages.
+      // Collected, because a change of the stylesheet affects many pages.
       const found: string[] = []
       await walkGallery(scene, window, async (name) => {
         seen.push(name)
         t.is(await page.getAttribute('main', 'data-page'), PICTURES.get(name)!.page, name)
-        // Problem types are in English, as the documents are that lead there.
+        // Problem types are in English, like the documents that link to them.
         const language = name === 'problem-type' ? 'en' : locale
         t.is(await page.getAttribute('html', 'lang'), language, name)
         await looksRight(t, page, `${name}-${colorScheme}`)
-        // The order of the page is the same in every scheme and language.
+        // The tab order is the same in every scheme and language.
         const reached = locale === 'en' ? await byKeyboard(page) : []
         found.push(...[...(await misfits(page)), ...reached].map((one) => `${name}: ${one}`))
       })
       t.deepEqual(found, [])
-      t.deepEqual(seen.toSorted(), [...PICTURES.keys()].toSorted(), 'the walk met every page')
+      t.deepEqual(seen.toSorted(), [...PICTURES.keys()].toSorted(), 'every page was visited')
       const refused = window.complaints.filter((one) => !/status of 4\d\d/.test(one))
-      t.deepEqual(refused, [], 'nothing was refused by the content security policy')
+      t.deepEqual(refused, [], 'the content security policy blocked nothing')
     },
   )
 }

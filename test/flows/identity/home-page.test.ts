@@ -1,4 +1,4 @@
-/** What a person finds who opens the address of the service, or of an error, in a browser. */
+/** The start page of the service and the pages of problem types in a browser. */
 import test from 'ava'
 import { testService, type TestService } from '../../support/service.js'
 
@@ -14,7 +14,7 @@ const open = (path: string, language = 'en') =>
     redirect: 'manual',
   })
 
-test('the start page says what this is, and every link of it leads somewhere', async (t) => {
+test('the start page describes the service, and all its links work', async (t) => {
   const page = await open('/')
   t.is(page.status, 200)
   t.regex(page.headers.get('content-type') ?? '', /^text\/html/)

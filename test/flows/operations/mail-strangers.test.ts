@@ -3,7 +3,7 @@
  * delivers. decisions.md 24, mail. docs/guides/operations/mail.md
  */
 import test, { type ExecutionContext } from 'ava'
-import { LETTER_RULES } from '../../../actors/platform/mail/message-rules.js'
+import { MESSAGE_RULES } from '../../../actors/platform/mail/message-rules.js'
 import { type Answer, type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { fixtureOf, type Human } from '../../support/agents/delegation.js'
@@ -227,7 +227,7 @@ async function forgotten(t: ExecutionContext, at: Harbour, human: Human): Promis
 }
 
 type Scene = { readonly at: Harbour; readonly sandbox: Workspace; readonly human: Human }
-type Kind = keyof typeof LETTER_RULES
+type Kind = keyof typeof MESSAGE_RULES
 
 /** How a stranger has each kind of letter sent to `human.email` from a sandbox. */
 const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promise<void>>> = {
@@ -261,7 +261,7 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
   },
 }
 
-for (const kind of Object.keys(LETTER_RULES) as Kind[]) {
+for (const kind of Object.keys(MESSAGE_RULES) as Kind[]) {
   test.serial(
     `a letter of the kind ${kind} leaves no sandbox for an address of anybody`,
     async (t) => {

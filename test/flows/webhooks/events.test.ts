@@ -27,7 +27,7 @@ import { COMMERCE, openShop } from '../../support/commerce/shop.js'
 import { apiOf, type Workspace } from '../../support/api.js'
 import { testService } from '../../support/service.js'
 import type { Json } from '../../support/identity/tenant-agent.js'
-import { departed, throughHome, upstreamHouse } from '../../support/vault/upstream.js'
+import { departed, throughHome, upstreamFixture } from '../../support/vault/upstream.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
 
 const require = createRequire(import.meta.url)
@@ -63,7 +63,7 @@ const reachable = await reachableUpstream()
 const running = await testService({
   environment: { ...reachable.environment, ...COMMERCE, ...webhooks },
 })
-const resources = await upstreamHouse({ environment: webhooks })
+const resources = await upstreamFixture({ environment: webhooks })
 test.after.always(async () => {
   await resources.end()
   await running.end()

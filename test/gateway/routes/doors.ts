@@ -7,7 +7,7 @@ import { createAgentKey } from '../../../runtime/client/agent.js'
 import { watchContract } from '../../support/contract.js'
 import {
   type IdentityOptions,
-  identityHouse,
+  identityFixture,
   ISSUER,
   nonceFor,
 } from '../../support/identity/identity.js'
@@ -20,7 +20,7 @@ export type Json = Record<string, unknown>
 
 export async function openDoors(options: IdentityOptions = {}) {
   watchContract()
-  const resources = await identityHouse(options)
+  const resources = await identityFixture(options)
   const refs = new Map<string, never>([
     ['agents', resources.agents as never],
     ['workspaces', resources.workspaces as never],

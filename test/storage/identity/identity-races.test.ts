@@ -8,7 +8,7 @@ import { insertPowChallenges, redeemPowChallenge } from '../../../storage/agents
 import { findControlPlane, insertControlPlane } from '../../../storage/identity/tenants.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import {
-  identityHouse,
+  identityFixture,
   nonceFor,
   registered,
   sql,
@@ -17,13 +17,13 @@ import {
 
 const RACERS = 50
 
-const resources = await identityHouse()
-test.after.always(() => resources.close())
-const { agents, controlPlane, database, workspaces } = resources
+const fixture = await identityFixture()
+test.after.always(() => fixture.close())
+const { agents, controlPlane, database, workspaces } = fixture
 const race = <T>(run: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: RACERS }, (_, index) => run(index)))
 
-test.serial('of 50 first starts one makes the control plane and all find the same', async (t) => {
+test.serial('of 50 first starts one creates the control plane and all find the same', async (t) => {
   const { database } = await freshDatabase(t)
   const found = await race(() =>
     database.system(async (tx) => {
@@ -81,8 +81,8 @@ test.serial('of 50 redemptions of one challenge one registers', async (t) => {
   t.is(rows.length, 1)
 })
 
-test.serial('of 50 verifies of one login challenge one spends it', async (t) => {
-  const { key, agent } = await registered(resources)
+test.serial('of 50 verifications of one login challenge one uses it up', async (t) => {
+  const { key, agent } = await registered(fixture)
   const id = crypto.randomUUID()
   await database.system((tx) =>
     insertAgentChallenge(tx, {
@@ -101,7 +101,7 @@ test.serial('of 50 verifies of one login challenge one spends it', async (t) => 
 test.serial(
   'of 50 completes of one challenge one registers, the others find it consumed',
   async (t) => {
-    const { challengeId, nonce } = await started(resources)
+    const { challengeId, nonce } = await started(fixture)
     const outcomes = await race(() => agents.ask('completeRegistration', { challengeId, nonce }))
     const tags = outcomes.map(({ tag }) => tag)
     t.is(tags.filter((tag) => tag === 'registered').length, 1)
@@ -110,7 +110,7 @@ test.serial(
 )
 
 test.serial('of 50 completes of two challenges for one key one registers', async (t) => {
-  const first = await started(resources)
+  const first = await started(fixture)
   const message = {
     kind: 'agent',
     registration: first.registration,
@@ -129,8 +129,8 @@ test.serial('of 50 completes of two challenges for one key one registers', async
 test.serial(
   'of 50 completes of one workspace one provisions, and one password is hashed',
   async (t) => {
-    const { challengeId, nonce } = await started(resources, 'workspace')
-    const hashedBefore = resources.hashed.length
+    const { challengeId, nonce } = await started(fixture, 'workspace')
+    const hashedBefore = fixture.hashed.length
     const outcomes = await race(() =>
       workspaces.ask('complete', {
         challengeId,
@@ -144,16 +144,16 @@ test.serial(
     const tags = outcomes.map(({ tag }) => tag)
     t.is(tags.filter((tag) => tag === 'provisioned').length, 1)
     t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
-    t.is(resources.hashed.length - hashedBefore, 1)
+    t.is(fixture.hashed.length - hashedBefore, 1)
     const rows = await sql(database, `select from organizations where name = 'Raced'`)
     t.is(rows.length, 1)
   },
 )
 
-test.serial('of 50 completes and verifies over two processes one each wins', async (t) => {
-  const processes = [resources, resources.beside()]
+test.serial('of 50 completions and verifications over two processes one each wins', async (t) => {
+  const processes = [fixture, fixture.sibling()]
   const at = (index: number) => processes[index % 2]!
-  const { key, challengeId, nonce } = await started(resources, 'workspace')
+  const { key, challengeId, nonce } = await started(fixture, 'workspace')
   const made = await race((index) =>
     at(index).workspaces.ask('complete', {
       challengeId,
@@ -179,8 +179,8 @@ test.serial('of 50 completes and verifies over two processes one each wins', asy
 })
 
 test.serial('of 25 wrong proofs over two processes exactly ten count', async (t) => {
-  const processes = [resources, resources.beside()]
-  const { challengeId, nonce, outcome } = await started(resources)
+  const processes = [fixture, fixture.sibling()]
+  const { challengeId, nonce, outcome } = await started(fixture)
   const wrong = nonceFor(outcome, 'invalid')
   await Promise.all(
     Array.from({ length: 25 }, (_, index) =>
@@ -199,9 +199,9 @@ test.serial('of 25 wrong proofs over two processes exactly ten count', async (t)
   }
 })
 
-test.serial('workspaces of the same name made at once get slugs of their own', async (t) => {
+test.serial('workspaces of the same name created concurrently get different slugs', async (t) => {
   const challenges = await Promise.all(
-    Array.from({ length: 12 }, () => started(resources, 'workspace')),
+    Array.from({ length: 12 }, () => started(fixture, 'workspace')),
   )
   const outcomes = await Promise.all(
     challenges.map(({ challengeId, nonce }) =>

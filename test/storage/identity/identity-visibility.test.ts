@@ -1,10 +1,10 @@
 import test from 'ava'
 import { findOperatorInvite } from '../../../storage/identity/operator-invites.js'
 import { findTenant } from '../../../storage/identity/tenants.js'
-import { identityHouse } from '../../support/identity/identity.js'
+import { identityFixture } from '../../support/identity/identity.js'
 import { workspace } from '../../support/identity/workspace.js'
 
-const resources = await identityHouse()
+const resources = await identityFixture()
 test.after.always(() => resources.close())
 const { database, controlPlane } = resources
 
@@ -27,7 +27,7 @@ test('a transaction of one tenant sees that tenant, its organization and its use
     ['tenant_users', 1],
     ['operator_invites', 1],
     ['applications', 1],
-    // Agents of a workspace are at home in the control plane.
+    // Agents of a workspace are registered in the control plane.
     ['agents', 0],
     ['agent_keys', 0],
     ['agent_anchors', 0],

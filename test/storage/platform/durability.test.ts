@@ -5,9 +5,9 @@ import {
 } from '../../../storage/agents/agent-challenges.js'
 import { touchAgent } from '../../../storage/agents/agents.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { identityHouse, registered } from '../../support/identity/identity.js'
+import { identityFixture, registered } from '../../support/identity/identity.js'
 
-const resources = await identityHouse()
+const resources = await identityFixture()
 test.after.always(() => resources.close())
 const { controlPlane, database } = resources
 

@@ -5,7 +5,7 @@ import { type MailServer, openMailServer } from '../operations/mail.js'
 import { bootstrapped, type Workspace } from '../identity/person.js'
 import { COMMERCE, openShop, type Shop } from '../commerce/shop.js'
 import { type TestService } from '../service.js'
-import { type UpstreamHouse, upstreamHouse } from '../vault/upstream.js'
+import { type UpstreamHouse, upstreamFixture } from '../vault/upstream.js'
 
 export interface Stage {
   readonly running: TestService
@@ -26,7 +26,7 @@ export type Scene = Stage & {
 export async function openStage(): Promise<Stage> {
   const mail = await openMailServer()
   // Cookies know no ports: the one is plain, the other has the prefix of TLS.
-  const resources = await upstreamHouse({
+  const resources = await upstreamFixture({
     transport: 'plain_http',
     environment: {
       ...mail.environment,

@@ -1,6 +1,6 @@
 /**
- * An authenticator in software, for what no honest one does: it signs for any origin, claims any
- * counter and any flags. WebAuthn Level 3 sections 6.1 and 6.5.
+ * A software authenticator for dishonest behaviour: it signs for any origin and claims any counter and any flags.
+ * WebAuthn Level 3 sections 6.1 and 6.5.
  */
 import { createHash, randomBytes, sign } from 'node:crypto'
 import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
@@ -8,7 +8,7 @@ import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 export type CreationOptions = { readonly challenge: string; readonly user: { readonly id: string } }
 export type RequestOptions = { readonly challenge: string }
 
-/** What an answer claims; left out: the truth. */
+/** Claims of a response; absent members are true values. */
 export type Claims = {
   readonly origin?: string
   readonly rpId?: string
@@ -41,7 +41,7 @@ export function softAuthenticator({
 }: {
   readonly origin: string
   readonly rpId?: string
-  /** The key is in the cloud of a password manager. */
+  /** The key is synced by a password manager. */
   readonly synced?: boolean
 }): SoftAuthenticator {
   const id = randomBytes(32)
@@ -122,7 +122,7 @@ export function softAuthenticator({
   }
 }
 
-/** The few kinds of CBOR (RFC 8949) that WebAuthn has; a map is encoded already. */
+/** The few kinds of CBOR (RFC 8949) that WebAuthn uses; a map is already encoded. */
 class CborMap {
   readonly bytes: Buffer
   constructor(bytes: Buffer) {

@@ -1,4 +1,4 @@
-/** A CAPTCHA provider of a test: a widget that presses itself, and `siteverify`. */
+/** A CAPTCHA provider for tests: a widget that solves itself, and `siteverify`. */
 import { createServer } from 'node:https'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -6,7 +6,7 @@ import { makeCertificate } from '../service/certificates.js'
 
 export const CAPTCHA_SECRET = 'the secret of the site'
 
-/** Puts the answer into the form around the widget, as the scripts of the providers do. */
+/** Puts the response into the form around the widget, as the providers' scripts do. */
 const SCRIPT = `for (const box of document.querySelectorAll('.cf-turnstile')) {
   const field = document.createElement('input')
   field.type = 'hidden'
@@ -23,7 +23,7 @@ export type CaptchaProvider = {
   close(): void
 }
 
-/** Accepts answers that begin with `a person`. */
+/** Accepts responses that begin with `a person`. */
 export async function openCaptchaProvider(): Promise<CaptchaProvider> {
   const certificate = makeCertificate()
   const { certPath, keyPath } = certificate

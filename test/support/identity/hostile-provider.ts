@@ -1,4 +1,4 @@
-/** An OpenID Connect provider that says whatever a test wants it to. */
+/** An OpenID Connect provider with responses controlled by a test. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import { readFileSync } from 'node:fs'
@@ -10,38 +10,35 @@ type Json = Record<string, unknown>
 type Endpoint = 'discovery' | 'token' | 'jwks' | 'userinfo'
 
 export type Mood = {
-  /** Over the claims of a right ID token; undefined leaves one out. */
+  /** Overrides the claims of a valid ID token; undefined removes one. */
   claims?: Json
   alg?: 'ES256' | 'none' | 'HS256'
-  /** Signed by a key that is not in the set. */
+  /** Signs with a key that is not in the key set. */
   foreignKey?: boolean
-  /** Over the discovery document. */
+  /** Overrides the discovery document. */
   metadata?: Json
   userinfo?: Json
-  /** Answers in place of the endpoint. */
+  /** Replaces the response of an endpoint. */
   answer?: Partial<Record<Endpoint, (response: ServerResponse) => void>>
 }
 
 export interface HostileProvider {
   readonly issuer: string
   readonly pem: string
-  /** What it does from now on. */
+  /** Its behaviour from now on. */
   mood: Mood
-  /** Requests that it got, by endpoint. */
+  /** Received requests, by endpoint. */
   readonly asked: Endpoint[]
   /** Token requests, as forms. */
   readonly redeemed: URLSearchParams[]
-  /**
-   * An authorization request was answered: the nonce that ID tokens carry, but for those of a code
-   * `nonce.<nonce>`, which carry that one.
-   */
+  /** The nonce of the answered authorization request, for ID tokens. A code `nonce.<nonce>` uses that nonce instead. */
   nonce: string
   close(): Promise<void>
 }
 
 export const HOSTILE_SUBJECT = 'mallory'
 
-/** One for all of a test file: two of the same name could not be told apart. */
+/** One per test file: two certificates of the same name would be indistinguishable. */
 let certificate: Certificate | undefined
 process.once('exit', () => certificate?.remove())
 

@@ -1,6 +1,6 @@
 /**
- * The actors of agents, tenants, workspaces and users on a real database. Tokens and password hashes
- * are made by stand-ins that remember what they were asked: they have tests of their own.
+ * The actors of agents, tenants, workspaces and users on a real database. Tokens and password hashes are made by stubs
+ * that record their requests. They have their own tests.
  */
 import { NO_LETTERS } from '../operations/mail.js'
 import { createHash } from 'node:crypto'
@@ -40,7 +40,7 @@ export type IdentityOptions = {
   readonly challengeTtlSecs?: number
 }
 
-export async function identityHouse(options: IdentityOptions = {}) {
+export async function identityFixture(options: IdentityOptions = {}) {
   const fresh = await freshDatabase()
   const { database } = fresh
   const clock = systemClock
@@ -74,7 +74,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
     clock,
   })
 
-  /** The actors of one process: same database, a memory of their own. */
+  /** The actors of one process: a shared database, separate memory. */
   function process() {
     const tenants = placement(
       spawnInline(
@@ -143,7 +143,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
     pow,
     ...first,
     /** Another process on the same database. */
-    beside: process,
+    sibling: process,
     granted,
     hashed,
     outcomes,
@@ -156,9 +156,9 @@ export async function identityHouse(options: IdentityOptions = {}) {
   }
 }
 
-export type IdentityHouse = Awaited<ReturnType<typeof identityHouse>>
+export type IdentityFixture = Awaited<ReturnType<typeof identityFixture>>
 
-/** A key of its own and the registration it asks for. */
+/** A new key and the registration it requests. */
 export function newcomer(
   tenantId: string,
   name = 'Newcomer',
@@ -177,7 +177,7 @@ export function newcomer(
   return { key, registration }
 }
 
-/** The smallest nonce that does the work, or the smallest that does not. */
+/** The smallest nonce that solves the puzzle, or the smallest that does not. */
 export function nonceFor(
   { challengeToken, difficultyBits }: { challengeToken: string; difficultyBits: number },
   wanted: 'valid' | 'invalid' = 'valid',
@@ -187,14 +187,14 @@ export function nonceFor(
   return String(nonce)
 }
 
-/** A challenge of a newcomer, and the nonce that completes it. */
+/** A challenge of a new agent, and the nonce that completes it. */
 export async function started(
-  resources: IdentityHouse,
+  fixture: IdentityFixture,
   kind: 'agent' | 'workspace' = 'agent',
-  tenantId: string = resources.controlPlane.id,
+  tenantId: string = fixture.controlPlane.id,
 ) {
   const { key, registration } = newcomer(tenantId)
-  const outcome = await resources.agents.ask('startRegistration', {
+  const outcome = await fixture.agents.ask('startRegistration', {
     kind,
     registration,
     tenant: { tenantId },
@@ -204,14 +204,14 @@ export async function started(
 }
 
 /** A registered agent. */
-export async function registered(resources: IdentityHouse, tenantId?: string) {
-  const { key, challengeId, nonce } = await started(resources, 'agent', tenantId)
-  const outcome = await resources.agents.ask('completeRegistration', { challengeId, nonce })
+export async function registered(fixture: IdentityFixture, tenantId?: string) {
+  const { key, challengeId, nonce } = await started(fixture, 'agent', tenantId)
+  const outcome = await fixture.agents.ask('completeRegistration', { challengeId, nonce })
   if (outcome.tag !== 'registered') throw new Error(`complete: ${outcome.tag}`)
   return { key, agent: outcome.agent }
 }
 
-/** Runs a statement that sees every tenant: what a test must look at or break from outside. */
+/** Runs a statement across tenants, for what a test must inspect or change from outside. */
 export async function sql<Row>(
   database: Database,
   text: string,
@@ -234,7 +234,7 @@ const REFUSED = {
 function tokensRef(granted: GrantAgent[]): ActorRef<TokensProtocol> {
   const ask = async (kind: string, message: unknown) => {
     if (kind === 'proveKey') return (message as PresentedProof).proof === 'good' ? PROVEN : REFUSED
-    if (kind !== 'grantAgent') throw new Error(`not asked here: ${kind}`)
+    if (kind !== 'grantAgent') throw new Error(`unexpected message: ${kind}`)
     const grant = message as GrantAgent
     granted.push(grant)
     return {

@@ -1,4 +1,4 @@
-/** Workspaces whose invite made a person their owner. */
+/** Workspaces whose invite was accepted by a user as owner. */
 import type { Api } from '../api.js'
 import { openBrowser } from '../pages/browser.js'
 import { type Human, ownToken, type Person } from '../agents/delegation.js'
@@ -7,11 +7,11 @@ import { bootstrapped, enrol, type Workspace } from './person.js'
 export type Owned = {
   readonly made: Workspace
   readonly person: Person
-  /** The person's own, with the scopes that were asked for. */
+  /** The user's own token, with the requested scopes. */
   readonly token: string
 }
 
-/** With a second factor unless told otherwise. */
+/** With a second factor by default. */
 export async function owned(
   api: Api,
   { factor = true, scope = 'openid tenant:manage users:manage' } = {},

@@ -1,4 +1,4 @@
-/** People with passkeys, without a screen: the requests that the pages' script makes. */
+/** Users with passkeys, without a browser: the requests that the pages' script makes. */
 import type { ExecutionContext } from 'ava'
 import {
   type CreationOptions,
@@ -14,14 +14,14 @@ import { type TestService, testService } from '../service.js'
 type Options = CreationOptions & RequestOptions & { readonly allowCredentials?: { id: string }[] }
 export type Begun = { readonly options?: Options; readonly location?: string }
 
-/** The form of a page that takes a passkey. */
+/** The passkey form of a page. */
 export function passkeyForm(page: Page, action: string) {
   const form = page.forms.find((one) => one.action === action)
   if (form === undefined) throw new Error(`no form for ${action} on ${page.path}: ${page.html}`)
   return form
 }
 
-/** Asks for the options of a ceremony as the script does. */
+/** Requests the options of a ceremony as the script does. */
 export async function begin(browser: TestBrowser, page: Page, action: string): Promise<Begun> {
   const { fields } = passkeyForm(page, action)
   const { credential: _, ...sent } = fields
@@ -40,25 +40,25 @@ export const SIGN_IN = '/auth/passkeys/sign-in'
 export const SECOND_FACTOR = '/auth/mfa/passkey'
 export const ENROL = '/auth/mfa/enroll/passkey'
 export const ADD = '/auth/account/passkeys'
-/** Room for what tests try from one address. */
+/** Raised limits, because tests use one address. */
 const ENVIRONMENT = {
   SVC_PASSKEY__ENABLED: 'true',
   SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
 }
 
-export type ProcessResources = { readonly running: TestService; readonly workspace: Workspace }
+export type PasskeyWorkspace = { readonly running: TestService; readonly workspace: Workspace }
 
-/** A service with passkeys, beside another one where that is named. */
+/** A service with passkeys, on the database of another one if given. */
 export const passkeyService = (
   environment: Readonly<Record<string, string>> = {},
   beside?: TestService,
 ) => testService({ environment: { ...ENVIRONMENT, ...environment }, beside })
 
-/** A service of its own for a test, with a workspace in it. */
-export async function ownHouse(
+/** A separate service for a test, with a workspace. */
+export async function ownPasskeyWorkspace(
   t: ExecutionContext,
   environment: Readonly<Record<string, string>>,
-): Promise<ProcessResources> {
+): Promise<PasskeyWorkspace> {
   const running = await passkeyService(environment)
   t.teardown(() => running.end())
   return { running, workspace: await bootstrapped(running) }
@@ -70,8 +70,8 @@ export function browserOf(t: ExecutionContext, running: TestService): TestBrowse
   return browser
 }
 
-/** A person who has a passkey, added on the account page with nothing but a password before. */
-export async function withPasskey(t: ExecutionContext, of: ProcessResources, synced = false) {
+/** A user with a passkey, added on the account page with only a password before. */
+export async function withPasskey(t: ExecutionContext, of: PasskeyWorkspace, synced = false) {
   const { running, workspace } = of
   const browser = browserOf(t, running)
   await browser.follow(await signIn(browser, workspace))
@@ -85,7 +85,7 @@ export async function withPasskey(t: ExecutionContext, of: ProcessResources, syn
 export const loginPage = (browser: TestBrowser, { tenantSlug }: Workspace) =>
   browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
 
-/** Gives a passkey in a browser, at a sign-in page it is given. */
+/** Uses a passkey at a sign-in page. */
 export async function useKey(
   browser: TestBrowser,
   page: Page,
@@ -97,8 +97,8 @@ export async function useKey(
   return browser.submit(page, { credential: key.get(options, claims) }, action)
 }
 
-/** What was told in the tenant of a workspace. */
-export async function eventsOf({ running, workspace }: ProcessResources, type: string) {
+/** Events of a workspace's tenant. */
+export async function eventsOf({ running, workspace }: PasskeyWorkspace, type: string) {
   const rows = await sql<{ data: Record<string, unknown> }>(
     running.db.database,
     'select data from events where tenant_id = $1 and type = $2 order by sequence',
@@ -107,7 +107,7 @@ export async function eventsOf({ running, workspace }: ProcessResources, type: s
   return rows.map(({ data }) => data)
 }
 
-export function passkeysOf({ running, workspace }: ProcessResources) {
+export function passkeysOf({ running, workspace }: PasskeyWorkspace) {
   return sql<{ id: string }>(
     running.db.database,
     `select p.id from passkeys p join tenant_users u on u.account_id = p.account_id

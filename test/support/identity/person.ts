@@ -1,4 +1,4 @@
-/** People for tests of the pages: a workspace with its fixture user, and how they sign in. */
+/** Users for tests of the pages: a workspace with its fixture user, and how they sign in. */
 import { loginCodes } from './totp.js'
 import { nonceFor } from './identity.js'
 import { openBrowser, type Page, type TestBrowser, dataIn } from '../pages/browser.js'
@@ -71,7 +71,7 @@ export async function bootstrapped({
   }
 }
 
-/** Fills in the sign-in page of the tenant; the answer is that to the form. */
+/** Submits the sign-in page of the tenant. Returns the response. */
 export async function signIn(
   browser: TestBrowser,
   { tenantSlug, email, password }: Pick<Workspace, 'tenantSlug' | 'email' | 'password'>,
@@ -89,7 +89,7 @@ export type Enrolment = {
   readonly page: Page
 }
 
-/** Goes through the enrolment page that a browser was led to. */
+/** Completes the enrolment page. */
 export async function enrol(browser: TestBrowser, page: Page): Promise<Enrolment> {
   const [secret = ''] = dataIn(page.html, 'totp-secret')
   const codes = loginCodes(secret)
@@ -97,7 +97,7 @@ export async function enrol(browser: TestBrowser, page: Page): Promise<Enrolment
   return { secret, codes, recoveryCodes: dataIn(done.html, 'recovery-code'), page: done }
 }
 
-/** A browser whose person has enrolled a second factor by way of the account page. */
+/** A browser whose user has enrolled a second factor through the account page. */
 export async function enrolledBrowser(
   running: Pick<TestService, 'baseUrl' | 'ca'>,
   workspace: Workspace,

@@ -1,11 +1,11 @@
-/** Proofs of possession by new keys, for tests. RFC 9449 section 4.2. */
+/** DPoP proofs by new keys, for tests (RFC 9449 section 4.2). */
 import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose'
 import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 
 export type ProofKey = {
-  /** What a token says that is bound to it. */
+  /** `cnf.jkt` of a token bound to the key. */
   readonly jkt: string
-  /** For one request, with more claims such as a nonce. */
+  /** A proof for one request, with additional claims such as a nonce. */
   proof(htm: string, htu: string, claims?: Readonly<Record<string, unknown>>): Promise<string>
 }
 
@@ -23,7 +23,7 @@ export async function proofKey(): Promise<ProofKey> {
   }
 }
 
-/** By a key of its own. */
+/** A proof by a new key. */
 export async function proofFor(
   htm: string,
   htu: string,

@@ -1,4 +1,4 @@
-/** Applications that register themselves, for tests: tokens, requests, and what came of them. */
+/** Dynamically registered clients for tests: tokens, requests and responses. */
 import { CALLBACK } from '../oauth/relying-party.js'
 import { callAt, type Json, type TenantAgent } from './tenant-agent.js'
 
@@ -24,7 +24,7 @@ export function registering(baseUrl: string, agent: TenantAgent) {
   const register = (token: string | null, metadata: unknown) =>
     send('POST', '/oauth/register', token, metadata)
 
-  /** Registered, with the path and the token of its registration. */
+  /** A registered client, with the path and the token of its registration. */
   async function registered(metadata: Json = {}) {
     const answer = await register(await initialToken(), { redirect_uris: [CALLBACK], ...metadata })
     if (answer.status !== 201) throw new Error(answer.text)

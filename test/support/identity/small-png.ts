@@ -1,6 +1,6 @@
 /**
- * A picture of a page in at most 256 colours: a third of the bytes, and nobody sees the difference.
- * Reads what Chromium writes (PNG, ISO/IEC 15948: 8 bits, RGB or RGBA, not interlaced).
+ * Reduces a page picture to at most 256 colours: a third of the bytes without a visible difference. Reads PNGs written
+ * by Chromium (ISO/IEC 15948: 8 bits, RGB or RGBA, not interlaced).
  */
 import { crc32, deflateSync, inflateSync } from 'node:zlib'
 
@@ -88,7 +88,7 @@ function decoded(png: Buffer) {
   return { width, height, channels, pixels }
 }
 
-/** Section 9 of the standard: what a filter takes a byte to be. */
+/** PNG section 9: the predicted byte of a filter. */
 function predicted(filter: number, left: number, up: number, corner: number): number {
   if (filter === 1) return left
   if (filter === 2) return up

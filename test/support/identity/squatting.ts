@@ -1,4 +1,4 @@
-/** Accounts that a stranger made for an address that is not proved. */
+/** Accounts that an attacker created for an unverified address (pre-hijacking). */
 import type { ExecutionContext } from 'ava'
 import type { Api } from '../api.js'
 import { type SoftAuthenticator, softAuthenticator } from './authenticator.js'
@@ -12,7 +12,7 @@ import { departed } from '../vault/upstream.js'
 const USERS = '/api/v1/tenant-users'
 export const SQUATTERS = 'the password of a squatter'
 
-/** The tenant verified the domain of an address, and routes it to the provider that is named. */
+/** The tenant verifies the domain of an address, and routes it to the given provider. */
 export async function ownDomain(
   api: Api,
   { tenantId, organizationId }: { tenantId: string; organizationId: string },
@@ -39,22 +39,22 @@ export async function ownDomain(
 export type Squatted = {
   readonly email: string
   readonly accountId: string
-  /** Of the tenant where the squatter is a user. */
+  /** The tenant where the squatter is a user. */
   readonly tenantId: string
   readonly tenantSlug: string
-  /** Of its owner. */
+  /** A token of its owner. */
   readonly token: string
   /** Signed in as the account, at aal2. */
   readonly browser: TestBrowser
   readonly key: SoftAuthenticator
-  /** The subject that the squatter linked, where a provider is named. */
+  /** The subject linked by the squatter, if a provider is given. */
   readonly subject: string
 }
 
 /**
- * Makes an account for an address, signs in to it and gives it everything that an account can have: a password,
- * an authenticator app with recovery codes, a passkey, and a linked identity where a provider is named. The API
- * refuses that for the address of a stranger, so the tenant owns the domain while it makes the account.
+ * Creates an account for an address, signs in to it and adds everything an account can have: a password, an
+ * authenticator app with recovery codes, a passkey, and a linked identity if a provider is given. The API refuses this
+ * for a foreign address, so the tenant owns the domain while the account is created.
  */
 export async function squat(
   t: ExecutionContext,
@@ -97,7 +97,7 @@ export async function squat(
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** Links on the account page who the provider says this is. */
+/** Links an identity of the provider on the account page. */
 export async function link(
   browser: TestBrowser,
   { id, at }: { readonly id: string; readonly at: HostileProvider },
@@ -110,7 +110,7 @@ export async function link(
   return back(browser, at, id, dataIn(away.html, 'onward')[0]!, claims)
 }
 
-/** Back from the provider, which says this of the person. */
+/** The callback of the provider with these claims. */
 export function back(
   browser: TestBrowser,
   provider: HostileProvider,
@@ -129,7 +129,7 @@ export function back(
   return browser.get(`/auth/sso/callback/${id}?${query.toString()}`)
 }
 
-/** Signs in at a tenant by a provider, which says this of the person. */
+/** Signs in at a tenant through a provider with these claims. */
 export async function arrive(
   t: ExecutionContext,
   api: Api,
@@ -145,7 +145,7 @@ export async function arrive(
   return { browser, answer, isSignedIn: (await browser.get('/auth/account')).status === 200 }
 }
 
-/** Everything that the squatter could sign in with, or was signed in with, is gone. */
+/** Every sign-in method and session of the squatter is gone. */
 export async function nothingIsLeft(
   t: ExecutionContext,
   api: Api,

@@ -1,4 +1,4 @@
-/** A bootstrapped workspace over HTTP: a tenant, and a token that may do anything in it. */
+/** A bootstrapped workspace over HTTP: a tenant, and a token with all its scopes. */
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import { nonceFor } from './identity.js'
 
@@ -21,14 +21,14 @@ export interface TenantAgent {
   readonly token: string
   readonly tenantId: string
   readonly agentId: string
-  /** Asks as that agent, with its tenant token. */
+  /** Sends a request as that agent, with its tenant token. */
   ask(
     method: string,
     path: string,
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<Answer>
-  /** Gets another token of the tenant: an event `auth.token.issued`. */
+  /** Issues another token of the tenant, which emits `auth.token.issued`. */
   login(scope?: string): Promise<Answer>
 }
 

@@ -1,4 +1,4 @@
-/** The codes of an authenticator app, written apart from ours (RFC 6238), each given once. */
+/** Codes of an authenticator app, implemented independently (RFC 6238), each returned once. */
 import { createHmac } from 'node:crypto'
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
@@ -19,13 +19,13 @@ export function codeAt(secret: string, step: number): string {
 }
 
 const STEP_MS = 30_000
-/** A code has to reach the service before it is too old, on a busy machine too. */
+/** A code must reach the service before it expires, also on a busy machine. */
 const MARGIN_MS = 8_000
 
 /**
- * Codes that the service still takes: it allows a step to either side and each step once, so the
- * first is the one before now, then now, then the next: three without waiting. Shortly before a step
- * ends, the one before it is left out, and a fourth is waited for.
+ * Codes that the service still accepts: it allows one step to either side and each step once. So the first is the
+ * previous one, then the current, then the next: three without waiting. Shortly before a step ends, the previous one is
+ * skipped, and a fourth is waited for.
  */
 export function loginCodes(secret: string) {
   let last = 0

@@ -1,4 +1,4 @@
-/** Authenticators that Chromium makes up (WebAuthn Level 3 section 11), added to a page. */
+/** Virtual authenticators of Chromium (WebAuthn Level 3 section 11), added to a page. */
 import type { CDPSession, Page } from 'playwright-core'
 
 export type Kind = {
@@ -11,15 +11,15 @@ export type Kind = {
   readonly defaultBackupState?: boolean
 }
 
-/** A security key with a PIN: what is on it stays on it. */
+/** A security key with a PIN: its keys are device-bound. */
 export const SECURITY_KEY: Kind = { transport: 'usb' }
-/** A telephone or a password manager that carries passkeys to its other devices. */
+/** A phone or a password manager that syncs passkeys to other devices. */
 export const SYNCED: Kind = {
   transport: 'internal',
   defaultBackupEligibility: true,
   defaultBackupState: true,
 }
-/** A key that knows nobody, only that it was touched. */
+/** A key without user verification: it only detects touch. */
 export const TOUCH_ONLY: Kind = { hasUserVerification: false, isUserVerified: false }
 export const U2F: Kind = { protocol: 'u2f', hasResidentKey: false, ...TOUCH_ONLY }
 

@@ -1,5 +1,5 @@
-/** A workspace, bootstrapped as an agent would. */
-import { type IdentityHouse, started } from './identity.js'
+/** A workspace, bootstrapped as an agent does. */
+import { type IdentityFixture, started } from './identity.js'
 
 export type WorkspaceWishes = {
   readonly organizationName?: string
@@ -8,9 +8,9 @@ export type WorkspaceWishes = {
   readonly framework?: string
 }
 
-export async function workspace(resources: IdentityHouse, wishes: WorkspaceWishes = {}) {
-  const { key, challengeId, nonce } = await started(resources, 'workspace')
-  const outcome = await resources.workspaces.ask('complete', {
+export async function workspace(fixture: IdentityFixture, wishes: WorkspaceWishes = {}) {
+  const { key, challengeId, nonce } = await started(fixture, 'workspace')
+  const outcome = await fixture.workspaces.ask('complete', {
     challengeId,
     nonce,
     organizationName: 'Acme Robotics',

@@ -47,7 +47,7 @@ export async function reachable(
   }
 }
 
-export async function upstreamHouse(options: UpstreamHouseOptions = {}): Promise<UpstreamHouse> {
+export async function upstreamFixture(options: UpstreamHouseOptions = {}): Promise<UpstreamHouse> {
   const home = await testService({ transport: 'tls_h2_only' })
   const person = await bootstrapped(home)
   await sql(home.db.database, 'update accounts set email_verified = true', [])

@@ -3,17 +3,16 @@ import type { MailCatalogue } from './en.js'
 
 export const de: MailCatalogue = {
   'mail.greeting': 'Guten Tag,',
-  'mail.ignore':
-    'Wenn Sie das nicht waren, brauchen Sie nichts zu tun: Von allein geschieht nichts.',
+  'mail.ignore': 'Wenn Sie das nicht waren, brauchen Sie nichts zu tun: Es ändert sich nichts.',
   'mail.link.once': 'Der Link gilt einmal, bis {time}.',
   'mail.link.copy':
-    'Wenn der Knopf nicht funktioniert, kopieren Sie diese Adresse in Ihren Browser:',
+    'Wenn die Schaltfläche nicht funktioniert, kopieren Sie diese Adresse in Ihren Browser:',
   'mail.sender': 'Diese Nachricht wurde im Auftrag von {tenant} versandt.',
 
   'sign_in.subject': 'Anmelden bei {tenant}',
   'sign_in.lead': 'Jemand, vermutlich Sie, möchte sich mit dieser Adresse bei {tenant} anmelden.',
   'sign_in.code': 'Geben Sie diesen Code auf der Seite ein, auf der Sie ihn angefordert haben:',
-  'sign_in.code.until': 'Der Code gilt einmal, bis {time}. Niemand wird Sie je danach fragen.',
+  'sign_in.code.until': 'Der Code gilt einmal, bis {time}. Geben Sie ihn an niemanden weiter.',
   'sign_in.link':
     'Öffnen Sie diesen Link in dem Browser, in dem Sie ihn angefordert haben, und bestätigen Sie dort:',
   'sign_in.button': 'Anmelden',
@@ -27,7 +26,7 @@ export const de: MailCatalogue = {
   'password_changed.lead':
     'Das Passwort Ihres Kontos bei {tenant} wurde am {time} geändert. Überall sonst wurden Sie abgemeldet.',
   'password_changed.alarm':
-    'Wenn Sie das nicht waren, setzen Sie sofort ein neues Passwort und sagen Sie denen Bescheid, die {tenant} betreuen.',
+    'Wenn Sie das nicht waren, setzen Sie sofort ein neues Passwort und informieren Sie den Administrator von {tenant}.',
 
   'invitation.subject': 'Sie sind zu {tenant} eingeladen',
   'invitation.lead': 'Sie sind zu {tenant} eingeladen. Nehmen Sie die Einladung hier an:',

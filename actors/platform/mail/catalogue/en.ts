@@ -1,28 +1,28 @@
-/** English. The keys of this catalogue are the keys of all. `{name}` is filled in. */
+/** English. Its keys are the keys of every catalogue. `{name}` is a placeholder. */
 export const en = {
   'mail.greeting': 'Hello,',
-  'mail.ignore': 'If this was not you, you can ignore this message: nothing happens by itself.',
+  'mail.ignore': 'If this was not you, you can ignore this message: nothing will change.',
   'mail.link.once': 'The link works once, until {time}.',
   'mail.link.copy': 'If the button does not work, copy this address into your browser:',
   'mail.sender': 'This message was sent on behalf of {tenant}.',
 
   'sign_in.subject': 'Sign in to {tenant}',
-  'sign_in.lead': 'Somebody, most likely you, wants to sign in to {tenant} with this address.',
-  'sign_in.code': 'Enter this code on the page where you asked for it:',
-  'sign_in.code.until': 'The code works once, until {time}. Nobody will ever ask you for it.',
-  'sign_in.link': 'Open this link in the browser where you asked for it, and confirm there:',
+  'sign_in.lead': 'Someone, most likely you, wants to sign in to {tenant} with this address.',
+  'sign_in.code': 'Enter this code on the page where you requested it:',
+  'sign_in.code.until': 'The code works once, until {time}. Do not share it with anyone.',
+  'sign_in.link': 'Open this link in the browser where you requested it, and confirm there:',
   'sign_in.button': 'Sign in',
 
   'password_reset.subject': 'Set a new password for {tenant}',
   'password_reset.lead':
-    'Somebody, most likely you, forgot the password for {tenant}. Choose a new one here:',
+    'Someone, most likely you, forgot the password for {tenant}. Choose a new one here:',
   'password_reset.button': 'Choose a new password',
 
   'password_changed.subject': 'Your password was changed',
   'password_changed.lead':
     'The password of your account at {tenant} was changed on {time}. You were signed out everywhere else.',
   'password_changed.alarm':
-    'If this was not you, reset your password at once and tell whoever looks after {tenant}.',
+    'If this was not you, reset your password at once and tell the administrator of {tenant}.',
 
   'invitation.subject': 'You are invited to {tenant}',
   'invitation.lead': 'You are invited to {tenant}. Accept the invitation here:',
@@ -34,5 +34,5 @@ export const en = {
 } as const
 
 export type MailKey = keyof typeof en
-/** A language is whole or does not compile. */
+/** A catalogue with a missing key does not compile. */
 export type MailCatalogue = Readonly<Record<MailKey, string>>

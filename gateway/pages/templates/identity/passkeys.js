@@ -1,7 +1,7 @@
 /**
- * Joins forms with `data-passkey` to the browser's passkeys. Such a form is hidden until this runs.
- * Sending it asks `data-options` for a challenge, lets the authenticator answer it, and then sends
- * the form with the answer in its field `credential`: what follows is a page like any other.
+ * Connects forms with `data-passkey` to WebAuthn. Such a form is hidden until this script runs. Submitting it requests
+ * a challenge from `data-options`, lets the authenticator sign it, and then submits the form with the response in the
+ * field `credential`. The response to the form is an ordinary page.
  */
 ;(() => {
   const {
@@ -11,7 +11,7 @@
     startAuthentication,
     startRegistration,
   } = globalThis.SimpleWebAuthnBrowser
-  /** A challenge that waits in the background is renewed long before it runs out. */
+  /** A background challenge is renewed after this fraction of its lifetime. */
   const RENEWED_PART = 0.8
 
   async function optionsFor(form) {
@@ -34,8 +34,8 @@
     form.submit()
   }
 
-  /** Says what happened; nothing, where the person asks for something else meanwhile. */
-  function tell(form, error) {
+  /** Shows the error, unless the user started another ceremony. */
+  function showError(form, error) {
     if (error?.code === 'ERROR_CEREMONY_ABORTED') return
     const status = form.querySelector('[role=status]')
     const cancelled = error?.name === 'NotAllowedError' || error?.name === 'AbortError'
@@ -53,13 +53,13 @@
       const start = form.dataset.passkey === 'create' ? startRegistration : startAuthentication
       send(form, await start({ optionsJSON }))
     } catch (error) {
-      tell(form, error)
+      showError(form, error)
     } finally {
       button.disabled = false
     }
   }
 
-  /** Passkeys among what the browser fills into the e-mail field, as long as the page is open. */
+  /** Conditional UI: offers passkeys in the autofill of the email field while the page is open. */
   async function autofill(form) {
     if (!(await browserSupportsWebAuthnAutofill())) return
     try {
@@ -73,7 +73,7 @@
       form.addEventListener('submit', stop, { once: true })
       send(form, await startAuthentication({ optionsJSON, useBrowserAutofill: true }))
     } catch {
-      // Nobody asked for it: the button and the password are still there.
+      // The user did not start this ceremony: the button and the password still work.
     }
   }
 

@@ -4,7 +4,7 @@ import { bitsFor, difficulty } from '../../../../actors/agents/agents/difficulty
 import { powMetrics } from '../../../../actors/agents/agents/metrics.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { Registry } from 'prom-client'
-import { identityHouse, newcomer, nonceFor } from '../../../support/identity/identity.js'
+import { identityFixture, newcomer, nonceFor } from '../../../support/identity/identity.js'
 
 const settings = {
   pow_difficulty_bits: 20,
@@ -76,7 +76,7 @@ test('a flood raises the difficulty of its tenant only, until it is over', (t) =
 })
 
 test('a registration succeeds during a flood, with the difficulty it was given', async (t) => {
-  const resources = await identityHouse({ difficultyBits: 4, tricklePerMinute: 10 })
+  const resources = await identityFixture({ difficultyBits: 4, tricklePerMinute: 10 })
   t.teardown(() => resources.close())
   const tenant = { tenantId: resources.controlPlane.id }
   const start = () => {

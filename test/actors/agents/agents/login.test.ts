@@ -1,22 +1,22 @@
 import test from 'ava'
 import { REGISTERED_AGENT_SCOPES, TENANT_SCOPES } from '../../../../actors/domain/scopes.js'
 import {
-  type IdentityHouse,
-  identityHouse,
+  type IdentityFixture,
+  identityFixture,
   ISSUER,
   registered,
   sql,
 } from '../../../support/identity/identity.js'
 import { workspace } from '../../../support/identity/workspace.js'
 
-const resources = await identityHouse()
+const resources = await identityFixture()
 test.after.always(() => resources.close())
 const { agents, controlPlane, database, granted } = resources
 
 type Key = Awaited<ReturnType<typeof registered>>['key']
 
 async function challenged(
-  { agents }: IdentityHouse,
+  { agents }: IdentityFixture,
   agentId: string,
   tenant: { tenantId?: string } = {},
 ) {

@@ -2,7 +2,7 @@ import test from 'ava'
 import { eventsAfter } from '../../../../storage/platform/outbox.js'
 import { contract } from '../../../vectors/contract.js'
 import {
-  identityHouse,
+  identityFixture,
   newcomer,
   nonceFor,
   registered,
@@ -10,8 +10,8 @@ import {
   started,
 } from '../../../support/identity/identity.js'
 
-const resources = await identityHouse()
-const strict = await identityHouse({ minDurationSecs: 60, difficultyBits: 4 })
+const resources = await identityFixture()
+const strict = await identityFixture({ minDurationSecs: 60, difficultyBits: 4 })
 test.after.always(async () => {
   await resources.close()
   await strict.close()

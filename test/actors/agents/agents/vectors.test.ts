@@ -1,10 +1,10 @@
 /** The published test vectors, verified through the actor and the database. */
 import test from 'ava'
 import { insertPowChallenges } from '../../../../storage/agents/pow-challenges.js'
-import { identityHouse, sql } from '../../../support/identity/identity.js'
+import { identityFixture, sql } from '../../../support/identity/identity.js'
 import { contract } from '../../../vectors/contract.js'
 
-const resources = await identityHouse()
+const resources = await identityFixture()
 test.after.always(() => resources.close())
 const { agents, database } = resources
 const { key, ownership, work, challenge } = contract

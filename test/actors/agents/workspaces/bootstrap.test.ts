@@ -3,7 +3,7 @@ import { TENANT_SCOPES, WORKSPACE_APPLICATION_SCOPES } from '../../../../actors/
 import { clientSecretSha256 } from '../../../../storage/oauth/applications.js'
 import { eventsAfter } from '../../../../storage/platform/outbox.js'
 import {
-  identityHouse,
+  identityFixture,
   ISSUER,
   nonceFor,
   sql,
@@ -11,7 +11,7 @@ import {
 } from '../../../support/identity/identity.js'
 import { workspace } from '../../../support/identity/workspace.js'
 
-const resources = await identityHouse()
+const resources = await identityFixture()
 test.after.always(() => resources.close())
 const { controlPlane, database, granted, workspaces } = resources
 

@@ -29,7 +29,7 @@ const arrival: fc.Arbitrary<Arrival> = fc.record({
   isForeign: fc.boolean(),
 })
 
-test('an identity that is linked is its account, whatever address comes with it', (t) => {
+test('a linked identity is its account, whatever address it has', (t) => {
   fc.assert(
     fc.property(arrival, (one) => {
       const linked = { ...one, linked: 'linked' }
@@ -38,7 +38,7 @@ test('an identity that is linked is its account, whatever address comes with it'
   )
 })
 
-test('an address leads to an account only if the provider is believed about it and may link', (t) => {
+test('an address leads to an account only if the provider is trusted for it and may link', (t) => {
   let links = 0
   fc.assert(
     fc.property(arrival, (one) => {
@@ -61,7 +61,7 @@ test('an address leads to an account only if the provider is believed about it a
   t.true(links > 0)
 })
 
-test('an account with an unproved address keeps no one out', (t) => {
+test('an account with an unverified address blocks no sign-in', (t) => {
   fc.assert(
     fc.property(arrival, candidate, (one, squatted) => {
       const at = { ...one, linked: undefined, mayLink: true }
@@ -72,7 +72,7 @@ test('an account with an unproved address keeps no one out', (t) => {
   )
 })
 
-test('a provider without a say about an address learns nothing of the account', (t) => {
+test('a provider not trusted for an address learns nothing about the account', (t) => {
   fc.assert(
     fc.property(arrival, (one) => {
       const foreign = { ...one, linked: undefined, isForeign: true, email: 'ada@example.org' }
@@ -98,7 +98,7 @@ for (const [said, ofDeployment, ownsDomain, worth] of [
   })
 }
 
-test('an account is made only for an address that is believed, free, and wanted', (t) => {
+test('an account is created only for a trusted, free address with provisioning enabled', (t) => {
   let made = 0
   fc.assert(
     fc.property(arrival, (one) => {
@@ -136,7 +136,7 @@ for (const [accountActive, addressProved, status, mayJoin, verdict] of [
   })
 }
 
-test('two factors count only where the acr is trusted, and only known methods are repeated', (t) => {
+test('two factors count only with a trusted acr, and only known methods are kept', (t) => {
   const words = fc.oneof(fc.string(), fc.constantFrom('pwd', 'otp', 'hwk', 'mfa', 'fed'))
   const claims = fc.tuple(fc.anything(), fc.oneof(fc.array(words), fc.anything()))
   fc.assert(
@@ -154,7 +154,7 @@ test('two factors count only where the acr is trusted, and only known methods ar
   })
 })
 
-test('what was said of the time is never taken for the future, nor silence for now', (t) => {
+test('auth_time is never in the future, and its absence is not now', (t) => {
   const now = new Date(Date.UTC(2030, 0, 1))
   const times = fc.date({
     min: new Date(0),
@@ -191,7 +191,7 @@ for (const [text, domain] of [
   })
 }
 
-test('a domain that was read is read as itself', (t) => {
+test('reading a normalized domain returns it unchanged', (t) => {
   fc.assert(
     fc.property(fc.oneof(fc.domain(), fc.string({ unit: 'grapheme' })), (text) => {
       const read = readDomain(text)
@@ -200,7 +200,7 @@ test('a domain that was read is read as itself', (t) => {
   )
 })
 
-test('an address is a string with one public domain, the last part of it', (t) => {
+test('an address is a string that ends with a public domain', (t) => {
   for (const bad of [
     undefined,
     null,

@@ -1,4 +1,4 @@
-/** Why a range service could not be asked, in words for the log of whoever operates the service. */
+/** Why a breached-password check failed, as reasons for the log. */
 import { readFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { createServer } from 'node:https'
@@ -22,8 +22,8 @@ test.after.always(() => {
   certificate.remove()
 })
 
-/** What `check` told of a password at this address. */
-async function toldAt(url: string, privateNetworks = true): Promise<[string, ...string[]]> {
+/** The failure reasons that `check` reports for a password at this URL. */
+async function failuresAt(url: string, privateNetworks = true): Promise<[string, ...string[]]> {
   const breaches = openBreaches({
     url,
     settings: {
@@ -43,11 +43,11 @@ async function toldAt(url: string, privateNetworks = true): Promise<[string, ...
     await breaches.close()
   }
 }
-/** Asks again where a loaded machine answers too late. */
-async function toldInTime(url: string, expected?: string) {
+/** Retries if a loaded machine responds too late. */
+async function failuresInTime(url: string, expected?: string) {
   const tries = expected === 'timeout' ? 1 : 20
-  let told = await toldAt(url)
-  for (let n = 1; n < tries && told[1] === 'timeout'; n += 1) told = await toldAt(url)
+  let told = await failuresAt(url)
+  for (let n = 1; n < tries && told[1] === 'timeout'; n += 1) told = await failuresAt(url)
   return told
 }
 const here = () => `https://localhost:${(server.address() as AddressInfo).port}`
@@ -65,16 +65,16 @@ for (const [what, listener, reason] of [
 ] as const satisfies readonly (readonly [string, RequestListener, string])[]) {
   test.serial(`a range service that ${what}: ${reason}`, async (t) => {
     answer = listener
-    t.deepEqual(await toldInTime(here(), reason), ['unknown', reason])
+    t.deepEqual(await failuresInTime(here(), reason), ['unknown', reason])
   })
 }
 
-test.serial('one that is not there, or may not be asked', async (t) => {
-  t.deepEqual(await toldInTime('https://localhost:1'), ['unknown', 'connection_refused'])
-  t.deepEqual(await toldAt('https://127.0.0.1:1', false), ['unknown', 'address_refused'])
+test.serial('an unreachable or forbidden service', async (t) => {
+  t.deepEqual(await failuresInTime('https://localhost:1'), ['unknown', 'connection_refused'])
+  t.deepEqual(await failuresAt('https://127.0.0.1:1', false), ['unknown', 'address_refused'])
 })
 
-test.serial('a verdict needs no reason', async (t) => {
+test.serial('a verdict reports no failure', async (t) => {
   answer = (_, response) => response.end(`${'0'.repeat(35)}:0`)
-  t.deepEqual(await toldInTime(here()), ['clean'])
+  t.deepEqual(await failuresInTime(here()), ['clean'])
 })

@@ -69,7 +69,7 @@ for (const [title, changed] of [
   ['passes', { argon2_iterations: 2 }],
   ['lanes', { argon2_parallelism: 2 }],
 ] as const) {
-  test(`a hash made with other ${title} matches and asks to be made anew`, async (t) => {
+  test(`a hash made with other ${title} matches and needs a rehash`, async (t) => {
     const phc = await hashOf('older', { ...CHEAP, ...changed })
     const outcome = await actorWith().ask('verify', { phc, password: 'older' })
     t.deepEqual(outcome, { tag: 'match', needsRehash: true })
@@ -96,8 +96,8 @@ test('a password of exactly 1,024 bytes is hashed', async (t) => {
   t.is((await actorWith().ask('verify', { phc, password })).tag, 'match')
 })
 
-test('for an unknown user the same work is done as for a known one, and nothing matches', async (t) => {
-  // Not by the clock: the threads of the pool give way to everything else on the machine.
+test('an unknown user costs the same work as a known one, and never matches', async (t) => {
+  // Not measured by time: the pool's threads have low priority.
   const verified: string[] = []
   const watched: PasswordCompute = {
     run: (name, input, options) => {
@@ -149,7 +149,7 @@ test('each engine verifies what the other one hashed, and both write m,t,p', asy
   }
 })
 
-test('where the first engine does not load the second does the work', async (t) => {
+test('the second engine is used if the first does not load', async (t) => {
   const absent = () => Promise.reject(new Error('no such binary'))
   t.is((await loadEngine()).name, '@node-rs/argon2')
   t.is((await loadEngine(absent)).name, 'argon2')
@@ -162,7 +162,7 @@ test('the start-up check passes on a sound engine and throws on an unsound one',
   await t.throwsAsync(checkPasswordEngine(unsound), { message: /broken/ })
 })
 
-test('the bytes of a password are wiped once it is hashed or checked', async (t) => {
+test('the bytes of a password are wiped after hashing and verifying', async (t) => {
   const password = new Uint8Array(Buffer.from('wipe me'))
   const cost = { memoryKib: 64, iterations: 1, parallelism: 1 }
   const phc = await computeModule.hash({ password, salt: random.bytes(16), cost })
@@ -172,7 +172,7 @@ test('the bytes of a password are wiped once it is hashed or checked', async (t)
   t.deepEqual(again, new Uint8Array(7))
 })
 
-test('costs survive being written and read', (t) => {
+test('cost parameters are parsed as formatted', (t) => {
   const upTo = (max: number) => fc.integer({ min: 1, max })
   fc.assert(
     fc.property(upTo(9_999_999), upTo(9_999), upTo(255), (memoryKib, iterations, parallelism) => {
@@ -187,13 +187,13 @@ test('hashing at its limit keeps its bounds of memory, waiting and latency', asy
   const { stdout } = await promisify(execFile)(process.execPath, [script])
   const report = JSON.parse(stdout) as ProbeReport
   t.log(report)
-  // Two threads and 72 MiB each, and what 100 promises and V8 may take.
+  // Two threads with 72 MiB each, plus an allowance for 100 promises and V8.
   t.true(report.peakMib - report.baseMib < 2 * 72 + 32, 'memory')
   t.is(report.hashed + report.busy, 100)
   t.true(report.busy > 50, 'most of the flood is refused')
   t.true(report.slowestBusyMs < report.fastestHashMs, 'refusals do not wait for a hash')
   t.true(report.medianDelayMs < 100, 'the event loop stays free')
   if (report.nice !== null) {
-    t.is(report.nice.filter((nice) => nice === 15).length, 2, 'both threads give way')
+    t.is(report.nice.filter((nice) => nice === 15).length, 2, 'both threads have low priority')
   }
 })

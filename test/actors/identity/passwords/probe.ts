@@ -1,6 +1,6 @@
 /**
- * A process of its own that hashes at its limit and reports what that cost it: memory is per
- * process, and the test runner's process is shared. Prints one JSON object.
+ * A separate process that hashes at its limit and reports memory and latency: memory is per process, and the test
+ * runner's process is shared. Prints one JSON object.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -19,7 +19,7 @@ export type ProbeReport = {
   readonly busy: number
   readonly slowestBusyMs: number
   readonly fastestHashMs: number
-  /** Scheduling priority of every thread of the process, null where the system does not tell. */
+  /** Scheduling priority of every thread of the process; null if the system does not report it. */
   readonly nice: readonly number[] | null
 }
 
@@ -40,7 +40,7 @@ const compute = openPool<typeof import('../../../../actors/identity/passwords/co
 })
 const random = systemRandom(systemClock)
 const { ref } = spawnInline(passwordsActor, { settings, compute, random, breaches: null })
-// Both threads have loaded their engine before memory is looked at.
+// Both threads load their engine before memory is measured.
 await Promise.all([1, 2, 3, 4].map(() => compute.run('smoke', undefined)))
 
 const mib = () => process.memoryUsage.rss() / 2 ** 20

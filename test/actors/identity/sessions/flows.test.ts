@@ -47,50 +47,50 @@ type Case = [
   step: Step,
 ]
 const cases: Case[] = [
-  ['nobody is signed in', {}, null, 1, 'login'],
-  ['somebody is signed in', {}, {}, 1, 'done'],
-  ['somebody of another tenant', { tenantId: 't2' }, {}, 1, 'login'],
-  ['somebody else than who is wanted', { sub: 'sub2' }, {}, 1, 'login'],
-  ['a second factor is owed', {}, { pending: true }, 2, 'mfa'],
-  ['a second factor is owed to another tenant', { tenantId: 't2' }, { pending: true }, 2, 'login'],
-  ['level 2 is wanted of somebody who has a factor', { level: 2 }, {}, 2, 'mfa'],
+  ['no session', {}, null, 1, 'login'],
+  ['a session', {}, {}, 1, 'done'],
+  ['a session of another tenant', { tenantId: 't2' }, {}, 1, 'login'],
+  ['a session of another user than required', { sub: 'sub2' }, {}, 1, 'login'],
+  ['a pending second factor', {}, { pending: true }, 2, 'mfa'],
+  ['a pending second factor at another tenant', { tenantId: 't2' }, { pending: true }, 2, 'login'],
+  ['level 2 required, with a factor', { level: 2 }, {}, 2, 'mfa'],
+  ['level 2 required, without a factor, right after the password', { level: 2 }, {}, 1, 'enroll'],
   [
-    'level 2 is wanted of somebody without, right after the password',
-    { level: 2 },
-    {},
-    1,
-    'enroll',
-  ],
-  [
-    'level 2 is wanted of somebody without, hours later',
+    'level 2 required, without a factor, hours later',
     { level: 2 },
     { passwordAt: at(600) },
     1,
     'login',
   ],
   [
-    'a factor is to be set up, and one tenant’s provider vouched',
+    'enrolment required, signed in by a tenant’s provider',
     { level: 2 },
     { confined: true },
     1,
     'login',
   ],
-  ['a factor there is, whoever vouched', { level: 2 }, { confined: true }, 2, 'mfa'],
-  ['one tenant’s provider vouched, for the tenant', {}, { confined: true }, 1, 'done'],
   [
-    'one tenant’s provider vouched, for what counts everywhere',
+    'level 2 required, with a factor, signed in by a tenant’s provider',
+    { level: 2 },
+    { confined: true },
+    2,
+    'mfa',
+  ],
+  ['signed in by a tenant’s provider', {}, { confined: true }, 1, 'done'],
+  [
+    'a sensitive change, signed in by a tenant’s provider',
     { reason: { tag: 'sensitive' } },
     { confined: true, level: 3 },
     3,
     'login',
   ],
-  ['what counts everywhere is wanted', { reason: { tag: 'sensitive' } }, {}, 1, 'done'],
-  ['level 2 is there', { level: 2 }, { level: 2 }, 2, 'done'],
-  ['level 3 is wanted of somebody whose passkey reaches it', { level: 3 }, { level: 2 }, 3, 'mfa'],
-  ['level 3 is wanted of somebody who reaches 2', { level: 3 }, { level: 2 }, 2, 'enroll'],
-  ['level 3 is wanted before the strongest factor there is', { level: 3 }, {}, 2, 'mfa'],
-  ['level 3 is there', { level: 3 }, { level: 3 }, 3, 'done'],
-  ['level 2 is wanted and 3 is there', { level: 2 }, { level: 3 }, 3, 'done'],
+  ['a sensitive change', { reason: { tag: 'sensitive' } }, {}, 1, 'done'],
+  ['level 2 reached', { level: 2 }, { level: 2 }, 2, 'done'],
+  ['level 3 required, with a passkey that reaches it', { level: 3 }, { level: 2 }, 3, 'mfa'],
+  ['level 3 required, with factors that reach 2', { level: 3 }, { level: 2 }, 2, 'enroll'],
+  ['level 3 required, before the strongest factor is used', { level: 3 }, {}, 2, 'mfa'],
+  ['level 3 reached', { level: 3 }, { level: 3 }, 3, 'done'],
+  ['level 2 required, level 3 reached', { level: 2 }, { level: 3 }, 3, 'done'],
   ['the authentication is young enough', { maxAgeSecs: 100 }, {}, 1, 'done'],
   ['the authentication is a second too old', { maxAgeSecs: 99 }, {}, 1, 'login'],
   ['an old authentication of level 2', { level: 2, maxAgeSecs: 99 }, { level: 2 }, 2, 'login'],
@@ -98,13 +98,13 @@ const cases: Case[] = [
   ['the sign-in was made for the request', { since: at(900) }, {}, 1, 'done'],
 ]
 for (const [title, wanted, change, reach, step] of cases) {
-  test(`the next page when ${title} is ${step}`, (t) => {
+  test(`next page with ${title}: ${step}`, (t) => {
     const row = change === null ? undefined : { ...session, ...change }
     t.is(nextStep({ ...demand, reason, ...wanted }, row, reach, NOW), step)
   })
 }
 
-test('max_age=0 is met by a sign-in that was made for the request, however long it takes', (t) => {
+test('max_age=0 is met by a sign-in made for the request, however long it takes', (t) => {
   const order = { tenantId: 't1', demand: { level: 1, maxAgeSecs: 0, asOf: at(890) } } as const
   const stored = storedDemand(order)
   t.deepEqual(stored, { ...demand, since: at(890) })
@@ -112,7 +112,7 @@ test('max_age=0 is met by a sign-in that was made for the request, however long 
   t.is(nextStep({ ...stored, reason }, session, 1, NOW), 'done')
 })
 
-test('only paths of our own lead back', (t) => {
+test('only same-origin paths are return paths', (t) => {
   for (const path of ['/', '/auth/account', '/oauth/authorize/resume/x?a=b%2F&c=//d', '/a//b']) {
     t.true(isOwnPath(path), path)
   }
@@ -135,7 +135,7 @@ test('only paths of our own lead back', (t) => {
   }
 })
 
-test('no path that is called our own leaves for another host', (t) => {
+test('no accepted return path leads to another host', (t) => {
   const nasty = fc.stringMatching(/^[/\\a.:@?#\t\n %]{0,12}$/)
   fc.assert(
     fc.property(fc.oneof(nasty, fc.webPath(), fc.string()), (path) => {
@@ -147,7 +147,7 @@ test('no path that is called our own leaves for another host', (t) => {
   t.pass()
 })
 
-test('the highest of all roles counts, and whoever has none is a member', (t) => {
+test('the highest role counts, and without a role it is member', (t) => {
   t.is(highestRole([]), 'member')
   t.is(highestRole(['auditor']), 'member')
   t.is(highestRole(['member', 'admin']), 'admin')

@@ -1,11 +1,11 @@
-/** Who is asking for an address that nobody has must not be told so by the clock. */
+/** The response time must not reveal whether an address has an account. */
 import test from 'ava'
 import { Registry } from 'prom-client'
 import { browserSessionsActor } from '../../../../actors/identity/sessions/actor.js'
-import { loginActor } from '../../../../actors/identity/sign-in/actor.js'
+import { signInActor } from '../../../../actors/identity/sign-in/actor.js'
 import { ShareCounts } from '../../../../runtime/kernel/fairness/fair-share.js'
 import { openMailQueue } from '../../../../actors/platform/mail/mail-queue.js'
-import type { SsoProtocol } from '../../../../actors/identity/federated-login/protocol.js'
+import type { FederatedLoginProtocol } from '../../../../actors/identity/federated-login/protocol.js'
 import type { PasswordsProtocol } from '../../../../actors/identity/passwords/protocol.js'
 import { NO_CAPTCHA } from '../../../../actors/identity/abuse-protection/gate.js'
 import type { ActorRef } from '../../../../runtime/kernel/actor.js'
@@ -15,13 +15,13 @@ import { silentLogger } from '../../../../runtime/kernel/log.js'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { postgresCoordination } from '../../../../storage/platform/coordination/postgres.js'
 import type { Database, Statement, Transaction } from '../../../../storage/platform/sql.js'
-import { identityHouse } from '../../../support/identity/identity.js'
+import { identityFixture } from '../../../support/identity/identity.js'
 import { workspace } from '../../../support/identity/workspace.js'
 
-const resources = await identityHouse()
+const resources = await identityFixture()
 test.after.always(() => resources.close())
 
-/** Every statement that goes through, by name, and every password check by its hash. */
+/** Records every statement by name, and every password check by its hash. */
 const work: string[] = []
 
 const watched = (tx: Transaction): Transaction => ({
@@ -72,13 +72,13 @@ const sealer = {
     work.push('seal')
     return new Uint8Array(plaintext.length)
   },
-  open: () => Promise.reject(new Error('nothing is opened here')),
+  open: () => Promise.reject(new Error('no secret is unsealed here')),
 }
-const sso = {
+const federatedLogin = {
   name: 'sso',
   ask: async () => ({ tag: 'offered', upstreams: [] }),
   tell: () => undefined,
-} as unknown as ActorRef<SsoProtocol>
+} as unknown as ActorRef<FederatedLoginProtocol>
 
 test('a wrong password and an unknown address cost the same work', async (t) => {
   const clock = systemClock
@@ -90,7 +90,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
     options,
   )
   const login = spawnInline(
-    loginActor,
+    signInActor,
     {
       database,
       coordination: counted,
@@ -100,7 +100,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       passwords,
       tenants: resources.tenants,
       browserSessions: sessions.ref,
-      sso,
+      federatedLogin,
       registry: new Registry(),
       settings: {
         brute_force_max_attempts: 10,
@@ -153,7 +153,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   })
   if (page.tag !== 'page') return t.fail(page.tag)
   const traces = []
-  for (const email of [made.fixtureUser.email, 'nobody@nowhere.test']) {
+  for (const email of [made.fixtureUser.email, 'unknown@nowhere.test']) {
     work.length = 0
     const answer = await login.ref.ask('password', {
       flow: page.flow,
@@ -170,14 +170,14 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   t.true(traces[0]!.includes('outbox.append'))
 
   const mailed = []
-  for (const email of [made.fixtureUser.email, 'nobody@nowhere.test']) {
+  for (const email of [made.fixtureUser.email, 'unknown@nowhere.test']) {
     work.length = 0
     const asker = { browserId: 'b', host: 'auth.svc.example', languages: 'en', visitor }
     const answer = await login.ref.ask('requestMail', { flow: page.flow, email, ...asker })
     t.is(answer.tag, 'sent')
     mailed.push([...work])
   }
-  t.deepEqual(mailed[0], mailed[1], 'asking for a letter costs the same as well')
+  t.deepEqual(mailed[0], mailed[1], 'requesting a mail costs the same too')
   t.true(mailed[0]!.includes('outgoing_mail.insert'))
   t.true(mailed[0]!.includes('seal'))
 })

@@ -19,7 +19,7 @@ const guard = lockout(postgresCoordination(db.database), SETTINGS, clock)
 
 const verdict = { right: 'succeeded', wrong: 'failed' } as const
 
-/** One attempt, judged at once or when `until` is over: 'right', 'wrong', 'locks' or 'locked'. */
+/** One attempt, judged immediately or when `until` resolves: 'right', 'wrong', 'locks' or 'locked'. */
 async function tried(
   answer: 'right' | 'wrong',
   name: string,
@@ -33,7 +33,7 @@ async function tried(
   return judged.tag === 'judged' ? judged.outcome : judged.tag
 }
 
-/** So many attempts with the right secret that are being judged until `judge` is called. */
+/** Attempts with the correct secret that wait until `judge` is called. */
 async function beingJudged(count: number, name: string, network: string) {
   let judge!: () => void
   const until = new Promise<void>((resolve) => (judge = resolve))
@@ -45,7 +45,7 @@ async function beingJudged(count: number, name: string, network: string) {
 const times = <T>(count: number, one: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => one(index))
 
-test('the last failure that is allowed locks the name, and only that name', async (t) => {
+test('the last allowed failure locks the name, and only that name', async (t) => {
   const outcomes = []
   for (let count = 0; count < 7; count += 1) outcomes.push(await tried('wrong', 'one'))
   t.deepEqual(outcomes, ['wrong', 'wrong', 'wrong', 'wrong', 'locks', 'locked', 'locked'])
@@ -56,7 +56,7 @@ test('the last failure that is allowed locks the name, and only that name', asyn
   t.is(await tried('right', 'two', '192.0.2.9'), 'right')
 })
 
-test('a success gives back what failures had used', async (t) => {
+test('a success resets the failures', async (t) => {
   for (let round = 0; round < 3; round += 1) {
     for (let count = 0; count < 4; count += 1)
       t.is(await tried('wrong', 'three', '192.0.2.3'), 'wrong')
@@ -64,7 +64,7 @@ test('a success gives back what failures had used', async (t) => {
   }
 })
 
-test('of 50 guesses at once no more are judged than one after another would be', async (t) => {
+test('50 concurrent guesses get no more verdicts than 50 sequential ones', async (t) => {
   const outcomes = await Promise.all(
     times(50, (index) => tried('wrong', 'four', `198.51.100.${index}`)),
   )
@@ -77,7 +77,7 @@ test('of 50 guesses at once no more are judged than one after another would be',
   ])
 })
 
-test('of 50 right ones at once all are judged, five at a time', async (t) => {
+test('50 concurrent correct attempts are all judged, five at a time', async (t) => {
   let now = 0
   let most = 0
   const judged = await Promise.all(
@@ -94,7 +94,7 @@ test('of 50 right ones at once all are judged, five at a time', async (t) => {
   t.true(most <= 5, `${most} at a time`)
 })
 
-test('one wrong among right ones is one failure', async (t) => {
+test('one wrong attempt among correct ones is one failure', async (t) => {
   const { judge, all } = await beingJudged(4, 'six', '198.51.102')
   t.is(await tried('wrong', 'six', '198.51.102.9'), 'wrong')
   judge()
@@ -104,7 +104,7 @@ test('one wrong among right ones is one failure', async (t) => {
   )
 })
 
-test('what was not judged is given back, and no failure before it', async (t) => {
+test('an attempt without verdict is given back, earlier failures are not', async (t) => {
   const address = '192.0.2.4'
   const name = 'seven'
   for (let count = 0; count < 4; count += 1) t.is(await tried('wrong', name, address), 'wrong')
@@ -116,7 +116,7 @@ test('what was not judged is given back, and no failure before it', async (t) =>
   t.is(await tried('wrong', name, address), 'locks')
 })
 
-test('whoever waits for verdicts leaves with the one who asked', async (t) => {
+test('a waiting attempt ends when its request is aborted', async (t) => {
   const { judge, all } = await beingJudged(5, 'eight', '198.51.103')
   const left = new AbortController()
   const never = () => Promise.reject(new Error('judged'))
@@ -129,7 +129,7 @@ test('whoever waits for verdicts leaves with the one who asked', async (t) => {
   t.is(await guard.used('eight'), 0)
 })
 
-test('an address has a quota of checks, whatever names it tries', async (t) => {
+test('a network address has a quota of checks over all names', async (t) => {
   const tags = []
   for (let count = 0; count < 41; count += 1)
     tags.push(await tried('wrong', `name ${count}`, '203.0.113.1'))

@@ -26,7 +26,7 @@ for (const [secs, code] of VECTORS) {
   })
 }
 
-test('a code holds for its own step and one to either side', (t) => {
+test('a code is valid for its own step and one to either side', (t) => {
   const at = 1_234_567_890
   const code = totpCode(SECRET, stepAt(at))
   for (const [shift, holds] of [
@@ -40,7 +40,7 @@ test('a code holds for its own step and one to either side', (t) => {
   }
 })
 
-test('what is not six digits is no code', (t) => {
+test('anything but six digits is refused', (t) => {
   for (const typed of ['', '12345', '1234567', '12345a', ' 287082', '２８７０８２']) {
     t.is(totpStepOf(SECRET, typed, 59), null)
   }
@@ -60,7 +60,7 @@ test('RFC 4648: base32 without padding', (t) => {
   }
 })
 
-test('the address for apps survives whatever names the tenant and the person have', (t) => {
+test('the otpauth URI encodes any names of tenant and user', (t) => {
   fc.assert(
     // A tenant always has a name.
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), fc.string(), (issuer, account) => {
@@ -76,7 +76,7 @@ test('the address for apps survives whatever names the tenant and the person hav
   t.pass()
 })
 
-test('a recovery code is read however it is typed, and belongs to one account', (t) => {
+test('a recovery code is accepted in any spelling, and belongs to one account', (t) => {
   const hash = recoveryCodeSha256('a', 'ABCD-EFGH-IJKL-MN23')
   t.deepEqual(recoveryCodeSha256('a', ' abcdefgh ijkl mn23 '), hash)
   t.notDeepEqual(recoveryCodeSha256('b', 'ABCD-EFGH-IJKL-MN23'), hash)

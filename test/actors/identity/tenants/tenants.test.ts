@@ -40,7 +40,7 @@ async function insertTenant(slug: string): Promise<string> {
   return id
 }
 
-test.serial('ten processes that start at once agree on the control plane', async (t) => {
+test.serial('ten processes that start concurrently agree on the control plane', async (t) => {
   const found = await Promise.all(
     Array.from({ length: 10 }, () => spawn().ask('ensureControlPlane', {})),
   )
@@ -69,15 +69,12 @@ test.serial('a tenant is found by id, slug and host', async (t) => {
   }
 })
 
-test.serial(
-  'a default slug that nobody has is an unknown tenant, not the control plane',
-  async (t) => {
-    t.deepEqual(await spawn(systemClock, 'missing').ask('resolve', {}), { tag: 'unknown_tenant' })
-  },
-)
+test.serial('an unknown default slug is an unknown tenant, not the control plane', async (t) => {
+  t.deepEqual(await spawn(systemClock, 'missing').ask('resolve', {}), { tag: 'unknown_tenant' })
+})
 
 test.serial(
-  'what changed is seen at once when told, and soon when the message was lost',
+  'a change is seen at once when notified, and soon when the notification is lost',
   async (t) => {
     const id = await insertTenant('changing')
     const clock = heldClock(new Date())
@@ -111,7 +108,7 @@ test.serial('the database announces every tenant that changes', async (t) => {
   t.pass()
 })
 
-test.serial('everything may be forgotten at once', async (t) => {
+test.serial('the whole cache can be invalidated', async (t) => {
   const id = await insertTenant('forgotten')
   const tenants = spawn()
   await tenants.ask('resolve', { tenantId: id })
@@ -120,7 +117,7 @@ test.serial('everything may be forgotten at once', async (t) => {
   t.like(await tenants.ask('resolve', { tenantId: id }), { tenant: { status: 'suspended' } })
 })
 
-test.serial('a slug that moves to another tenant is followed', async (t) => {
+test.serial('a slug that moves to another tenant resolves to it', async (t) => {
   const first = await insertTenant('moving')
   const second = await insertTenant('waiting')
   const tenants = spawn()

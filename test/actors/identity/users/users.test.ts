@@ -24,13 +24,13 @@ function spawn(outcome: HashOutcome) {
   } as unknown as ActorRef<PasswordsProtocol>
   const clock = systemClock
   const random = systemRandom(clock)
-  // Making up a fixture user touches no database.
+  // Preparing a fixture user does not use the database.
   const database = {} as Database
   const needs = { database, clock, random, passwords, ...NO_LETTERS }
   return { ref: spawnInline(usersActor, needs).ref, seen }
 }
 
-test('a fixture user gets a mailbox and a password of its own, hashed as it is given', async (t) => {
+test('a fixture user gets its own mailbox and password, with the matching hash', async (t) => {
   const { ref, seen } = spawn({ tag: 'hashed', phc: '$argon2id$' })
   const first = await ref.ask('prepareFixture', {})
   const second = await ref.ask('prepareFixture', {})
@@ -42,11 +42,11 @@ test('a fixture user gets a mailbox and a password of its own, hashed as it is g
   t.is(first.passwordHash, '$argon2id$')
 })
 
-test('busy password workers are passed on', async (t) => {
+test('busy password workers are reported as busy', async (t) => {
   const { ref } = spawn({ tag: 'busy' })
   t.deepEqual(await ref.ask('prepareFixture', {}), { tag: 'busy' })
 })
 
-test('the address of a fixture lies under a domain that no mail reaches', (t) => {
+test('the address of a fixture user is under a domain without mail delivery', (t) => {
   t.is(fixtureEmail('fixture-1', 'acme-sandbox'), 'fixture-1@acme-sandbox.test')
 })

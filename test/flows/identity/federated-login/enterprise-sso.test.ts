@@ -1,4 +1,6 @@
-/** A tenant's own provider and its organization's domains, over HTTP, with DNS on loopback. */
+/**
+ * Enterprise SSO over HTTP: a tenant's identity provider and its organization's verified domains, with DNS on loopback.
+ */
 import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
@@ -8,31 +10,31 @@ import {
   onwardFrom,
   ownPathOf,
   throughHome,
-  upstreamHouse,
+  upstreamFixture,
 } from '../../../support/vault/upstream.js'
 
-const resources = await upstreamHouse({
+const fixture = await upstreamFixture({
   environment: { SVC_GENERIC_OAUTH__ENABLED: 'false', SVC_PASSKEY__ENABLED: 'true' },
 })
-const { running, person, dns } = resources
+const { running, person, dns } = fixture
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
-  await resources.end()
+  await fixture.end()
 })
 const db = running.db.database
 const PROVIDERS = '/api/v1/sso/providers'
 const DOMAINS = '/api/v1/organization/domains'
 const draft = {
   name: 'Acme SSO',
-  issuer: resources.home.issuer,
+  issuer: fixture.home.issuer,
   client_id: 'not-yet',
   client_secret: 'not-yet',
 }
 
 type Setting = Awaited<ReturnType<typeof setUp>>
 
-/** A workspace with a provider and, unless told otherwise, the proved domain of the person. */
+/** A workspace with a provider and, by default, the verified domain of the person. */
 async function setUp(provider: Json = {}, domain: Json | null = {}) {
   const workspace = await api.workspace()
   const { token } = workspace
@@ -40,7 +42,7 @@ async function setUp(provider: Json = {}, domain: Json | null = {}) {
   const made = await api.post(PROVIDERS, token, { ...draft, ...provider })
   if (made.status !== 201) throw new Error(JSON.stringify(made.body))
   const id = String(made.body['id'])
-  const application = await resources.application(String(made.body['redirect_uri']))
+  const application = await fixture.application(String(made.body['redirect_uri']))
   const changed = await api.call('PATCH', `${PROVIDERS}/${id}`, {
     token,
     json: { client_id: application.clientId, client_secret: application.clientSecret },
@@ -63,7 +65,7 @@ async function proved(token: string, domain: Json): Promise<string> {
   return String(added.body['id'])
 }
 
-/** Every test has the one domain of the person to itself. */
+/** Frees the domain, so that every test can verify it. */
 async function release(): Promise<void> {
   await sql(db, 'delete from verified_domains', [])
   await sql(db, 'delete from domain_owners', [])
@@ -75,7 +77,7 @@ async function arrive({ tenantSlug, providerId }: Setting) {
   const browser = openBrowser(running)
   const away = await departed(browser, { tenantSlug }, providerId)
   if (away.location === null) return { browser, back: away }
-  return { browser, back: await throughHome(resources, browser, away.location, person) }
+  return { browser, back: await throughHome(fixture, browser, away.location, person) }
 }
 
 test.serial(
@@ -147,7 +149,7 @@ for (const [what, change, pointer] of [
   })
 }
 
-test.serial('a domain is proved by DNS and belongs to one organization', async (t) => {
+test.serial('a domain is verified by DNS and belongs to one organization', async (t) => {
   await release()
   const first = await api.workspace()
   const second = await api.workspace()
@@ -172,7 +174,7 @@ test.serial('a domain is proved by DNS and belongs to one organization', async (
   t.deepEqual((await api.post(`${at}/verify`, first.token)).body, verified.body)
 
   const rival = await api.post(DOMAINS, second.token, { domain: 'bücher.example' })
-  t.is(rival.status, 201, 'a claim without proof is nothing')
+  t.is(rival.status, 201, 'an unverified claim has no effect')
   const proof = (rival.body['verification'] as { value: string }).value
   dns.records.set(record, [value, proof])
   const there = `${DOMAINS}/${String(rival.body['id'])}`
@@ -182,7 +184,7 @@ test.serial('a domain is proved by DNS and belongs to one organization', async (
   t.is((await api.call('DELETE', at, { token: first.token })).status, 404)
 })
 
-test.serial('of two organizations that prove one domain at once, one has it', async (t) => {
+test.serial('of two organizations that verify one domain concurrently, one gets it', async (t) => {
   const names = Array.from({ length: 10 }, (_, index) => `race-${index}.example`)
   const [a, b] = [await api.workspace(), await api.workspace()]
   for (const domain of names) {
@@ -199,7 +201,7 @@ test.serial('of two organizations that prove one domain at once, one has it', as
   }
 })
 
-test.serial('a resolver that is silent is no verdict', async (t) => {
+test.serial('an unavailable resolver leaves a domain unverified', async (t) => {
   const { token } = await api.workspace()
   const { body } = await api.post(DOMAINS, token, { domain: 'quiet.example' })
   dns.silent = true
@@ -221,18 +223,18 @@ for (const domain of [
   'a@b.example',
   '*.example.org',
 ]) {
-  test.serial(`${domain} is no domain`, async (t) => {
+  test.serial(`${domain} is refused as a domain`, async (t) => {
     const { token } = await api.workspace()
     const { status, body } = await api.post(DOMAINS, token, { domain })
     t.is(status, 400, JSON.stringify(body))
   })
 }
 
-test.serial('check-sso tells where the addresses of a proved domain are led', async (t) => {
+test.serial('check-sso returns the provider of a verified domain', async (t) => {
   const setting = await setUp()
   const ask = (email: string, more: Json = { tenant_id: setting.tenantId }) =>
     api.call('POST', '/auth/check-sso', { json: { email, ...more } })
-  const routed = await ask(`nobody-at-all@${name.toUpperCase()}`)
+  const routed = await ask(`unknown-at-all@${name.toUpperCase()}`)
   t.is(routed.status, 200)
   t.is(routed.body['sso'], true)
   t.is(routed.body['organization_id'], setting.organizationId)
@@ -252,18 +254,18 @@ test.serial('check-sso tells where the addresses of a proved domain are led', as
   t.deepEqual((await ask(person.email, { tenant_id: tenantId })).body, { sso: false })
   t.is((await api.call('GET', '/auth/check-sso')).status, 405)
 
-  // And its address leads through to the provider and back.
+  // An address of the domain is redirected to the provider and back.
   const browser = openBrowser(running)
   const url = new URL(String(routed.body['authorize_url']))
   url.searchParams.set('login_hint', person.email)
-  // The page of another site leads there: the person is asked.
+  // A link on another site: the confirmation page is shown.
   const question = await browser.get(ownPathOf(url.href))
   t.is(question.status, 200)
   const away = await browser.submit(question, {}, '/auth/sso/start')
   const onward = new URL(dataIn(away.html, 'onward')[0]!)
-  t.is(onward.origin, resources.home.issuer)
+  t.is(onward.origin, fixture.home.issuer)
   t.is(onward.searchParams.get('login_hint'), person.email)
-  const back = await throughHome(resources, browser, onward.href, person)
+  const back = await throughHome(fixture, browser, onward.href, person)
   const account = await onwardFrom(browser, back)
   t.true(account.html.includes(person.email))
 
@@ -272,80 +274,86 @@ test.serial('check-sso tells where the addresses of a proved domain are led', as
   t.deepEqual((await ask(person.email)).body, { sso: false })
 })
 
-test.serial('a person of a proved domain becomes a user and joins the organization', async (t) => {
-  const setting = await setUp({}, { auto_join: true })
-  const { back, browser } = await arrive(setting)
-  t.is(back.status, 200, back.html)
-  t.is((await onwardFrom(browser, back)).status, 200)
-  const members = await sql<{ role: string }>(
-    db,
-    `select m.role from organization_members m join accounts a on a.id = m.member_id
+test.serial(
+  'a person of a verified domain becomes a user and joins the organization',
+  async (t) => {
+    const setting = await setUp({}, { auto_join: true })
+    const { back, browser } = await arrive(setting)
+    t.is(back.status, 200, back.html)
+    t.is((await onwardFrom(browser, back)).status, 200)
+    const members = await sql<{ role: string }>(
+      db,
+      `select m.role from organization_members m join accounts a on a.id = m.member_id
      where m.organization_id = $1 and a.email = $2`,
-    [setting.organizationId, person.email],
-  )
-  t.deepEqual(members, [{ role: 'member' }])
-  t.is((await arrive(setting)).back.status, 200)
-})
+      [setting.organizationId, person.email],
+    )
+    t.deepEqual(members, [{ role: 'member' }])
+    t.is((await arrive(setting)).back.status, 200)
+  },
+)
 
-test.serial('without a proved domain of its own a provider brings nobody', async (t) => {
+test.serial('a provider without a verified domain provisions no user', async (t) => {
   await release()
   const setting = await setUp({}, null)
   t.is((await arrive(setting)).back.status, 403)
-  // Proved, but led to another provider.
+  // Verified, but routed to another provider.
   const other = await api.post(PROVIDERS, setting.token, { ...draft, name: 'Other' })
   await proved(setting.token, { sso_provider_id: other.body['id'] })
   t.is((await arrive(setting)).back.status, 403)
   t.is((await sql(db, 'select from accounts where email = $1', [person.email])).length, 0)
 })
 
-test.serial('provision false takes in nobody new', async (t) => {
+test.serial('provision=false provisions no new user', async (t) => {
   const setting = await setUp({ provision: false })
   t.is((await arrive(setting)).back.status, 403)
 })
 
-test.serial('a tenant’s provider cannot change what counts in other tenants', async (t) => {
-  const setting = await setUp()
-  // The account has a password of its own, and the address is verified.
-  await sql(
-    db,
-    `insert into accounts (id, email, email_key, email_verified, password_hash,
+test.serial(
+  'a sign-in by a tenant’s provider cannot change sign-in methods of the account',
+  async (t) => {
+    const setting = await setUp()
+    // The account has its own password, and the address is verified.
+    await sql(
+      db,
+      `insert into accounts (id, email, email_key, email_verified, password_hash,
        password_changed_at, created_at, updated_at)
      select gen_random_uuid(), $1, lower($1), true, password_hash, now(), now(), now()
      from accounts where password_hash is not null limit 1`,
-    [person.email],
-  )
-  const { back, browser } = await arrive(setting)
-  t.is(back.status, 200, back.html)
-  const account = await onwardFrom(browser, back)
-  t.is(account.status, 200)
-  const [row] = await sql<{ confined: boolean }>(
-    db,
-    'select confined from browser_sessions where tenant_id = $1',
-    [setting.tenantId],
-  )
-  t.true(row!.confined)
-  const factor = await browser.submit(account, {}, '/auth/account/factors')
-  t.true(factor.location!.startsWith('/auth/login?'), 'a password is needed')
-  const page = await browser.follow(factor)
-  t.true(page.path.startsWith('/auth/login?'), 'and asked for, not sent back')
-  t.is(page.status, 200)
-  t.true(page.html.includes('type="password"'))
-  const link = await browser.submit(account, {}, '/auth/account/identities')
-  t.true(link.location!.startsWith('/auth/login?'))
-  const key = await browser.get('/auth/account/passkeys/new')
-  t.true(key.location!.startsWith('/auth/login?'), 'nor does it add a passkey')
-})
+      [person.email],
+    )
+    const { back, browser } = await arrive(setting)
+    t.is(back.status, 200, back.html)
+    const account = await onwardFrom(browser, back)
+    t.is(account.status, 200)
+    const [row] = await sql<{ confined: boolean }>(
+      db,
+      'select confined from browser_sessions where tenant_id = $1',
+      [setting.tenantId],
+    )
+    t.true(row!.confined)
+    const factor = await browser.submit(account, {}, '/auth/account/factors')
+    t.true(factor.location!.startsWith('/auth/login?'), 'a password is required')
+    const page = await browser.follow(factor)
+    t.true(page.path.startsWith('/auth/login?'), 'and requested, without a redirect loop')
+    t.is(page.status, 200)
+    t.true(page.html.includes('type="password"'))
+    const link = await browser.submit(account, {}, '/auth/account/identities')
+    t.true(link.location!.startsWith('/auth/login?'))
+    const key = await browser.get('/auth/account/passkeys/new')
+    t.true(key.location!.startsWith('/auth/login?'), 'it adds no passkey either')
+  },
+)
 
-test.serial('two tenants of the same provider know two different people', async (t) => {
+test.serial('the same identity at two tenants is two accounts', async (t) => {
   const one = await setUp()
   t.is((await arrive(one)).back.status, 200)
-  // The same issuer and subject, by a provider of another organization, which proved nothing.
+  // The same issuer and subject, by a provider of another organization without a verified domain.
   const other = await setUp({}, null)
   const { back } = await arrive(other)
   t.is(back.status, 403)
 })
 
-test.serial('acr of the provider counts where the policy trusts it, and only there', async (t) => {
+test.serial('the acr of a provider counts only if it is trusted', async (t) => {
   for (const [trusted, level] of [
     [[], 1],
     [['aal1'], 2],
@@ -362,18 +370,21 @@ test.serial('acr of the provider counts where the policy trusts it, and only the
   }
 })
 
-test.serial('removing a provider ends the links to it and the sessions it opened', async (t) => {
-  const setting = await setUp()
-  const arrived = await arrive(setting)
-  t.is(arrived.back.status, 200)
-  t.is((await onwardFrom(arrived.browser, arrived.back)).status, 200)
-  const path = `${PROVIDERS}/${setting.providerId}`
-  t.is((await api.call('DELETE', path, { token: setting.token })).status, 204)
-  t.is((await sql(db, 'select from upstream_identities', [])).length, 0)
-  t.is((await arrived.browser.get('/auth/account')).status, 303)
-  const { body } = await api.get(`${DOMAINS}/${setting.domainId}`, setting.token)
-  t.is(body['sso_provider_id'], null)
-  const browser = openBrowser(running)
-  const page = await browser.get(`/auth/login?tenant_slug=${setting.tenantSlug}`)
-  t.deepEqual(dataIn(page.html, 'upstream'), [])
-})
+test.serial(
+  'deleting a provider removes its linked identities and ends its sessions',
+  async (t) => {
+    const setting = await setUp()
+    const arrived = await arrive(setting)
+    t.is(arrived.back.status, 200)
+    t.is((await onwardFrom(arrived.browser, arrived.back)).status, 200)
+    const path = `${PROVIDERS}/${setting.providerId}`
+    t.is((await api.call('DELETE', path, { token: setting.token })).status, 204)
+    t.is((await sql(db, 'select from upstream_identities', [])).length, 0)
+    t.is((await arrived.browser.get('/auth/account')).status, 303)
+    const { body } = await api.get(`${DOMAINS}/${setting.domainId}`, setting.token)
+    t.is(body['sso_provider_id'], null)
+    const browser = openBrowser(running)
+    const page = await browser.get(`/auth/login?tenant_slug=${setting.tenantSlug}`)
+    t.deepEqual(dataIn(page.html, 'upstream'), [])
+  },
+)

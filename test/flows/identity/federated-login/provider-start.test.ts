@@ -1,4 +1,7 @@
-/** Another site leads a browser to a provider: the person is asked before a session begins or ends. */
+/**
+ * Another site links to a federated sign-in: the user is asked for confirmation before a session starts or ends (login
+ * CSRF).
+ */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { dataIn, openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
@@ -44,7 +47,7 @@ async function tenant(name: string) {
   return { ...workspace, ...fixture, tenantSlug: String(workspace.body['tenant_slug']) }
 }
 
-/** The tenant of the attacker, whose provider signs in everybody as the attacker. */
+/** The attacker's tenant. Its provider signs everyone in as the attacker. */
 async function attacker() {
   const own = await tenant('Evil')
   const made = await api.post('/api/v1/sso/providers', own.token, {
@@ -65,7 +68,7 @@ async function signedIn(t: ExecutionContext) {
   const browser = browserOf(t)
   t.is((await browser.follow(await signIn(browser, own))).path, '/auth/account')
   const cookie = [...browser.cookies].find(([name]) => name.endsWith('svc_session'))!
-  /** Whether the server still honours the session that the browser has had. */
+  /** True if the browser's earlier session is still valid. */
   const isOpen = async () => {
     const copy = browserOf(t)
     copy.cookies.set(...cookie)
@@ -84,10 +87,10 @@ function asks(t: ExecutionContext, page: Page): void {
 for (const [what, headers] of [
   ['another site', FROM_ANOTHER_SITE],
   ['a site of the same domain', { 'sec-fetch-site': 'same-site' }],
-  ['a letter or a bookmark', { 'sec-fetch-site': 'none' }],
-  ['a browser that does not say from where', {}],
+  ['a mail or a bookmark', { 'sec-fetch-site': 'none' }],
+  ['a browser without Sec-Fetch-Site', {}],
 ] as const) {
-  test.serial(`a browser that ${what} leads to a provider is asked first`, async (t) => {
+  test.serial(`a federated sign-in from ${what} needs a confirmation`, async (t) => {
     const evil = await attacker()
     const victim = await signedIn(t)
     const page = await victim.browser.get(evil.start, headers)
@@ -99,7 +102,7 @@ for (const [what, headers] of [
   })
 }
 
-test.serial('a path that returns from a sign-in does not begin another one', async (t) => {
+test.serial('a return path does not start another federated sign-in', async (t) => {
   const evil = await attacker()
   const own = await tenant('Corp')
   for (const path of [evil.start, `/x/..${evil.start}`, evil.start.replace('sso', '%73so')]) {
@@ -108,28 +111,28 @@ test.serial('a path that returns from a sign-in does not begin another one', asy
   }
 })
 
-test.serial('a link of a sign-in page leads to the provider at once', async (t) => {
+test.serial('a link of our sign-in page redirects to the provider directly', async (t) => {
   const evil = await attacker()
   const browser = browserOf(t)
   const page = await browser.get(`/auth/login?tenant_slug=${evil.tenantSlug}`)
   const away = await browser.get(linkTo(page, evil.id), FROM_OUR_PAGE)
   t.is(new URL(away.location!).origin, provider.issuer)
-  // The same link on a page of another site.
+  // The same link on another site.
   asks(t, await browser.get(linkTo(page, evil.id), FROM_ANOTHER_SITE))
-  // And on ours, in a browser that is signed in at another tenant.
+  // And on our page, in a browser that is signed in at another tenant.
   const victim = await signedIn(t)
   const asked = await victim.browser.get(linkTo(page, evil.id), FROM_OUR_PAGE)
   asks(t, asked)
   t.true(await victim.isOpen())
 })
 
-test.serial('who goes on signs out of the tenant that the page named, then signs in', async (t) => {
+test.serial('confirming signs out of the named tenant, then signs in', async (t) => {
   const evil = await attacker()
   const victim = await signedIn(t)
   const page = await victim.browser.get(evil.start, FROM_ANOTHER_SITE)
   const forged = { ...page.forms[0]!.fields, csrf_token: 'guessed' }
   t.is((await victim.browser.post(START, forged)).status, 403)
-  t.true(await victim.isOpen(), 'a form of another site does nothing')
+  t.true(await victim.isOpen(), 'a form of another site has no effect')
   const away = await victim.browser.submit(page, {}, START)
   t.is(away.status, 200, away.html)
   t.false(await victim.isOpen())
@@ -138,7 +141,7 @@ test.serial('who goes on signs out of the tenant that the page named, then signs
   t.true((await victim.browser.get('/auth/account')).html.includes(MALLORY.email))
 })
 
-test.serial('a page that named no session ends none', async (t) => {
+test.serial('a confirmation that named no session ends none', async (t) => {
   const evil = await attacker()
   const victim = await signedIn(t)
   const browser = browserOf(t)
@@ -154,7 +157,7 @@ test.serial('a page that named no session ends none', async (t) => {
   t.true(await victim.isOpen())
 })
 
-test.serial('coming back from a provider ends no session of another tenant', async (t) => {
+test.serial('a callback ends no session of another tenant', async (t) => {
   const evil = await attacker()
   const victim = await signedIn(t)
   const browser = browserOf(t)
@@ -200,14 +203,14 @@ test.serial('a confined session neither sees nor changes the keys of the account
   t.is(shown.status, 200)
   for (const hidden of ['Key of elsewhere', 'private@mail.example', 'deployment.example'])
     t.false(shown.html.includes(hidden), hidden)
-  t.true(shown.html.includes('You signed in by a provider of'))
+  t.true(shown.html.includes('You signed in through a provider of'))
   t.true(shown.html.includes(provider.issuer) || shown.html.includes('Evil ID'), 'its own')
   const { csrf_token: csrf = '' } = shown.forms[0]!.fields
   const rename = `/auth/account/passkeys/${key!.id}/rename`
   const answer = await browser.post(rename, { csrf_token: csrf, name: 'Taken over' })
   t.regex(answer.location!, /^\/auth\/login\?/)
   const factor = await browser.post('/auth/account/factors', { csrf_token: csrf })
-  t.regex(factor.location!, /^\/auth\/login\?/, 'and not told that there is a passkey')
+  t.regex(factor.location!, /^\/auth\/login\?/, 'and the passkey is not revealed')
   const [row] = await sql(db, 'select name from passkeys where id = $1', [key!.id])
   t.deepEqual(row, { name: 'Key of elsewhere' })
 })

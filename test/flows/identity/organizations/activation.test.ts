@@ -1,4 +1,4 @@
-/** Sandbox to production. decisions.md 17. Two services on one database, as two processes. */
+/** Sandbox to production. Two services on one database, as two processes. */
 import test, { type ExecutionContext } from 'ava'
 import type { Api, Json, Workspace } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
@@ -38,7 +38,7 @@ const basic = (id: string, secret: string) => ({
 const clientToken = (at: Api, id: string, secret: string) =>
   at.form('/oauth/token', { grant_type: 'client_credentials' }, basic(id, secret))
 
-/** Waits for the other process to hear of it: a second at most. */
+/** Waits until the other process has seen the change: a second at most. */
 async function soon(t: ExecutionContext, status: number, ask: () => Promise<{ status: number }>) {
   const endMs = Date.now() + 3_000
   let found = (await ask()).status
@@ -46,7 +46,7 @@ async function soon(t: ExecutionContext, status: number, ask: () => Promise<{ st
   t.is(found, status)
 }
 
-test('a person activates a sandbox: what the bootstrap handed out ends, everywhere, at once', async (t) => {
+test('activation ends everything the bootstrap issued, in every process at once', async (t) => {
   const { made, token } = await owned()
   const fixture: Human = { tenantSlug: made.tenantSlug, email: made.email, password: made.password }
   const lender = await present(api, fixture)
@@ -87,7 +87,7 @@ test('a person activates a sandbox: what the bootstrap handed out ends, everywhe
       at.post('/api/v1/agents/auth/register/pow', undefined, { name: 'A', ...start }),
     )
   }
-  // The person stays; so does the agent, which logs in again with its key.
+  // The user stays, and the agent logs in again with its key.
   t.is((await api.get('/api/v1/tenant-users', token)).status, 200)
   t.is(
     (await api.login(agent.key, { agent_id: agent.agentId, tenant_id: made.tenantId })).status,
@@ -119,13 +119,13 @@ test('a person activates a sandbox: what the bootstrap handed out ends, everywhe
   t.false(JSON.stringify(audit).includes(secret))
 })
 
-test('not by an agent, a fixture user, one factor, or for the control plane', async (t) => {
+test('activation is refused to agents, fixture users, one factor and the control plane', async (t) => {
   const workspace: Workspace = await api.workspace()
   t.is((await activate(api, workspace.token)).status, 403)
   t.is((await activate(api, workspace.operator)).status, 403)
   t.is((await api.post(PATH, undefined, {})).status, 401)
 
-  // A fixture user that was made an owner: whoever made the sandbox knows its password.
+  // A fixture user with the role owner: the creator of the sandbox knows its password.
   const human = await newFixture(api, workspace)
   const users = await api.list('/api/v1/tenant-users', workspace.token)
   const id = String(users.rows.find(({ email }) => email === human.email)?.['id'])
@@ -151,7 +151,7 @@ test('not by an agent, a fixture user, one factor, or for the control plane', as
   t.regex(String(weak.headers['www-authenticate']), /acr_values="aal3 aal2"/)
 })
 
-test('of many activations at once, beside mints of fixture users, one wins and no fixture is left', async (t) => {
+test('of concurrent activations and fixture mints, one activation wins and no fixture is left', async (t) => {
   const { made, token } = await owned()
   const answers = await Promise.all([
     ...Array.from({ length: 8 }, (_, at) => activate(at % 2 ? api : second, token)),
@@ -171,7 +171,7 @@ test('of many activations at once, beside mints of fixture users, one wins and n
   t.is((await clientToken(api, made.clientId, String(rotated?.['client_secret']))).status, 200)
 })
 
-test('a connection that dies on the last step leaves the sandbox as it was', async (t) => {
+test('a connection lost at the last step leaves the sandbox unchanged', async (t) => {
   const { made, token } = await owned()
   const { database } = api.at.db
   t.is((await clientToken(api, made.clientId, made.clientSecret)).status, 200)

@@ -1,4 +1,4 @@
-/** Organizations, environments and the tokens for them: interface.md, Control plane. */
+/** Control plane: organizations, environments and the tokens for them. */
 import test from 'ava'
 import { CONTROL_PLANE_OWNER_SCOPES, TENANT_SCOPES } from '../../../../actors/domain/scopes.js'
 import { apiOf, claimsOf, type Json } from '../../../support/api.js'
@@ -16,7 +16,7 @@ test.after.always(async () => {
 const tenantsOf = (organizationId: unknown) => `${PATH}/${String(organizationId)}/tenants`
 
 for (const transport of TRANSPORTS) {
-  test(`an operator makes an organization and an environment and works there (${transport})`, async (t) => {
+  test(`an operator creates an organization and an environment and works there (${transport})`, async (t) => {
     const other = transport === 'plain_http' ? running : await testService({ transport })
     const api = apiOf(other)
     t.teardown(async () => {
@@ -118,7 +118,7 @@ test('an operator sees its own organizations, page by page, and a bound token se
   )
 })
 
-test("another's organization or tenant does not exist, also for a token bound to another one", async (t) => {
+test("another operator's organization or tenant is not found, also with a bound token", async (t) => {
   const mine = await api.workspace()
   const theirs = await api.workspace()
   const second = await api.post(PATH, mine.operator, { name: 'Second' })
@@ -141,7 +141,7 @@ test("another's organization or tenant does not exist, also for a token bound to
   t.is((await api.post(`${tenantsOf(mine.organizationId)}/x/switch`, mine.operator)).status, 404)
 })
 
-test('a bound token makes neither organizations nor further bound tokens', async (t) => {
+test('a bound token creates neither organizations nor further bound tokens', async (t) => {
   const { operator, organizationId } = await api.workspace()
   const bound = await api.post(`${PATH}/${organizationId}/token`, operator)
   const token = String(bound.body['access_token'])
@@ -149,7 +149,7 @@ test('a bound token makes neither organizations nor further bound tokens', async
   t.is((await api.post(`${PATH}/${organizationId}/token`, token)).status, 403)
 })
 
-test('a tenant token is no operator token, and a narrow operator token does what it may', async (t) => {
+test('a tenant token is not an operator token, and scopes limit an operator token', async (t) => {
   const { token, key, agentId, organizationId, tenantId, controlPlane } = await api.workspace()
   t.is((await api.get(PATH, token)).status, 403)
   t.is((await api.get(PATH)).status, 401)
@@ -207,7 +207,7 @@ test('an idempotency key creates once, and refuses another body', async (t) => {
   }
 })
 
-test('slugs are unique, not reserved, and made from the name when left out', async (t) => {
+test('slugs are unique, not reserved, and generated from the name when absent', async (t) => {
   const { operator, organizationId } = await api.workspace()
   const slug = `taken-${organizationId.slice(-6)}`
   t.is((await api.post(PATH, operator, { name: 'A', slug })).status, 201)
@@ -244,7 +244,7 @@ test('a switched tenant token ends with the key of the login it came from', asyn
   t.is(session?.key, key.fingerprint)
 })
 
-test('an organization is told of where it was made, once, with who made it', async (t) => {
+test('the event of a new organization is in its tenant of origin, once, with its creator', async (t) => {
   const { operator, agentId, controlPlane } = await api.workspace()
   const { body } = await api.post(PATH, operator, { name: 'Told' }, { 'x-request-id': 'told-1' })
   const events = await sql<{ type: string; data: Json }>(

@@ -75,7 +75,7 @@ test('in JSON bodies', async (t) => {
     auth_scheme: 'bearer',
     allowed_hosts: ['api.example.com'],
     secret: 'the secret of a test',
-    // Free-form: what looks like an id there is the caller's own text.
+    // Free-form: an id in it is the caller's own text.
     metadata: { theirs: upper(agentId) },
   })
   t.deepEqual(credential.body['metadata'], { theirs: upper(agentId) })
@@ -87,7 +87,7 @@ test('in JSON bodies', async (t) => {
   t.is(grant.status, 201)
   t.is(grant.body['grantee_id'], agentId)
   const sso = await api.post('/auth/check-sso', undefined, {
-    email: 'somebody@example.com',
+    email: 'someone@example.com',
     tenant_id: upper(tenantId),
   })
   t.is(sso.status, 200)
@@ -104,7 +104,7 @@ test('in forms, in Basic credentials and in queries', async (t) => {
       client_id: upper(clientId),
       client_secret: String(secret),
     }),
-    // One spelling in the header, another in the form: one client all the same.
+    // One spelling in the header, another in the form: the same client.
     await api.form(
       '/oauth/token',
       { ...fields, client_id: upper(clientId) },
@@ -121,7 +121,7 @@ test('in forms, in Basic credentials and in queries', async (t) => {
     token,
     json: { name: 'Shop', redirect_uris: [redirect], client_type: 'public' },
   })
-  // The state has the shape of an id and is none of ours: it comes back as it was.
+  // The state looks like an id but is opaque: it is returned unchanged.
   const state = upper(tenantId)
   const parameters = new URLSearchParams({
     response_type: 'code',

@@ -1,4 +1,4 @@
-/** What an invitation does to an account that was there before, and what becomes of one that was taken back. */
+/** Invitations of addresses that already have an account, and withdrawn invitations. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
@@ -43,53 +43,50 @@ async function harbour(t: ExecutionContext) {
   }
 }
 
-test.serial(
-  'what somebody else set for an address ends when its mailbox accepts an invitation',
-  async (t) => {
-    const at = await harbour(t)
-    // Anybody who has a tenant can make an account for any address.
-    await at.create({ email: ADA, password: OLD })
-    const squatter = at.browser()
-    const account = await squatter.follow(await at.enter(squatter, OLD))
-    const page = await squatter.follow(await squatter.submit(account, {}, '/auth/account/factors'))
-    const { recoveryCodes } = await enrol(squatter, page)
-    t.is(recoveryCodes.length, 10)
+test.serial('accepting an invitation drops the sign-in methods a squatter set', async (t) => {
+  const at = await harbour(t)
+  // Anybody with a tenant can create an account for any address.
+  await at.create({ email: ADA, password: OLD })
+  const squatter = at.browser()
+  const account = await squatter.follow(await at.enter(squatter, OLD))
+  const page = await squatter.follow(await squatter.submit(account, {}, '/auth/account/factors'))
+  const { recoveryCodes } = await enrol(squatter, page)
+  t.is(recoveryCodes.length, 10)
 
-    const { token, body, tenantId } = await at.api.workspace()
-    const made = await at.api.call('POST', USERS, { token, json: { email: ADA } })
-    t.is(made.body['status'], 'invited')
-    const browser = at.browser()
-    const invitation = await browser.get(pathIn(await at.mail.letterTo(ADA), '/auth/invitations/'))
-    t.true(invitation.html.includes('type="password"'))
-    t.is((await browser.submit(invitation, { password: NEW })).location, '/auth/account')
+  const { token, body, tenantId } = await at.api.workspace()
+  const made = await at.api.call('POST', USERS, { token, json: { email: ADA } })
+  t.is(made.body['status'], 'invited')
+  const browser = at.browser()
+  const invitation = await browser.get(pathIn(await at.mail.letterTo(ADA), '/auth/invitations/'))
+  t.true(invitation.html.includes('type="password"'))
+  t.is((await browser.submit(invitation, { password: NEW })).location, '/auth/account')
 
-    t.is((await squatter.get('/auth/account')).status, 303, 'signed out')
-    const tenantSlug = String(body['tenant_slug'])
-    const old = await signIn(at.browser(), { tenantSlug, email: ADA, password: OLD })
-    t.is(old.status, 200, 'the password of before')
-    const mine = await signIn(at.browser(), { tenantSlug, email: ADA, password: NEW })
-    t.is(mine.location, '/auth/account', 'no second factor of somebody else')
-    const rows = await sql<{ count: number }>(
-      at.database,
-      'select count(*)::int from (select from totp_factors union all select from recovery_codes) x',
-    )
-    t.deepEqual(rows, [{ count: 0 }])
-    const [told] = await sql<{ tenant_id: string }>(
-      at.database,
-      `select tenant_id from audit_events where type = 'account.password.reset'`,
-    )
-    t.is(told?.tenant_id, tenantId)
-  },
-)
+  t.is((await squatter.get('/auth/account')).status, 303, 'signed out')
+  const tenantSlug = String(body['tenant_slug'])
+  const old = await signIn(at.browser(), { tenantSlug, email: ADA, password: OLD })
+  t.is(old.status, 200, 'the old password')
+  const mine = await signIn(at.browser(), { tenantSlug, email: ADA, password: NEW })
+  t.is(mine.location, '/auth/account', 'no second factor of the squatter')
+  const rows = await sql<{ count: number }>(
+    at.database,
+    'select count(*)::int from (select from totp_factors union all select from recovery_codes) x',
+  )
+  t.deepEqual(rows, [{ count: 0 }])
+  const [told] = await sql<{ tenant_id: string }>(
+    at.database,
+    `select tenant_id from audit_events where type = 'account.password.reset'`,
+  )
+  t.is(told?.tenant_id, tenantId)
+})
 
-test.serial('a second factor is asked for after an invitation, too', async (t) => {
+test.serial('a second factor is also required after an invitation', async (t) => {
   const at = await harbour(t)
   await at.create({ email: ADA, password: OLD })
   const first = at.browser()
   const account = await first.follow(await at.enter(first, OLD))
   const page = await first.follow(await first.submit(account, {}, '/auth/account/factors'))
   await enrol(first, page)
-  // Of somebody who came through a provider there is no password.
+  // An account created by a federated sign-in has no password.
   await sql(
     at.database,
     'update accounts set email_verified = true, password_hash = null where email = $1',
@@ -104,7 +101,7 @@ test.serial('a second factor is asked for after an invitation, too', async (t) =
   t.is((await browser.get('/auth/account')).status, 303)
 })
 
-test.serial('an invitation that was taken back opens nothing and changes nothing', async (t) => {
+test.serial('a withdrawn invitation has no effect', async (t) => {
   const at = await harbour(t)
   const made = await at.create({ email: ADA })
   const first = pathIn(await at.mail.letterTo(ADA), '/auth/invitations/')
@@ -121,7 +118,7 @@ test.serial('an invitation that was taken back opens nothing and changes nothing
 
   t.is((await at.create({ email: ADA })).body['status'], 'invited')
   const second = pathIn(await at.mail.letterTo(ADA, /(?:)/, 1), '/auth/invitations/')
-  t.is((await browser.get(first)).status, 410, 'the letter of before')
+  t.is((await browser.get(first)).status, 410, 'the previous mail')
   t.is((await at.api.post(`${user}/suspend`, at.token)).status, 200)
   t.is((await browser.get(second)).status, 410, 'suspended')
   t.is((await browser.submit(page, { password: OLD }, /invitations/)).status, 410)

@@ -1,4 +1,4 @@
-/** What a tenant sees of an account before its person came in. decisions.md 2.3, tenant user meaning. */
+/** What a tenant sees of an account before its user has signed in. docs/reference/identity.md, "Users of a tenant". */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
@@ -11,7 +11,7 @@ const USERS = '/api/v1/tenant-users'
 const ADA = 'ada@harbour.works'
 const NOTHING = { display_name: '', email_verified: false }
 
-/** A service that sends invitations, and a browser to follow them. */
+/** A service that sends invitations, and a browser to open them. */
 async function inviting(t: ExecutionContext) {
   const mail = await openMailServer()
   const running = await testService({
@@ -28,7 +28,7 @@ async function inviting(t: ExecutionContext) {
   return { mail, running, api, browser }
 }
 
-test('who is invited is a stranger until they accept; then they have a name', async (t) => {
+test('an invited user has no name until accepting', async (t) => {
   const { mail, running, api, browser } = await inviting(t)
   const home = await api.workspace()
   await ownDomain(api, home, ADA)
@@ -65,7 +65,7 @@ test('who is invited is a stranger until they accept; then they have a name', as
   t.like((await api.get(user, token)).body, known)
 })
 
-test('the name that somebody types turns no text around it', async (t) => {
+test('a typed name cannot change the direction of other text', async (t) => {
   const { mail, api, browser } = await inviting(t)
   const { token } = await api.workspace()
   const made = await api.call('POST', USERS, { token, json: { email: ADA } })

@@ -1,6 +1,6 @@
 /**
- * Addresses of which the lower case is somebody else's: PostgreSQL makes `i` of U+0130 and `k` of U+212A. A letter
- * to `gİthub.com` is delivered to another domain than one to `github.com` (UTS 46).
+ * Addresses whose lower case equals another address: PostgreSQL folds U+0130 to `i` and U+212A to `k`. Mail to
+ * `gİthub.com` is delivered to another domain than mail to `github.com` (UTS 46).
  */
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
@@ -56,7 +56,7 @@ function browsing(t: { teardown(end: () => Promise<void>): void }): TestBrowser 
 
 const loginPage = (browser: TestBrowser) => browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
 
-test.serial('a letter goes to the address of the account, and to no lookalike of it', async (t) => {
+test.serial('mail is sent to the address of the account, never to a lookalike', async (t) => {
   t.is(made.status, 201)
   const browser = browsing(t)
   const login = await loginPage(browser)
@@ -66,7 +66,7 @@ test.serial('a letter goes to the address of the account, and to no lookalike of
     t.is((await browser.submit(forgot, { email })).status, 200)
     t.is((await browser.post('/auth/login/mail', { ...fields, email })).status, 200)
   }
-  // Letters go out in the order in which they were asked for: with these there are all.
+  // Mail is sent in the order of the requests, so all earlier messages have arrived.
   await browser.submit(forgot, { email: VICTIM.toUpperCase() })
   await browser.post('/auth/login/mail', { ...fields, email: VICTIM.toUpperCase() })
   await mail.letterTo(VICTIM, /password/)
@@ -77,26 +77,23 @@ test.serial('a letter goes to the address of the account, and to no lookalike of
   )
 })
 
-test.serial(
-  'who a provider vouches for under a lookalike is not linked to the account',
-  async (t) => {
-    // Confirmed: the provider's word about this address itself would link.
-    await sql(running.db.database, 'update accounts set email_verified = true', [])
-    for (const email of LOOKALIKES) {
-      const browser = browsing(t)
-      const away = new URL((await departed(browser, { tenantSlug })).location!)
-      provider.nonce = away.searchParams.get('nonce')!
-      provider.mood = { claims: { sub: 'mallory', email, email_verified: true } }
-      const state = away.searchParams.get('state')!
-      const query = new URLSearchParams({ code: 'abc', state, iss: provider.issuer })
-      const answer = await browser.get(`/auth/sso/callback/oidc?${query.toString()}`)
-      t.is(answer.status, 403, answer.html)
-      t.is((await browser.get('/auth/account')).status, 303)
-    }
-  },
-)
+test.serial('an identity with a lookalike address is not linked to the account', async (t) => {
+  // Verified: a provider that vouches for this exact address would be linked.
+  await sql(running.db.database, 'update accounts set email_verified = true', [])
+  for (const email of LOOKALIKES) {
+    const browser = browsing(t)
+    const away = new URL((await departed(browser, { tenantSlug })).location!)
+    provider.nonce = away.searchParams.get('nonce')!
+    provider.mood = { claims: { sub: 'mallory', email, email_verified: true } }
+    const state = away.searchParams.get('state')!
+    const query = new URLSearchParams({ code: 'abc', state, iss: provider.issuer })
+    const answer = await browser.get(`/auth/sso/callback/oidc?${query.toString()}`)
+    t.is(answer.status, 403, answer.html)
+    t.is((await browser.get('/auth/account')).status, 303)
+  }
+})
 
-test.serial('no spelling of an address has guesses of its own', async (t) => {
+test.serial('all spellings of an address share one guess limit', async (t) => {
   const browser = browsing(t)
   const login = await loginPage(browser)
   for (let guess = 0; guess < LOCKED_AFTER; guess += 1) {

@@ -1,6 +1,6 @@
 /**
- * Names that others gave themselves, in sentences of the pages on which somebody decides: set off, so that a
- * name which reads like the words around it is seen to be one.
+ * Names of applications and agents in sentences of pages that ask for a decision. They are set off, so that a name that
+ * reads like the sentence around it is recognizable as a name.
  */
 import test from 'ava'
 import { type Api, apiOf, type Workspace } from '../../../support/api.js'
@@ -39,11 +39,11 @@ const application = () =>
     grantTypes: ['authorization_code', 'refresh_token', DEVICE, CIBA_GRANT],
   })
 
-/** The sentence that the name stands in. */
+/** The sentence that contains the name. */
 const sentenceOf = ({ html }: Page) =>
   new RegExp(`>([^<>]*${SHOWN.replaceAll(/[$(){}.]/g, '\\$&')}.*)</(?:p|h2)>`).exec(html)?.[1]
 
-test('an application asks to sign in and to be let in', async (t) => {
+test('an application asks for sign-in and consent', async (t) => {
   const { url } = await journey(await application(), { scope: 'openid profile' })
   const stranger = openBrowser(running)
   t.teardown(() => stranger.close())
@@ -51,7 +51,7 @@ test('an application asks to sign in and to be let in', async (t) => {
   t.true(sentenceOf(login)?.endsWith(`to continue to ${SHOWN}.`), login.html)
   const consent = await person.browser.follow(await person.browser.get(pathOf(url)))
   const host = '<bdi class="name">app.example</bdi>'
-  t.is(sentenceOf(consent), `${SHOWN} (${host}) would like to have access to your account.`)
+  t.is(sentenceOf(consent), `${SHOWN} (${host}) requests access to your account.`)
 })
 
 test('an application on a device asks', async (t) => {
@@ -59,11 +59,7 @@ test('an application on a device asks', async (t) => {
   const { body } = await api.form('/oauth/device/code', { client_id, client_secret })
   const complete = new URL(String(body['verification_uri_complete']))
   const page = await person.browser.follow(await person.browser.get(pathOf(complete)))
-  t.is(
-    sentenceOf(page),
-    `${SHOWN} on another device would like to have access to your account.`,
-    page.html,
-  )
+  t.is(sentenceOf(page), `${SHOWN} on another device requests access to your account.`, page.html)
 })
 
 test('an application asks in the inbox', async (t) => {
@@ -82,5 +78,5 @@ test('an agent asks', async (t) => {
   const page = await person.browser.follow(
     await person.browser.get(`/device/delegation/${userCode}`),
   )
-  t.is(sentenceOf(page), `The software agent ${SHOWN} asks to act in your name.`, page.html)
+  t.is(sentenceOf(page), `The software agent ${SHOWN} asks to act on your behalf.`, page.html)
 })

@@ -1,4 +1,4 @@
-/** Operator invites say nothing about accounts: the answer is one, and a letter says the rest. */
+/** Operator invites reveal nothing about accounts: the response is always the same, and the mail contains the rest. */
 import test, { type ExecutionContext } from 'ava'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/identity/identity.js'
@@ -47,14 +47,14 @@ const membersOf = (tenantId: string, email: string) =>
 const OWNER = { status: 'active', roles: ['owner'], proved: true, role: 'owner' }
 
 test.serial(
-  'a new address becomes the owner with its letter, in the browser that chose the password',
+  'a new address becomes the owner by its mail, in the browser that chose the password',
   async (t) => {
     const at = await invited(t)
     const email = 'grace@harbour.works'
     const sent = await at.give(email)
     t.is(sent.status, 200)
     t.true(sent.html.includes('An email is on its way to grace@harbour.works'))
-    t.is((await at.browser.get('/auth/account')).status, 303, 'not signed in by that')
+    t.is((await at.browser.get('/auth/account')).status, 303, 'not signed in yet')
     t.deepEqual(await sql(db, 'select from accounts where email = $1', [email]), [])
     const page = await at.browser.get(await at.letter(email))
     t.false(page.html.includes('type="password"'), 'chosen already')
@@ -70,12 +70,12 @@ test.serial(
     const [row] = await sql(db, 'select letters from operator_invites where tenant_id = $1', [
       at.tenantId,
     ])
-    t.deepEqual(row, { letters: {} }, 'nothing of the letters stays')
+    t.deepEqual(row, { letters: {} }, 'the stored messages are removed')
   },
 )
 
 test.serial(
-  'an address with an account gets the same answer, and keeps its password',
+  'an address with an account gets the same response, and keeps its password',
   async (t) => {
     const [first, second] = [await invited(t), await invited(t)]
     const email = 'linus@harbour.works'
@@ -84,12 +84,12 @@ test.serial(
     t.is((await first.browser.submit(page)).location, '/auth/account')
 
     const known = await second.give(email)
-    const unknown = await second.give('nobody@harbour.works')
+    const unknown = await second.give('unknown@harbour.works')
     t.is(known.status, unknown.status)
-    t.is(known.html.replaceAll(email, 'nobody@harbour.works'), unknown.html)
+    t.is(known.html.replaceAll(email, 'unknown@harbour.works'), unknown.html)
     const there = await second.browser.get(await second.letter(email, 1))
     t.false(there.html.includes('type="password"'))
-    t.true(there.html.includes('You have an account already'))
+    t.true(there.html.includes('You already have an account'))
     const accepted = await second.browser.submit(there, { password: 'another password of linus' })
     t.is(accepted.location, `/auth/login?tenant_id=${second.tenantId}`)
     t.deepEqual(await membersOf(second.tenantId, email), [OWNER])
@@ -98,29 +98,30 @@ test.serial(
   },
 )
 
-test.serial(
-  'an invite takes five addresses, the same one again and again, and no sixth',
-  async (t) => {
-    const at = await invited(t)
-    const emails = Array.from({ length: 7 }, (_, n) => `person-${n}@five.works`)
-    const answers = await Promise.all(emails.map((email) => at.give(email)))
-    t.is(answers.filter(({ status }) => status === 200).length, 5)
-    t.is(answers.filter(({ status }) => status === 410).length, 2)
-    const taken = emails.filter((_, n) => answers[n]!.status === 200)
-    t.is((await at.give(taken[0]!.toUpperCase())).status, 200)
-    t.is((await at.give('sixth@five.works')).status, 410)
-    // The first letter to an address holds no longer once there is a second; the others do.
-    t.is((await at.browser.get(await at.letter(taken[0]!))).status, 410)
-    const pages = await Promise.all(
-      taken.slice(1).map(async (email) => at.browser.get(await at.letter(email))),
-    )
-    const accepted = await Promise.all(pages.map((page) => at.browser.submit(page)))
-    t.is(accepted.filter(({ status }) => status === 303).length, 1, 'one of them is the operator')
-    t.is(accepted.filter(({ status }) => status === 410).length, 3)
-  },
-)
+test.serial('an invite accepts five addresses, each repeatedly, and no sixth', async (t) => {
+  const at = await invited(t)
+  const emails = Array.from({ length: 7 }, (_, n) => `person-${n}@five.works`)
+  const answers = await Promise.all(emails.map((email) => at.give(email)))
+  t.is(answers.filter(({ status }) => status === 200).length, 5)
+  t.is(answers.filter(({ status }) => status === 410).length, 2)
+  const taken = emails.filter((_, n) => answers[n]!.status === 200)
+  t.is((await at.give(taken[0]!.toUpperCase())).status, 200)
+  t.is((await at.give('sixth@five.works')).status, 410)
+  // The first mail to an address becomes invalid with the second one. The others stay valid.
+  t.is((await at.browser.get(await at.letter(taken[0]!))).status, 410)
+  const pages = await Promise.all(
+    taken.slice(1).map(async (email) => at.browser.get(await at.letter(email))),
+  )
+  const accepted = await Promise.all(pages.map((page) => at.browser.submit(page)))
+  t.is(
+    accepted.filter(({ status }) => status === 303).length,
+    1,
+    'one of them becomes the operator',
+  )
+  t.is(accepted.filter(({ status }) => status === 410).length, 3)
+})
 
-test.serial('a forged link opens nothing', async (t) => {
+test.serial('a forged link is refused', async (t) => {
   const at = await invited(t)
   await at.give('link@harbour.works')
   const path = await at.letter('link@harbour.works')
@@ -129,7 +130,7 @@ test.serial('a forged link opens nothing', async (t) => {
   t.is((await at.browser.get(path)).status, 200)
 })
 
-test.serial('a suspended person does not come back by an invite', async (t) => {
+test.serial('an invite does not reactivate a suspended user', async (t) => {
   const at = await invited(t)
   const email = 'sue@harbour.works'
   await at.give(email)

@@ -1,4 +1,4 @@
-/** Members of organizations and records of organizations and environments: decisions.md 24. */
+/** Members of organizations, and records of organizations and environments. */
 import test from 'ava'
 import { type Api, apiOf, claimsOf, type Json, type Workspace } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
@@ -33,7 +33,7 @@ async function expected(status: number, answer: ReturnType<Api['get']>): Promise
   return body
 }
 
-/** An agent of another workspace's control plane, made a member of this one's organization. */
+/** An agent of another workspace's control plane, added as a member of this organization. */
 async function colleague(workspace: Workspace, role: string) {
   const other = await api.workspace('Elsewhere')
   const path = membersOf(workspace.organizationId)
@@ -42,7 +42,10 @@ async function colleague(workspace: Workspace, role: string) {
   return { other, member, id: String(member['id']) }
 }
 
-/** A user of the tenant who is no member of its organization: a fixture user is made one with it. */
+/**
+ * A user of the tenant who is not a member of its organization. A fixture user is created as a member, so the
+ * membership is removed.
+ */
 async function outsider(workspace: Workspace) {
   const human = await newFixture(api, workspace)
   const path = membersOf(workspace.organizationId)
@@ -81,7 +84,7 @@ test('agents are listed, added, changed and removed, each with its event', async
   const again = await api.post(path, operator, { agent_id: other.agentId, role: 'member' })
   t.is(again.status, 409)
 
-  // The role counts at once, and what it gave ends with it.
+  // The new role applies at once, and what the old one granted ends.
   const { tenantId } = workspace
   const inTenant = await api.login(other.key, { agent_id: other.agentId, tenant_id: tenantId })
   const token = String(inTenant.body['access_token'])
@@ -109,18 +112,18 @@ test('agents are listed, added, changed and removed, each with its event', async
   ])
 })
 
-test('an invitation does not tell whether there is an account, and its owner joins by signing in', async (t) => {
+test('an invitation does not reveal whether there is an account, and its owner joins by signing in', async (t) => {
   const workspace = await api.workspace()
   const { operator, organizationId, tenantId } = workspace
   const path = membersOf(organizationId)
   const human = await outsider(workspace)
-  const stranger = `nobody-${organizationId}@harbour.test`
+  const stranger = `unknown-${organizationId}@harbour.test`
   const answers = []
   for (const email of [human.email, stranger]) {
     const { status, body } = await api.post(path, operator, { email, role: 'owner' })
     answers.push([status, { ...body, id: '', email: '', created_at: '' }])
     t.is(body['email'], email)
-    // Neither case nor a second try makes another invitation.
+    // Neither another case nor a second request creates another invitation.
     const upper = email.toUpperCase()
     t.is((await api.post(path, operator, { email: upper, role: 'admin' })).status, 409)
   }
@@ -147,7 +150,7 @@ test('an invitation does not tell whether there is an account, and its owner joi
   t.like(added!.data, { role: 'owner', member_id: joined['id'] })
 })
 
-test('an address that its account has not proved gives no membership', async (t) => {
+test('an unverified address does not join', async (t) => {
   const workspace = await api.workspace()
   const path = membersOf(workspace.organizationId)
   const human = await outsider(workspace)
@@ -164,7 +167,7 @@ test('an address that its account has not proved gives no membership', async (t)
   t.is(rows.find(({ email }) => email === human.email)?.['status'], 'invited')
 })
 
-test('a person who owns the organization looks after its members, an admin and a member do not', async (t) => {
+test('a user who owns the organization manages its members, an admin and a member do not', async (t) => {
   const { token, person } = await owned(api, { factor: false, scope: 'openid org:read org:manage' })
   people.push(person)
   const organizationId = String(claimsOf(token)['organization_id'])
@@ -198,7 +201,7 @@ test('a person who owns the organization looks after its members, an admin and a
   }
 })
 
-test('somebody else is told that there is no such organization, member, tenant or agent', async (t) => {
+test('an outsider gets 404 for organization, member, tenant and agent', async (t) => {
   const mine = await api.workspace()
   const other = await api.workspace()
   const ops = await operatorOfDeployment(api)
@@ -221,10 +224,10 @@ test('somebody else is told that there is no such organization, member, tenant o
     t.is((await api.call(method, at, { token, json })).status, 404, `${method} ${at}`)
     t.is((await api.call(method, at, { token: mine.token, json })).status, 403, `${method} ${at}`)
   }
-  // A member of one organization is none of another.
+  // A member of one organization has no access to another.
   const theirs = `${membersOf(other.organizationId)}/${String(member!['id'])}`
   t.is((await api.call('DELETE', theirs, { token: other.operator })).status, 404)
-  // An agent at home in a foreign tenant cannot be drawn in, nor can its name be learnt.
+  // An agent registered in another tenant cannot be added, and its name is not revealed.
   const { agentId } = await api.register(other.tenantId)
   const drawn = await api.post(path, mine.operator, { agent_id: agentId, role: 'member' })
   t.is(drawn.status, 404)
@@ -237,7 +240,7 @@ test('somebody else is told that there is no such organization, member, tenant o
     { email: 'no address', role: 'owner' },
   ])
     t.is((await api.post(path, mine.operator, json)).status, 400)
-  // An operator of the deployment reaches everything.
+  // An operator of the deployment has access to every organization.
   t.is((await api.get(path, ops.token)).status, 200)
   const found = await expected(
     200,
@@ -246,7 +249,7 @@ test('somebody else is told that there is no such organization, member, tenant o
   t.false('role' in found)
 })
 
-test('the last owner stays, whoever asks and however many ask at once', async (t) => {
+test('the last owner stays, also under concurrent requests', async (t) => {
   const workspace = await api.workspace()
   const { organizationId, operator } = workspace
   const path = membersOf(organizationId)
@@ -261,7 +264,7 @@ test('the last owner stays, whoever asks and however many ask at once', async (t
     ['DELETE', undefined],
   ] as const)
     t.is((await api.call(method, `${path}/${first}`, { token: operator, json })).status, 409)
-  // One who has not come in is no owner, and can be withdrawn.
+  // An invited owner does not count as an owner, and can be withdrawn.
   const withdraw = `${path}/${String(invited['id'])}`
   t.is((await api.call('DELETE', withdraw, { token: operator })).status, 204)
 
@@ -276,7 +279,7 @@ test('the last owner stays, whoever asks and however many ask at once', async (t
   for (let round = 0; round < 6; round += 1) {
     const { other, id } = await colleague(workspace, 'owner')
     const theirs = await operatorToken(other)
-    // Each takes the other one down, and both take down themselves.
+    // Each demotes the other, and both demote themselves.
     const answers = await Promise.all(
       [
         [operator, id],
@@ -377,7 +380,7 @@ test('name and support contact are changed, recorded, and shown on hosted pages'
   })
 })
 
-test('a member of the organization reads no record, a user of the tenant neither', async (t) => {
+test('neither a plain member nor a user of the tenant reads records', async (t) => {
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
   people.push(person)
@@ -386,7 +389,7 @@ test('a member of the organization reads no record, a user of the tenant neither
   for (const path of [`/api/v1/organizations/${organizationId}`, `/api/v1/tenants/${tenantId}`])
     t.is((await api.get(path, token)).status, 403)
   const { other } = await colleague(workspace, 'admin')
-  // An admin elsewhere: its token was given for the organization that it owns.
+  // An admin elsewhere: the token was issued for the organization that it owns.
   const theirs = await operatorToken(other)
   t.is((await api.get(`/api/v1/tenants/${tenantId}`, theirs)).status, 200)
 })

@@ -1,7 +1,6 @@
 /**
- * What an operator suspends is refused in every process, whichever way it is come to, and is back with the
- * reactivation (decisions.md 24, suspension). Two services on one database: what one suspends, the other
- * refuses.
+ * A suspended resource is refused by every process and on every path, and works again after reactivation. Two services
+ * on one database: what one suspends, the other refuses.
  */
 import test, { type ExecutionContext } from 'ava'
 import * as oidc from 'openid-client'
@@ -66,13 +65,13 @@ async function expected(status: number, answer: ReturnType<Api['get']>): Promise
   return body
 }
 
-/** Whether something still works at a service. */
+/** True if something still works at a service. */
 type Probe = (at: Api) => Promise<boolean>
-/** Of whom it is: everything is the tenant's, some of it is the person's. */
+/** Everything belongs to the tenant. `ofPerson` marks what also belongs to the user. */
 type Probes = Readonly<Record<string, { readonly ofPerson: boolean; readonly works: Probe }>>
 
-/** A tenant with something of everything, and what shows whether it is in force. */
-async function town(t: ExecutionContext) {
+/** A tenant with one of every kind of resource, and probes that show whether each works. */
+async function populatedTenant(t: ExecutionContext) {
   const workspace = await first.workspace()
   const { tenantId, token, organizationId } = workspace
   const { key, agentId } = await first.register(tenantId)
@@ -177,7 +176,7 @@ async function town(t: ExecutionContext) {
       return status === 200
     }),
     'a login of an agent': tenants(async (at) => (await login(at)).status === 200),
-    // The proof of a key names the issuer, which is where the first one answers.
+    // The proof of possession names the issuer, which is the first service.
     'a registration of an agent': tenants(async () =>
       first.register(tenantId).then(
         () => true,
@@ -205,7 +204,7 @@ async function town(t: ExecutionContext) {
     }),
     'a sign-in by password': persons(async (at) => {
       const browser = openBrowser(at.at)
-      // A suspended tenant has no page to sign in at.
+      // A suspended tenant has no sign-in page.
       const status = await signIn(browser, human).then(
         (answer) => answer.status,
         () => 404,
@@ -261,7 +260,7 @@ async function town(t: ExecutionContext) {
       return (await at.post(path, workspace.operator)).status === 200
     }),
   }
-  /** Opens a stream through egress that says nothing after its first chunk. */
+  /** Opens an egress stream that stays silent after its first chunk. */
   const stream = async (withToken: string) => {
     const { statusCode, body } = await request(new URL('/v1/proxy/body', second.at.baseUrl), {
       method: 'POST',
@@ -307,7 +306,7 @@ function sshKey() {
   return { publicLine: `ssh-ed25519 ${blob.toString('base64')}` }
 }
 
-/** Until the other process has heard of it; how soon is what revocation.test.ts measures. */
+/** Waits until the other process has seen it. revocation.test.ts measures how long that takes. */
 async function until(t: ExecutionContext, what: string, fits: () => Promise<boolean>) {
   for (let turn = 0; turn < 200; turn += 1) {
     if (await fits()) return
@@ -320,10 +319,10 @@ const change = (path: string, verb: 'suspend' | 'reactivate') =>
   expected(200, first.post(`${path}/${verb}`, ops.token))
 
 test.serial(
-  'everything of a suspended tenant and organization is refused, and comes back',
+  'everything of a suspended tenant and organization is refused, and works after reactivation',
   async (t) => {
     t.timeout(300_000)
-    const made = await town(t)
+    const made = await populatedTenant(t)
     const { workspace, probes } = made
     const works = async (at: Api, token: string) => (await at.get(ME, token)).status === 200
     for (const [what, { works: probe }] of Object.entries(probes))
@@ -350,7 +349,7 @@ test.serial(
         t.is(fresh.status, 403, 'a new environment')
       }
       t.is((await change(path, 'reactivate'))['status'], 'active')
-      await until(t, 'the other process takes it again', () => works(second, made.agentToken))
+      await until(t, 'the other process accepts it again', () => works(second, made.agentToken))
       for (const [what, { works: probe }] of Object.entries(probes))
         t.true(await probe(second), `${what} is back: ${path}`)
     }
@@ -389,7 +388,7 @@ test.serial(
   'everything of a suspended account is refused in all tenants, nothing else is',
   async (t) => {
     t.timeout(300_000)
-    const made = await town(t)
+    const made = await populatedTenant(t)
     const { workspace, human, probes } = made
     const query = `/api/v1/accounts?email=${encodeURIComponent(human.email)}`
     const [found] = (await expected(200, second.get(query, ops.token))) as unknown as Json[]
@@ -419,7 +418,7 @@ test.serial(
         t.is(await probe(at), !ofPerson, what)
     await ended
 
-    // The tenant sees a suspended user, and cannot lift what is not its own.
+    // The tenant sees a suspended user, and cannot lift the deployment's suspension.
     const listed = `/api/v1/tenant-users?email=${encodeURIComponent(human.email)}`
     const [user] = (await first.list(listed, workspace.token)).rows
     t.is(user?.['status'], 'suspended')
@@ -428,14 +427,14 @@ test.serial(
     t.false(await works(second))
 
     t.is((await change(path, 'reactivate'))['status'], 'active')
-    await until(t, 'the other process takes it again', () => works(second))
+    await until(t, 'the other process accepts it again', () => works(second))
     for (const [what, { works: probe }] of Object.entries(probes)) t.true(await probe(second), what)
     const [again] = (await first.list(listed, workspace.token)).rows
     t.is(again?.['status'], 'active')
   },
 )
 
-test.serial('what is due to a receiver waits while its tenant is suspended', async (t) => {
+test.serial('webhook deliveries wait while their tenant is suspended', async (t) => {
   const workspace = await first.workspace()
   const path = '/hook-of-the-suspended'
   await expected(
@@ -447,7 +446,7 @@ test.serial('what is due to a receiver waits while its tenant is suspended', asy
   )
   const tenant = `/api/v1/tenants/${workspace.tenantId}`
   await change(tenant, 'suspend')
-  // The event is dispatched: its delivery exists, due at once, and both workers look every second.
+  // The event is dispatched: its delivery exists and is due, and both workers poll every second.
   const delivered = () =>
     sql<{ status: string; attempts: number }>(
       first.at.db.database,
@@ -456,7 +455,7 @@ test.serial('what is due to a receiver waits while its tenant is suspended', asy
       [workspace.tenantId],
     )
   await until(t, 'the event is dispatched', async () => (await delivered()).length === 1)
-  // Another tenant's delivery shows that the workers have looked since.
+  // Another tenant's delivery shows that the workers have polled since.
   const other = await first.workspace()
   await expected(
     201,
@@ -505,11 +504,11 @@ test.serial(
         t.is((await first.call(method, unknown, { token: ops.token })).status, 404, path)
     }
     t.is((await loginAtControlPlane(first, owner, 'deployment:manage')).status, 400)
-    // The control plane cannot be suspended: what lifts a suspension is at home there.
+    // The control plane cannot be suspended, because no operator could lift it.
     const itself = `/api/v1/tenants/${owner.controlPlane}/suspend`
     t.is((await first.post(itself, ops.token)).status, 404)
 
-    // Each scope is given and taken on its own.
+    // Each scope is granted and revoked separately.
     await operator(first, 'appoint', owner.agentId)
     t.regex((await loginAtControlPlane(first, owner)).scope, /signing_keys:manage/)
     t.notRegex((await loginAtControlPlane(first, owner)).scope, /deployment:manage/)
@@ -544,7 +543,7 @@ test.serial(
 )
 
 test.serial(
-  'an environment that is made while its organization is being suspended is suspended',
+  'an environment created while its organization is being suspended is suspended',
   async (t) => {
     const { organizationId, operator: token } = await first.workspace()
     const tenants = `/api/v1/control-plane/organizations/${organizationId}/tenants`

@@ -1,4 +1,7 @@
-/** Pages at the host of a tenant: what leaves there comes back there. docs/guides/identity/hosted-pages.md, hosts of tenants. */
+/**
+ * Pages at the host of a tenant: links and callbacks return to the same host. docs/guides/identity/hosted-pages.md,
+ * hosts of tenants.
+ */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
@@ -12,7 +15,7 @@ const ADA = 'ada@harbour.works'
 const [provider, mail] = [await hostileProvider(), await openMailServer()]
 const way = await reachable([provider.pem])
 const running = await testService({
-  // Certificates of tests name no host of a tenant.
+  // Test certificates have no tenant host names.
   transport: 'plain_http',
   environment: {
     ...way.environment,
@@ -47,7 +50,7 @@ function browser(t: ExecutionContext): TestBrowser {
   return opened
 }
 
-test.serial('a link by mail leads to the host where it was asked for', async (t) => {
+test.serial('a link by mail leads to the host where it was requested', async (t) => {
   const { token, origin, at } = await tenant()
   const json = { email: ADA, password: 'the password of ada' }
   await api.call('POST', '/api/v1/tenant-users', { token, json })
@@ -65,7 +68,7 @@ test.serial('a link by mail leads to the host where it was asked for', async (t)
 })
 
 test.serial(
-  'a provider leads back to the host where the sign-in began, and to no other',
+  'a callback returns to the host where the sign-in started, and to no other',
   async (t) => {
     const { token, origin, at } = await tenant()
     const json = { social: { provision: true } }
@@ -80,14 +83,14 @@ test.serial(
     const state = away.searchParams.get('state')!
     const query = new URLSearchParams({ code: 'abc', state, iss: provider.issuer }).toString()
     const path = `/auth/sso/callback/oidc?${query}`
-    // At the address of the service the browser has other cookies.
+    // At the service's own address the browser has other cookies.
     const back = await browser(t).get(path)
     t.is(back.status, 303, back.html)
     t.is(back.location, `${origin}${path}`)
     t.is((await browser(t).get(path, at)).status, 400, 'another browser')
     t.is((await own.get(path, at)).status, 200)
     t.is((await own.get('/auth/account', at)).status, 200)
-    t.is((await browser(t).get(path)).status, 400, 'good once')
+    t.is((await browser(t).get(path)).status, 400, 'works once')
 
     const elsewhere = browser(t)
     const forged = await elsewhere.get('/auth/login', at)
@@ -97,6 +100,6 @@ test.serial(
     )
     const planted = new URLSearchParams({ code: 'abc', state: sent.searchParams.get('state')! })
     const answer = await browser(t).get(`/auth/sso/callback/oidc?${planted.toString()}`)
-    t.is(answer.status, 400, 'a host that is none of the tenant is never led to')
+    t.is(answer.status, 400, 'a foreign host is never redirected to')
   },
 )

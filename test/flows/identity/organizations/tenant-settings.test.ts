@@ -1,4 +1,4 @@
-/** Settings of an environment: decisions.md 17. Two services on one database, as two processes. */
+/** Settings of an environment. Two services on one database, as two processes. */
 import test from 'ava'
 import { createAgentKey } from '../../../../runtime/client/agent.js'
 import type { Api, Json } from '../../../support/api.js'
@@ -21,7 +21,7 @@ const SANDBOX = {
 }
 const patch = (token: string, json: unknown) => api.call('PATCH', PATH, { token, json })
 
-/** Answers of both services; the second one is given the second that a change may take. */
+/** Checks both services. The second one gets a second to see the change. */
 async function everywhere(status: number, ask: (at: Api) => Promise<{ status: number }>) {
   const here = await ask(api)
   const endMs = Date.now() + 1000
@@ -30,7 +30,7 @@ async function everywhere(status: number, ask: (at: Api) => Promise<{ status: nu
   return [here.status, there.status]
 }
 
-test('settings are read and changed one by one; unknown members are ignored', async (t) => {
+test('settings are read and updated one by one; unknown members are ignored', async (t) => {
   const { token } = await api.workspace()
   t.deepEqual((await api.get(PATH, token)).body, SANDBOX)
   const changed = await patch(token, { credential_issuer_enabled: true, unknown: 1 })
@@ -42,7 +42,7 @@ test('settings are read and changed one by one; unknown members are ignored', as
   t.is((await patch(token, [])).status, 400)
 })
 
-test('a setting holds in every process at once', async (t) => {
+test('a setting applies in every process at once', async (t) => {
   const { token, tenantId, body } = await api.workspace()
   const issuer = api.at.baseUrl
   const direct = (at: Api) => {
@@ -70,7 +70,7 @@ test('a setting holds in every process at once', async (t) => {
   t.deepEqual(await everywhere(403, start), [403, 403])
 })
 
-test('the control plane belongs to nobody who asks: its settings are not for operators', async (t) => {
+test('the control plane has no tenant settings for operators', async (t) => {
   const { operator, key, agentId, tenantId } = await api.workspace()
   t.is((await api.get(PATH, operator)).status, 403)
   t.is((await patch(operator, { admit_agents: false })).status, 403)
@@ -82,7 +82,7 @@ test('the control plane belongs to nobody who asks: its settings are not for ope
   t.deepEqual((await api.get(PATH, other.token)).body, SANDBOX)
 })
 
-test('the looks of the pages and the lifetimes of sessions are settings', async (t) => {
+test('branding and session lifetimes are settings', async (t) => {
   const { token, body } = await api.workspace()
   const branding = { name: 'Harbour', color: '#C0FFEE', logo: 'data:image/png;base64,iVBORw0KGgo=' }
   const session = { idle_secs: 120, absolute_secs: 600 }
@@ -123,7 +123,7 @@ test('the looks of the pages and the lifetimes of sessions are settings', async 
   }
 })
 
-test('a tenant says where its x402 payments go; what cannot be an address is refused', async (t) => {
+test('x402 payees are settings; an invalid address is refused', async (t) => {
   const { token } = await api.workspace()
   const good = {
     'eip155:8453': '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',

@@ -1,4 +1,4 @@
-/** Who may change whom among the users of a tenant. docs/guides/identity/organizations-tenants-users.md, users. */
+/** Who may change which users of a tenant. docs/guides/identity/organizations-tenants-users.md, users. */
 import test from 'ava'
 import { type Answer, apiOf, type Json } from '../../../support/api.js'
 import { testService } from '../../../support/service.js'
@@ -22,7 +22,7 @@ async function narrow(owner: Awaited<ReturnType<typeof api.workspace>>, scope: s
   return String((await api.login(owner.key, selector, scope)).body['access_token'])
 }
 
-test('nobody who only manages users takes an owner down', async (t) => {
+test('a token with only users:manage cannot suspend or remove an owner', async (t) => {
   const owner = await api.workspace()
   const manager = await narrow(owner, 'users:manage')
   const { body } = await api.post(USERS, owner.token, {
@@ -47,7 +47,7 @@ test('nobody who only manages users takes an owner down', async (t) => {
   t.is(still['status'], 'pre_provisioned')
   t.deepEqual(still['roles'], ['owner', 'admin'])
   t.not(still['display_name'], 'Gone')
-  // What does not touch the owner in them is a matter of managing users.
+  // Changes that do not touch the owner role need users:manage only.
   t.is((await patch(id, manager, { display_name: 'Olga', roles: ['owner'] })).status, 200)
 
   t.is((await to('suspend', owner.token)).status, 200)

@@ -1,4 +1,4 @@
-/** Tenant users and fixture users: decisions.md 2.3, 17 and 21. */
+/** Tenant users and fixture users. */
 import test from 'ava'
 import { verify } from '@node-rs/argon2'
 import { type Answer, apiOf, type Json } from '../../../support/api.js'
@@ -77,7 +77,7 @@ for (const transport of TRANSPORTS) {
   })
 }
 
-test('of fifty mints at once at four of five, in two processes, one is let in', async (t) => {
+test('of fifty concurrent mints in two processes at four of five, one succeeds', async (t) => {
   const { first, second, end } = await twoServices()
   t.teardown(end)
   const { token } = await first.workspace()
@@ -89,7 +89,7 @@ test('of fifty mints at once at four of five, in two processes, one is let in', 
   t.deepEqual([count(201), count(409)], [1, 49])
 })
 
-test('whatever adds fixture users, the database lets in five', async (t) => {
+test('the database enforces five fixture users on every path', async (t) => {
   const { tenantId, token } = await api.workspace()
   const results = await Promise.allSettled(
     Array.from({ length: 20 }, (_, n) =>
@@ -142,7 +142,7 @@ test('a fixture password is rotated by id, and recovered without one for the old
   const recovered = await api.post('/api/v1/sandbox/fixture-user/rotate-password', token)
   t.is(recovered.body['id'], oldest['id'])
   t.true(await verify(await hashOf(oldest['email']), String(recovered.body['password'])))
-  t.is((await api.post(`${FIXTURES}/nobody/rotate-password`, token)).status, 404)
+  t.is((await api.post(`${FIXTURES}/unknown/rotate-password`, token)).status, 404)
   const invited = await api.post(USERS, token, { email: `${String(minted['id'])}@example.com` })
   const path = `${FIXTURES}/${String(invited.body['id'])}/rotate-password`
   t.is((await api.post(path, token)).status, 404)
@@ -166,7 +166,7 @@ test('sandbox routes need users:manage and a sandbox', async (t) => {
   t.is((await api.post('/api/v1/sandbox/fixture-user/rotate-password', live)).status, 404)
 })
 
-test('a user is invited, or provisioned with a password, and has the record of the contract', async (t) => {
+test('a user is invited, or provisioned with a password, with the documented record', async (t) => {
   const { token, tenantId } = await api.workspace()
   const email = `Ann.${tenantId}@Example.com`
   const invited = await api.post(USERS, token, { email, display_name: 'Ann' })
@@ -205,7 +205,7 @@ test('a user is invited, or provisioned with a password, and has the record of t
   }
 })
 
-test('an account stays its owner’s: another tenant neither sets its password nor sees its subject', async (t) => {
+test('another tenant neither sets the password of an account nor sees its subject', async (t) => {
   const one = await api.workspace()
   const two = await api.workspace()
   const email = `shared.${one.tenantId}@example.com`
@@ -234,7 +234,7 @@ test('an account stays its owner’s: another tenant neither sets its password n
   t.is((await api.get(`${USERS}/${String(second.body['id'])}`, one.token)).status, 404)
 })
 
-test('one address invited many times at once is one user', async (t) => {
+test('concurrent invitations of one address create one user', async (t) => {
   const one = await api.workspace()
   const two = await api.workspace()
   const email = `crowd.${one.tenantId}@example.com`
@@ -246,7 +246,7 @@ test('one address invited many times at once is one user', async (t) => {
   t.deepEqual(statuses, [201, ...Array.from({ length: 11 }, () => 409)])
 })
 
-test('a user goes from invited to suspended and back, is removed, and returns as the same subject', async (t) => {
+test('a user is suspended and reactivated, is removed, and returns as the same subject', async (t) => {
   const { token, tenantId } = await api.workspace()
   const email = `lifecycle.${tenantId}@example.com`
   const { body } = await api.post(USERS, token, { email })
@@ -284,7 +284,7 @@ test('a user goes from invited to suspended and back, is removed, and returns as
   ])
 })
 
-test('suspension ends what a human has open in the tenant', async (t) => {
+test('suspension ends the sessions of a user in the tenant', async (t) => {
   const { token, tenantId, body } = await api.workspace()
   const { id } = body['fixture_end_user'] as Json
   await sql(
@@ -304,7 +304,7 @@ test('suspension ends what a human has open in the tenant', async (t) => {
   t.deepEqual(rows, [{ reason: 'user_suspended' }])
 })
 
-test('name, roles and metadata are changed, and nobody gives roles above its own scopes', async (t) => {
+test('name, roles and metadata are updated, and no caller grants roles above its own scopes', async (t) => {
   const owner = await api.workspace()
   const { body } = await api.post(USERS, owner.token, {
     email: `roles.${owner.tenantId}@example.com`,

@@ -1,4 +1,4 @@
-/** The built-in CAPTCHA: a proof of work of the browser, after repeated failures. */
+/** The built-in CAPTCHA: a proof of work in the browser, after repeated failures. */
 import { createHash } from 'node:crypto'
 import test, { type ExecutionContext } from 'ava'
 import { openPowCaptcha } from '../../../../actors/identity/abuse-protection/pow-captcha.js'
@@ -43,7 +43,7 @@ const challengeOn = (page: Page) =>
 const zeroBits = (answer: string) =>
   Math.clz32(createHash('sha256').update(answer).digest().readUInt32BE(0))
 
-/** The first counter whose answer fits, or the first whose answer does not. */
+/** The first counter whose response solves the challenge, or the first whose response does not. */
 function answerTo(challenge: string, fits = true): string {
   for (let counter = 0; ; counter += 1) {
     const answer = `${challenge}.${counter}`
@@ -64,14 +64,14 @@ test.serial(
       '',
       'x',
       answerTo(challengeOn(page), false),
-      // Solved, but sealed by nobody of this deployment.
+      // Solved, but signed with the secret of another deployment.
       answerTo(foreign().challenge()),
       answerTo(`${challengeOn(page).split('.')[0]!}.${foreign().challenge().split('.')[1]!}`),
     ]) {
       const refused = await browser.submit(page, { ...right, 'captcha-response': answer })
       t.is(refused.status, 200, answer)
       t.true(refused.html.includes('role="alert"'), answer)
-      t.not(challengeOn(refused), challengeOn(page), 'each page has a challenge of its own')
+      t.not(challengeOn(refused), challengeOn(page), 'each page has its own challenge')
     }
 
     const solved = answerTo(challengeOn(page))
@@ -127,7 +127,7 @@ testWithProgram('chromium', 'a browser solves the challenge and signs in', async
   }
   await sendForm('wrong')
   await page.waitForSelector('.captcha-pow')
-  // Sent at once: the form waits for the answer, then goes.
+  // Submitted immediately: the form waits for the solution.
   await sendForm(workspace.password)
   await page.waitForURL((url) => url.pathname !== '/auth/login')
   t.deepEqual(complaints, [])

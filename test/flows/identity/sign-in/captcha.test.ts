@@ -1,4 +1,4 @@
-/** CAPTCHA after repeated failures and before letters to a new password. interface.md, production. */
+/** CAPTCHA after repeated failures and before password reset mails. */
 import test, { type ExecutionContext } from 'ava'
 import { openBrowser, type Page } from '../../../support/pages/browser.js'
 import { openCaptchaProvider } from '../../../support/identity/captcha.js'
@@ -19,7 +19,7 @@ async function site(t: ExecutionContext, environment: Record<string, string> = {
     provider.close()
   })
   const workspace = await bootstrapped(running)
-  /** Fails until a CAPTCHA is asked for. */
+  /** Fails until a CAPTCHA is required. */
   async function failing(): Promise<Page> {
     let page = await signIn(browser, { ...workspace, password: 'wrong' })
     for (let n = 0; n < 2; n += 1) {
@@ -35,7 +35,7 @@ async function site(t: ExecutionContext, environment: Record<string, string> = {
 }
 
 test.serial(
-  'after three failures the right password needs an answer that the provider accepts',
+  'after three failures the correct password needs a CAPTCHA response that the provider accepts',
   async (t) => {
     const { provider, browser, failing, right, running } = await site(t)
     const page = await failing()
@@ -46,7 +46,7 @@ test.serial(
     const none = await browser.submit(page, right)
     t.is(none.status, 200)
     t.true(none.html.includes('role="alert"'))
-    t.is(provider.asked.length, 0, 'nothing to ask about')
+    t.is(provider.asked.length, 0, 'no verification needed yet')
     const robot = await browser.submit(page, { ...right, ...ROBOT })
     t.is(robot.status, 200)
     t.deepEqual(Object.fromEntries(provider.asked[0]!), {
@@ -58,7 +58,7 @@ test.serial(
       running.db.database,
       `select from events where type = 'auth.login.failure'`,
     )
-    t.is(events.length, 3, 'a missing answer is no attempt at the password')
+    t.is(events.length, 3, 'a missing CAPTCHA response is not a password attempt')
     const done = await browser.submit(page, { ...right, ...PERSON })
     t.is(done.status, 303)
     const fresh = openBrowser(running)
@@ -67,12 +67,12 @@ test.serial(
       tenantSlug: (await bootstrapped(running)).tenantSlug,
       ...right,
     })
-    t.is(after.status, 200, 'another tenant does not know this person')
+    t.is(after.status, 200, 'another tenant does not have this user')
   },
 )
 
 for (const behaviour of ['fails', 'babbles', 'blames', 'stalls'] as const) {
-  test.serial(`fail-closed: nobody goes on while the provider ${behaviour}`, async (t) => {
+  test.serial(`fail-closed: sign-in is refused while the provider ${behaviour}`, async (t) => {
     const { provider, browser, failing, right } = await site(t)
     const page = await failing()
     provider.becomes(behaviour)
@@ -85,7 +85,7 @@ for (const behaviour of ['fails', 'babbles', 'blames', 'stalls'] as const) {
 }
 
 test.serial(
-  'fail-degraded: an allowance goes on, then 429 captcha_degraded_throttled',
+  'fail-degraded: an allowance passes, then 429 captcha_degraded_throttled',
   async (t) => {
     const { provider, browser, failing, right } = await site(t, {
       SVC_CHALLENGE__FAIL_MODE: 'fail-degraded',
@@ -103,7 +103,7 @@ test.serial(
   },
 )
 
-test.serial('without a site key nobody could answer, so the start is refused', async (t) => {
+test.serial('without a site key the service refuses to start', async (t) => {
   const provider = await openCaptchaProvider()
   t.teardown(() => provider.close())
   const { SVC_CHALLENGE__CAPTCHA_SITE_KEY: _key, ...environment } = provider.environment
@@ -116,7 +116,7 @@ test.serial('without a site key nobody could answer, so the start is refused', a
   )
 })
 
-test.serial('many failures of one network address ask for it whatever the name', async (t) => {
+test.serial('many failures of one network address require it for every name', async (t) => {
   const { browser, workspace } = await site(t, {
     SVC_CHALLENGE__CAPTCHA_AFTER_ADDRESS_FAILURES: '2',
   })
@@ -130,7 +130,7 @@ test.serial('many failures of one network address ask for it whatever the name',
   t.is(answer.status, 200)
 })
 
-test.serial('a letter to a new password is only written for a person', async (t) => {
+test.serial('a password reset mail needs a CAPTCHA response', async (t) => {
   const { browser, workspace, running } = await site(t, {
     SVC_USER_SELF_SERVICE__ENABLED: 'true',
   })

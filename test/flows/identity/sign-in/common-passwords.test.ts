@@ -1,4 +1,4 @@
-/** Too short or too common: refused wherever a person or a program sets a password, without a breach service. */
+/** Too short or too common passwords are refused wherever one is set, without a breach service. */
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'

@@ -1,6 +1,6 @@
 /**
- * A stranger makes an account for an address and gives it every key that there is; then the owner of the mailbox
- * comes. docs/guides/identity/sign-in-and-sign-up.md, "Who comes to an account by what".
+ * A squatter creates an account for an address and adds every kind of sign-in method. Then the owner of the mailbox
+ * proves it. docs/guides/identity/sign-in-and-sign-up.md, "First proof of a mailbox".
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -60,7 +60,7 @@ test.after.always(async () => {
 
 const DEPLOYMENT = { id: 'oidc', at: provider }
 let count = 0
-/** A mailbox of a domain of its own. */
+/** A mailbox at a domain of its own. */
 const mailbox = () => `ada@corp-${(count += 1)}.works`
 
 function browserOf(t: ExecutionContext): TestBrowser {
@@ -75,7 +75,7 @@ async function tenant() {
 }
 type Tenant = Awaited<ReturnType<typeof tenant>>
 
-/** A provider of the tenant's own, which says what the test wants. */
+/** A provider of the tenant, whose claims the test controls. */
 async function ownProvider({ token }: Pick<Tenant, 'token'>) {
   const made = await api.post('/api/v1/sso/providers', token, {
     name: 'Corp ID',
@@ -88,7 +88,7 @@ async function ownProvider({ token }: Pick<Tenant, 'token'>) {
   return { id: String(made.body['id']), at: provider }
 }
 
-/** Asks for a letter in the sign-in of a tenant: the page that waits, and the letter. */
+/** Requests a mail in the sign-in of a tenant: the waiting page, and the mail. */
 async function asked(t: ExecutionContext, { tenantSlug, email }: Squatted) {
   const browser = browserOf(t)
   const page = await browser.get(`/auth/login?tenant_slug=${tenantSlug}&return_to=/auth/account`)
@@ -109,7 +109,9 @@ async function resetLetter(t: ExecutionContext, { tenantSlug, email }: Squatted)
 const session = async (t: ExecutionContext, browser: TestBrowser) =>
   t.is((await browser.get('/auth/account')).status, 200)
 
-/** How the owner of the mailbox proves it. What is left afterwards: their own identity, where they came by one. */
+/**
+ * How the owner of the mailbox proves it. Returns what is left afterwards: the owner's own identity, if one was used.
+ */
 const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Promise<string[]>>> = {
   async reset(t, at) {
     const { browser, path } = await resetLetter(t, at)
@@ -170,7 +172,7 @@ const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Pro
   },
 }
 
-test.serial('the same browser, signed in to another account, confirms nothing', async (t) => {
+test.serial('the same browser, signed in to another account, verifies nothing', async (t) => {
   const squatted = await squat(t, api, mailbox())
   const { browser, email } = squatted
   const account = await browser.get('/auth/account')
@@ -185,38 +187,44 @@ test.serial('the same browser, signed in to another account, confirms nothing', 
   t.is((await browser.submit(page)).status, 403, 'signed in nowhere')
 })
 
-test.serial('a person who confirms the address in their own session keeps every key', async (t) => {
-  const own = await squat(t, api, mailbox())
-  const { browser, email, accountId } = own
-  const account = await browser.get('/auth/account')
-  await browser.submit(account, {}, '/auth/account/email/verification')
-  const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/email/'))
-  t.is((await browser.submit(page)).status, 200)
-  const [row] = await sql(
-    db,
-    `select email_verified as proved, password_hash is not null as password,
+test.serial(
+  'a user who verifies the address in their own session keeps every sign-in method',
+  async (t) => {
+    const own = await squat(t, api, mailbox())
+    const { browser, email, accountId } = own
+    const account = await browser.get('/auth/account')
+    await browser.submit(account, {}, '/auth/account/email/verification')
+    const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/email/'))
+    t.is((await browser.submit(page)).status, 200)
+    const [row] = await sql(
+      db,
+      `select email_verified as proved, password_hash is not null as password,
        (select count(*)::int from passkeys where account_id = a.id) as passkeys
      from accounts a where id = $1`,
-    [accountId],
-  )
-  t.deepEqual(row, { proved: true, password: true, passkeys: 1 })
-  await session(t, browser)
-})
+      [accountId],
+    )
+    t.deepEqual(row, { proved: true, password: true, passkeys: 1 })
+    await session(t, browser)
+  },
+)
 
-test.serial('who links a provider that vouches for the address keeps every key', async (t) => {
-  const own = await squat(t, api, mailbox())
-  const said = { sub: `me ${own.email}`, email: own.email, email_verified: true }
-  t.is((await link(own.browser, DEPLOYMENT, said)).status, 200)
-  const [row] = await sql(
-    db,
-    `select email_verified as proved, password_hash is not null as password
+test.serial(
+  'linking a provider that vouches for the address keeps every sign-in method',
+  async (t) => {
+    const own = await squat(t, api, mailbox())
+    const said = { sub: `me ${own.email}`, email: own.email, email_verified: true }
+    t.is((await link(own.browser, DEPLOYMENT, said)).status, 200)
+    const [row] = await sql(
+      db,
+      `select email_verified as proved, password_hash is not null as password
      from accounts where id = $1`,
-    [own.accountId],
-  )
-  t.deepEqual(row, { proved: true, password: true })
-})
+      [own.accountId],
+    )
+    t.deepEqual(row, { proved: true, password: true })
+  },
+)
 
-test.serial('a reset of a proved account leaves its factors', async (t) => {
+test.serial('a password reset of a verified account keeps its factors', async (t) => {
   const own = await squat(t, api, mailbox())
   await sql(db, 'update accounts set email_verified = true where id = $1', [own.accountId])
   const { browser, path } = await resetLetter(t, own)
@@ -231,7 +239,7 @@ test.serial('a reset of a proved account leaves its factors', async (t) => {
 })
 
 test.serial(
-  'a tenant sets passwords only where it owns the domain, and tells nothing else',
+  'a tenant sets passwords only for its domains, and learns nothing about others',
   async (t) => {
     const squatted = await squat(t, api, mailbox())
     const proved = await squat(t, api, mailbox())
@@ -253,60 +261,54 @@ test.serial(
   },
 )
 
-test.serial(
-  'a provider of a tenant vouches for no address of a domain that is not its own',
-  async (t) => {
-    const email = mailbox()
-    const attacker = await tenant()
-    const own = await ownProvider(attacker)
-    const trojan = { sub: 'trojan', email, email_verified: true, acr: 'gold' }
-    // Whether or not the address has an account, and whether or not it is proved: one answer.
-    const free = await arrive(t, api, attacker.tenantSlug, own, trojan)
-    const squatted = await squat(t, api, email)
-    const taken = await arrive(t, api, attacker.tenantSlug, own, trojan)
-    await sql(db, 'update accounts set email_verified = true where id = $1', [squatted.accountId])
-    const proved = await arrive(t, api, attacker.tenantSlug, own, trojan)
-    for (const { answer, isSignedIn } of [free, taken, proved]) {
-      t.is(answer.status, 403)
-      t.true(answer.html.includes('not a member'), answer.html)
-      t.false(isSignedIn)
-    }
-    const reasons = await sql<{ reason: string }>(
-      db,
-      `select data ->> 'reason' as reason from events where tenant_id = $1
+test.serial('a tenant’s provider is not trusted for foreign domains', async (t) => {
+  const email = mailbox()
+  const attacker = await tenant()
+  const own = await ownProvider(attacker)
+  const trojan = { sub: 'trojan', email, email_verified: true, acr: 'gold' }
+  // Whether or not the address has an account, verified or not: the same response.
+  const free = await arrive(t, api, attacker.tenantSlug, own, trojan)
+  const squatted = await squat(t, api, email)
+  const taken = await arrive(t, api, attacker.tenantSlug, own, trojan)
+  await sql(db, 'update accounts set email_verified = true where id = $1', [squatted.accountId])
+  const proved = await arrive(t, api, attacker.tenantSlug, own, trojan)
+  for (const { answer, isSignedIn } of [free, taken, proved]) {
+    t.is(answer.status, 403)
+    t.true(answer.html.includes('not a member'), answer.html)
+    t.false(isSignedIn)
+  }
+  const reasons = await sql<{ reason: string }>(
+    db,
+    `select data ->> 'reason' as reason from events where tenant_id = $1
      and type = 'sso.login.failed'`,
-      [attacker.tenantId],
-    )
-    t.deepEqual(
-      reasons.map(({ reason }) => reason),
-      ['not_member', 'not_member', 'not_member'],
-    )
-  },
-)
+    [attacker.tenantId],
+  )
+  t.deepEqual(
+    reasons.map(({ reason }) => reason),
+    ['not_member', 'not_member', 'not_member'],
+  )
+})
 
-test.serial(
-  'an identity that the squatter linked at a provider of their own opens nothing',
-  async (t) => {
-    const email = mailbox()
-    const squatted = await squat(t, api, email)
-    const own = await ownProvider(squatted)
-    const trojan = { sub: 'trojan horse', email, email_verified: true, acr: 'gold' }
-    t.is((await link(squatted.browser, own, trojan)).status, 200)
-    await PROOFS['invitation']!(t, squatted)
-    await nothingIsLeft(t, api, squatted)
-    const again = await arrive(t, api, squatted.tenantSlug, own, trojan)
-    t.is(again.answer.status, 403, again.answer.html)
-    t.false(again.isSignedIn)
-  },
-)
+test.serial('an identity linked by the squatter at their own provider does not work', async (t) => {
+  const email = mailbox()
+  const squatted = await squat(t, api, email)
+  const own = await ownProvider(squatted)
+  const trojan = { sub: 'trojan horse', email, email_verified: true, acr: 'gold' }
+  t.is((await link(squatted.browser, own, trojan)).status, 200)
+  await PROOFS['invitation']!(t, squatted)
+  await nothingIsLeft(t, api, squatted)
+  const again = await arrive(t, api, squatted.tenantSlug, own, trojan)
+  t.is(again.answer.status, 403, again.answer.html)
+  t.false(again.isSignedIn)
+})
 
-/** Calls that give an account a way to sign in, or prove its address, as they stand in the code. */
+/** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
 const CALLS =
   /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation)\(\s*tx\b/g
 
 type Attack = (t: ExecutionContext) => Promise<void>
 
-/** A page that the squatter opened before the proof, and its form sent after it: it binds nothing. */
+/** A page that the squatter opened before the proof and submits afterwards: it has no effect. */
 const late =
   (
     path: string,
@@ -355,13 +357,13 @@ const letterElsewhere: Attack = async (t) => {
   const victim = browserOf(t)
   const pressed = await victim.submit(await victim.get(path))
   t.is(pressed.status, 403, pressed.html)
-  t.true(pressed.html.includes('in the browser where you asked for it'))
+  t.true(pressed.html.includes('in the browser where you requested it'))
   const [row] = await sql(db, 'select email_verified as proved from accounts where email = $1', [
     email,
   ])
   t.deepEqual(row, { proved: false })
 
-  // The invitation of a tenant then finds an account with an unproved address, and the squatter stays outside.
+  // The invitation of a tenant then finds an account with an unverified address, and the squatter is not admitted.
   const corp = await tenant()
   await api.call('POST', USERS, { token: corp.token, json: { email } })
   const invitation = await mail.letterTo(email, /invited/i)
@@ -398,7 +400,7 @@ const preProvisioned: Attack = async (t) => {
   await session(t, browser)
 }
 
-/** The agent that holds an invite gives it an address that is squatted: its owner becomes operator by the letter. */
+/** An agent uses an invite for a squatted address: the owner of the mailbox becomes operator by the mail. */
 const operatorInvite: Attack = async (t) => {
   const squatted = await squat(t, api, mailbox(), DEPLOYMENT)
   const { email } = squatted
@@ -419,7 +421,7 @@ const operatorInvite: Attack = async (t) => {
     t.is((await signIn(browserOf(t), { ...made, email, password })).status, 200)
 }
 
-/** Under a reserved name an account is made at once; that of a squatter is not touched. */
+/** Under a reserved name an account is created directly. The squatter's account is not touched. */
 const operatorInviteAtOnce: Attack = async (t) => {
   const email = `ada-${(count += 1)}@harbour.test`
   const { token } = await api.workspace()
@@ -444,7 +446,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
       },
     ]),
   ),
-  'a letter that is opened in another browser': letterElsewhere,
+  'a mail opened in another browser': letterElsewhere,
   'pre-provisioning by the owner of the domain': preProvisioned,
   'a passkey after the proof': lateKey,
   'recovery codes after the proof': lateCodes,
@@ -455,15 +457,13 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'an operator invite at once': operatorInviteAtOnce,
 }
 
-/** Each place of the code, and the attacks on it. */
+/** Each place in the code, and its attacks. */
 const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/accounts/own-factors.ts confirmTotp': ['recovery codes after the proof'],
   'actors/identity/accounts/own-factors.ts replaceRecoveryCodes': [
     'recovery codes after the proof',
   ],
-  'actors/identity/password-recovery/change.ts proveMailbox': [
-    'a letter that is opened in another browser',
-  ],
+  'actors/identity/password-recovery/change.ts proveMailbox': ['a mail opened in another browser'],
   'actors/identity/password-recovery/change.ts setAccountPassword': ['a password after the proof'],
   'actors/identity/password-recovery/invitation.ts acceptTenantUser': ['invitation'],
   'actors/identity/password-recovery/invitation.ts proveMailbox': ['invitation'],
@@ -521,13 +521,13 @@ function placesIn(folder: string): string[] {
     })
 }
 
-test('every place that gives an account a key or proves its address has its attack', (t) => {
+test('every place that adds a sign-in method or verifies an address has its attack', (t) => {
   const places = new Set(placesIn('actors'))
   t.deepEqual([...places].toSorted(), Object.keys(PLACES).toSorted())
   for (const attack of Object.values(PLACES).flat()) t.true(attack in ATTACKS, attack)
 })
 
-test('one statement marks an address as proved, and one helper runs it', (t) => {
+test('one statement marks an address as verified, and one function runs it', (t) => {
   const holding = (folder: string, pattern: RegExp) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
@@ -540,7 +540,7 @@ test('one statement marks an address as proved, and one helper runs it', (t) => 
   t.is(text.match(/email_verified\s*=/g)?.length, 1)
   for (const folder of ['actors', 'runtime', 'gateway'])
     t.deepEqual(
-      holding(folder, /\b(markMailboxProved|emptyUnproved)\b/),
+      holding(folder, /\b(markMailboxProved|deleteUnverifiedSignInMethods)\b/),
       folder === 'actors' ? ['actors/identity/accounts/mailbox-proof.ts'] : [],
     )
   const proved = holding('actors', /emailVerified: true/)

@@ -1,4 +1,4 @@
-/** Lifetimes that settings give, seen as they pass: sessions of browsers, idle and absolute. */
+/** Idle and absolute lifetimes of browser sessions, measured as they pass. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
@@ -44,12 +44,12 @@ test('a session in use outlives its idle time, and ends with its absolute one', 
     }
     await sleep(200)
   }
-  // Its first moment was a little before ours.
+  // The session started slightly before our clock.
   t.true(endedSecs > ABSOLUTE_SECS - 1, `ended after ${endedSecs} s`)
   t.true(endedSecs < ABSOLUTE_SECS + 5, `ended after ${endedSecs} s`)
 })
 
-test('a session that nobody uses ends, and leaves its tokens what they have', async (t) => {
+test('an unused session ends, and its tokens keep their lifetime', async (t) => {
   const party = await relyingParty(running, person)
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
@@ -61,7 +61,7 @@ test('a session that nobody uses ends, and leaves its tokens what they have', as
   const silent = await journey(party, { prompt: 'none' })
   const refused = callbackOf(await browser.get(pathOf(silent.url)))
   t.is(refused.searchParams.get('error'), 'login_required')
-  // A code of before is redeemed, and what it gives is good: the sign-in did happen.
+  // A code issued before is redeemed, and its tokens are valid: the sign-in did happen.
   const answer = await fetch(`${running.baseUrl}/oauth/token`, {
     method: 'POST',
     body: new URLSearchParams({

@@ -1,4 +1,4 @@
-/** The pages behind letters in a real browser: by keyboard, in both schemes, without barriers. */
+/** The pages behind links in mails in a real browser: keyboard only, both schemes, accessibility checks. */
 import type { ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openCaptchaProvider } from '../../../support/identity/captcha.js'
@@ -128,10 +128,10 @@ async function journey(
   await page.fill('#password', FIRST)
   await keyboard.press('Enter')
   await page.waitForURL('**/auth/account')
-  t.deepEqual(complaints, [], 'nothing was refused by the content security policy')
+  t.deepEqual(complaints, [], 'the content security policy blocked nothing')
   await page.goto(url('/auth/magic/gone?flow=gone'))
   await looks('link-unknown')
-  t.is(await page.locator('.tenant').count(), 0, 'nobody has such a link')
+  t.is(await page.locator('.tenant').count(), 0, 'an unknown link names no tenant')
 }
 
 testWithProgram(

@@ -1,11 +1,11 @@
-/** What people do with their factors on the account page. decisions.md 20, account. */
+/** Managing one's own factors on the account page. */
 import test from 'ava'
 import { dataIn } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/identity/identity.js'
 import {
   browserOf,
   eventsOf,
-  type ProcessResources,
+  type PasskeyWorkspace,
   loginPage,
   passkeyService,
   SECOND_FACTOR,
@@ -19,21 +19,21 @@ const TOTP = '/auth/account/totp'
 const CODES = '/auth/account/recovery-codes'
 const running = await passkeyService()
 test.after.always(() => running.end())
-const resources = async (): Promise<ProcessResources> => ({
+const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({
   running,
   workspace: await bootstrapped(running),
 })
 
-test('who has only a passkey adds an authenticator app: by the passkey, freshly used', async (t) => {
-  const of = await resources()
+test('a user with only a passkey adds an authenticator app after using the passkey', async (t) => {
+  const of = await passkeyWorkspace()
   const { workspace, key, recoveryCodes, browser: weak } = await withPasskey(t, of)
-  // This browser knows the password only: the passkey is asked for first.
+  // This browser has only the password, so the passkey is required first.
   const account = await weak.get('/auth/account')
   t.true(account.html.includes('Add an authenticator app'))
   const led = await weak.follow(await weak.submit(account, {}, '/auth/account/factors'))
   t.regex(led.path, /^\/auth\/mfa\?flow=/)
   const forced = await weak.post(TOTP, { ...account.forms[0]!.fields, code: '123456' })
-  t.regex(forced.location!, /^\/auth\/mfa\?flow=/, 'the form asks as the page does')
+  t.regex(forced.location!, /^\/auth\/mfa\?flow=/, 'the form requires the same as the page')
 
   const browser = browserOf(t, running)
   await useKey(browser, await loginPage(browser, workspace), key)
@@ -53,7 +53,7 @@ test('who has only a passkey adds an authenticator app: by the passkey, freshly 
     Array.from({ length: 8 }, () => browser.submit(page, { code }, TOTP)),
   )
   t.deepEqual(new Set(racers.map(({ status }) => status)).has(500), false)
-  t.is(racers.filter(({ status }) => status === 303).length, 8, 'whoever is late finds it there')
+  t.is(racers.filter(({ status }) => status === 303).length, 8, 'later requests find it present')
   t.like((await eventsOf(of, 'auth.mfa.verify')).at(-1), { method: 'totp', enrolled: true })
   const enrolled = (await eventsOf(of, 'auth.mfa.verify')).filter((one) => one['method'] === 'totp')
   t.is(enrolled.length, 1)
@@ -61,7 +61,7 @@ test('who has only a passkey adds an authenticator app: by the passkey, freshly 
   t.deepEqual(dataIn(after.html, 'recovery-codes-left'), ['10'], 'those of the passkey stay')
   t.is((await browser.get(`${TOTP}/new`)).location, '/auth/account')
 
-  // Beside the password it is the second step now, as the passkey and the codes are.
+  // It is now a second factor after the password, like the passkey and the codes.
   const other = browserOf(t, running)
   const owed = await other.follow(await signIn(other, workspace))
   const done = await other.submit(owed, { code: codes.next() }, '/auth/mfa')
@@ -74,8 +74,8 @@ test('who has only a passkey adds an authenticator app: by the passkey, freshly 
   t.is((await useKey(fourth, once, key, {}, SECOND_FACTOR)).status, 303)
 })
 
-test('each session is offered a secret of its own: another one of the account says nothing of it', async (t) => {
-  const of = await resources()
+test('each session is offered its own secret, which other sessions cannot learn', async (t) => {
+  const of = await passkeyWorkspace()
   async function offeredTo(browser: ReturnType<typeof browserOf>) {
     const account = await browser.follow(await signIn(browser, of.workspace))
     const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
@@ -97,7 +97,7 @@ test('each session is offered a secret of its own: another one of the account sa
   const codes = loginCodes(mine.secret)
   t.is(dataIn((await enrol(own, mine, codes.next())).html, 'recovery-code').length, 10)
 
-  // Whoever saw the other secret has no second step, neither there nor at a sign-in.
+  // A person who saw the other secret has no second factor, neither there nor at a sign-in.
   const late = await enrol(foreign, theirs, loginCodes(theirs.secret).next())
   t.deepEqual(dataIn(late.html, 'recovery-code'), [])
   const third = browserOf(t, running)
@@ -108,7 +108,7 @@ test('each session is offered a secret of its own: another one of the account sa
 })
 
 test('a sign-in of more than five minutes ago adds nothing', async (t) => {
-  const { workspace, key } = await withPasskey(t, await resources())
+  const { workspace, key } = await withPasskey(t, await passkeyWorkspace())
   const browser = browserOf(t, running)
   await useKey(browser, await loginPage(browser, workspace), key)
   const page = await browser.get(`${TOTP}/new`)
@@ -125,8 +125,8 @@ test('a sign-in of more than five minutes ago adds nothing', async (t) => {
   t.regex((await browser.get(`${TOTP}/new`)).location!, /^\/auth\/login\?flow=/)
 })
 
-test('new recovery codes void those before, and need the second step', async (t) => {
-  const of = await resources()
+test('new recovery codes invalidate the old ones, and need the second factor', async (t) => {
+  const of = await passkeyWorkspace()
   const { workspace } = of
   const { browser, recoveryCodes, codes } = await enrolledBrowser(running, workspace)
   t.teardown(() => browser.close())
@@ -150,7 +150,7 @@ test('new recovery codes void those before, and need the second step', async (t)
   const weak = browserOf(t, running)
   const page = await weak.follow(await signIn(weak, workspace))
   const forced = await weak.post(CODES, { ...account.forms[0]!.fields })
-  t.is(forced.status, 303, 'nobody is signed in yet')
+  t.is(forced.status, 303, 'not signed in yet')
   t.regex(forced.location ?? '', /^\/auth\/(login|mfa)/)
   await weak.submit(page, { code: codes.next() }, '/auth/mfa')
   await sql(
@@ -163,10 +163,10 @@ test('new recovery codes void those before, and need the second step', async (t)
   t.regex(late.location!, /^\/auth\/login\?flow=/)
 })
 
-test('of new recovery codes that two processes make at once, one set holds', async (t) => {
+test('of recovery codes renewed concurrently by two processes, one set is valid', async (t) => {
   const beside = await passkeyService({}, running)
   t.teardown(() => beside.end())
-  const { workspace } = await resources()
+  const { workspace } = await passkeyWorkspace()
   const here = await enrolledBrowser(running, workspace)
   t.teardown(() => here.browser.close())
   const there = browserOf(t, beside)
@@ -185,7 +185,7 @@ test('of new recovery codes that two processes make at once, one set holds', asy
 })
 
 test('one form signs out everywhere else, and only there', async (t) => {
-  const { workspace } = await resources()
+  const { workspace } = await passkeyWorkspace()
   const [here, there, elsewhere] = [1, 2, 3].map(() => browserOf(t, running))
   for (const one of [here!, there!, elsewhere!]) await signIn(one, workspace)
   const stranger = browserOf(t, running)
@@ -197,12 +197,12 @@ test('one form signs out everywhere else, and only there', async (t) => {
   for (const one of [there!, elsewhere!]) t.is((await one.get('/auth/account')).status, 303)
   const after = await here!.get('/auth/account')
   t.is(after.status, 200)
-  t.notRegex(after.html, /revoke-others/, 'nothing is left to end')
+  t.notRegex(after.html, /revoke-others/, 'no other session is left')
   t.is((await stranger.get('/auth/account')).status, 200)
 })
 
 test('however many browsers are signed in, all others are signed out', async (t) => {
-  const { workspace } = await resources()
+  const { workspace } = await passkeyWorkspace()
   const [here, first] = [1, 2].map(() => browserOf(t, running))
   await signIn(first!, workspace)
   await sql(
@@ -218,7 +218,7 @@ test('however many browsers are signed in, all others are signed out', async (t)
   await signIn(here!, workspace)
   const account = await here!.get('/auth/account')
   await here!.submit(account, {}, '/auth/account/sessions/revoke-others')
-  t.is((await first!.get('/auth/account')).status, 303, 'the one that was seen the longest ago')
+  t.is((await first!.get('/auth/account')).status, 303, 'the least recently used one')
   t.is((await here!.get('/auth/account')).status, 200)
   const rows = await sql<{ count: number }>(
     running.db.database,
@@ -228,8 +228,8 @@ test('however many browsers are signed in, all others are signed out', async (t)
   t.deepEqual(rows, [{ count: 1 }])
 })
 
-test('who has no password is not offered to change it', async (t) => {
-  const { workspace } = await resources()
+test('a user without a password is not offered to change it', async (t) => {
+  const { workspace } = await passkeyWorkspace()
   const browser = browserOf(t, running)
   await signIn(browser, workspace)
   t.regex((await browser.get('/auth/account')).html, /href="\/auth\/account\/password"/)

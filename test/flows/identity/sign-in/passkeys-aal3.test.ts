@@ -1,4 +1,4 @@
-/** What passkeys change for others: applications that ask for aal3, switches, the lockout. */
+/** Passkeys in other features: applications that require aal3, settings, the lockout. */
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { softAuthenticator } from '../../../support/identity/authenticator.js'
@@ -13,7 +13,7 @@ import {
   useKey,
   withPasskey,
   ENROL,
-  ownHouse,
+  ownPasskeyWorkspace,
 } from '../../../support/identity/passkeys.js'
 import { bootstrapped, enrol, signIn } from '../../../support/identity/person.js'
 import {
@@ -25,7 +25,7 @@ import {
 } from '../../../support/oauth/relying-party.js'
 import { testService } from '../../../support/service.js'
 
-test('without the switch there are no passkeys', async (t) => {
+test('passkey.enabled = false turns passkeys off', async (t) => {
   const running = await testService()
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
@@ -40,8 +40,8 @@ test('without the switch there are no passkeys', async (t) => {
   t.deepEqual(JSON.parse(discovery.html).acr_values_supported, ['aal1', 'aal2'])
 })
 
-test('wrong answers lock the account’s second factor, for the right one too', async (t) => {
-  const of = await ownHouse(t, { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3' })
+test('wrong responses lock the account’s second factor, also for a correct one', async (t) => {
+  const of = await ownPasskeyWorkspace(t, { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3' })
   const { running, workspace, key } = await withPasskey(t, of)
   const browser = browserOf(t, running)
   const page = await loginPage(browser, workspace)
@@ -54,7 +54,7 @@ test('wrong answers lock the account’s second factor, for the right one too', 
 })
 
 test('an application asks for aal3: a passkey is enrolled for it, and then asked for', async (t) => {
-  const of = await ownHouse(t, {})
+  const of = await ownPasskeyWorkspace(t, {})
   const { running, workspace } = of
   const party = await relyingParty(running, workspace)
   t.deepEqual(party.config.serverMetadata()['acr_values_supported'], ['aal1', 'aal2', 'aal3'])
@@ -86,7 +86,7 @@ test('an application asks for aal3: a passkey is enrolled for it, and then asked
   t.is(claims['acr'], 'aal3')
   t.deepEqual(claims['amr'], ['pwd', 'hwk', 'user', 'mfa'])
 
-  // Elsewhere, with a password and a recovery code: aal2, and then the key.
+  // In another browser, with a password and a recovery code: aal2, and then the key.
   const other = browserOf(t, running)
   const [recovery] = dataIn(codes.html, 'recovery-code')
   const owed = await other.follow(await signIn(other, workspace))
@@ -108,8 +108,8 @@ test('an application asks for aal3: a passkey is enrolled for it, and then asked
   t.is(second.claims()!['acr'], 'aal3')
 })
 
-test('with two_factor a passkey enrols and signs in by itself', async (t) => {
-  const { running, workspace } = await ownHouse(t, { SVC_TWO_FACTOR__ENABLED: 'true' })
+test('with two_factor a passkey alone enrols and signs in', async (t) => {
+  const { running, workspace } = await ownPasskeyWorkspace(t, { SVC_TWO_FACTOR__ENABLED: 'true' })
   const browser = browserOf(t, running)
   const page = await browser.follow(await signIn(browser, workspace))
   t.regex(page.path, /^\/auth\/mfa\/enroll/)

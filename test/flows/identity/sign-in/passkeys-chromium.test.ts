@@ -1,4 +1,4 @@
-/** Passkeys in a real browser, with authenticators of several kinds. */
+/** Passkeys in a real browser, with several kinds of authenticators. */
 import type { ExecutionContext } from 'ava'
 import type { Page } from 'playwright-core'
 import { openChromium, violations } from '../../../support/pages/chromium.js'
@@ -67,14 +67,14 @@ for (const transport of ['plain_http', 'tls_h2_only'] as const) {
       await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
       await page.click('form[action="/auth/passkeys/sign-in"] button')
       await page.waitForURL('**/auth/account')
-      t.deepEqual(complaints, [], 'nothing was refused by the content security policy')
+      t.deepEqual(complaints, [], 'the content security policy blocked nothing')
     },
   )
 }
 
 testWithProgram(
   'chromium',
-  'a passkey fills itself into the sign-in page, and is the second step of a password',
+  'a passkey is offered by autofill, and works as second factor after a password',
   async (t, path) => {
     const { running, workspace, page } = await opened(t, path, 'plain_http')
     const key = await plugIn(page, SYNCED)
@@ -87,7 +87,7 @@ testWithProgram(
     await page.waitForURL('**/auth/account')
     t.true((await page.content()).includes('Backed up'))
     await signOut(page)
-    // A present authenticator answers the request that waits in the background by itself.
+    // An authenticator that is present answers the conditional request of the page without interaction.
     await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
     await page.waitForURL('**/auth/account')
     t.is((await key.credentials()).length, 1)
@@ -96,7 +96,7 @@ testWithProgram(
 
 testWithProgram(
   'chromium',
-  'a key that knows nobody, and one of the old kind, add nothing and the page says so',
+  'keys without user verification or resident credentials are refused with an error',
   async (t, path) => {
     const { running, workspace, page } = await opened(t, path, 'plain_http')
     await signInWithPassword(page, running.baseUrl, workspace)

@@ -1,4 +1,4 @@
-/** Passkeys over HTTP: what they prove, and everything that is no proof. decisions.md 7.2, 20. */
+/** Passkeys over HTTP: what they prove, and every invalid response. */
 import test from 'ava'
 import {
   type SoftAuthenticator,
@@ -9,7 +9,7 @@ import {
   ADD,
   browserOf,
   eventsOf,
-  type ProcessResources,
+  type PasskeyWorkspace,
   loginPage,
   optionsOf,
   passkeyService,
@@ -23,13 +23,13 @@ import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity
 
 const running = await passkeyService({ SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '200' })
 test.after.always(() => running.end())
-const resources = async (): Promise<ProcessResources> => ({
+const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({
   running,
   workspace: await bootstrapped(running),
 })
 
-test('a passkey is added, signs in by itself, is renamed and removed', async (t) => {
-  const of = await resources()
+test('a passkey is added, signs in alone, is renamed and removed', async (t) => {
+  const of = await passkeyWorkspace()
   const { running, workspace, added, key, recoveryCodes, browser: first } = await withPasskey(t, of)
   t.is(added.status, 200, added.html)
   t.is(recoveryCodes.length, 10, 'the first factor of an account comes with recovery codes')
@@ -66,12 +66,12 @@ test('a passkey is added, signs in by itself, is renamed and removed', async (t)
   const after = browserOf(t, running)
   const refused = await useKey(after, await loginPage(after, workspace), key)
   t.is(refused.status, 200)
-  t.regex(refused.html, /does not open an account/)
+  t.regex(refused.html, /does not belong to an account/)
   t.is((await first.get('/auth/account')).status, 200)
 })
 
-test('the passkey that is the only way in is not removed, of two at once neither the last', async (t) => {
-  const { running, workspace, key, browser } = await withPasskey(t, await resources())
+test('the only sign-in method is not removed, also not by two concurrent removals', async (t) => {
+  const { running, workspace, key, browser } = await withPasskey(t, await passkeyWorkspace())
   const without = 'update accounts set password_hash = null where email = $1'
   const account = await browser.get('/auth/account')
   const removal = account.forms.find(({ action }) => /passkeys\/[^/]+\/remove/.test(action))!
@@ -97,8 +97,8 @@ test('the passkey that is the only way in is not removed, of two at once neither
   t.deepEqual(answers.map(({ status }) => status).toSorted(), [303, 409])
 })
 
-test('a passkey that can be copied proves aal2, and the second step of a password', async (t) => {
-  const of = await resources()
+test('a syncable passkey proves aal2, and works as second factor after a password', async (t) => {
+  const of = await passkeyWorkspace()
   const { running, workspace, key } = await withPasskey(t, of, true)
   const browser = browserOf(t, running)
   t.is((await useKey(browser, await loginPage(browser, workspace), key)).status, 303)
@@ -128,8 +128,8 @@ test('a passkey that can be copied proves aal2, and the second step of a passwor
   })
 })
 
-test('recovery codes stand in for a passkey; a person without TOTP is not asked for six digits', async (t) => {
-  const { running, workspace, recoveryCodes } = await withPasskey(t, await resources())
+test('recovery codes replace a passkey; a user without TOTP is not asked for a TOTP code', async (t) => {
+  const { running, workspace, recoveryCodes } = await withPasskey(t, await passkeyWorkspace())
   const browser = browserOf(t, running)
   const page = await browser.follow(await signIn(browser, workspace))
   t.notRegex(page.html, /six digits/)
@@ -138,8 +138,8 @@ test('recovery codes stand in for a passkey; a person without TOTP is not asked 
   t.is(done.location, '/auth/account')
 })
 
-test('TOTP and a passkey side by side: either is the second step, either can go', async (t) => {
-  const { running, workspace } = await resources()
+test('TOTP and a passkey on one account: either is a second factor, either can be removed', async (t) => {
+  const { running, workspace } = await passkeyWorkspace()
   const { browser, recoveryCodes } = await enrolledBrowser(running, workspace)
   t.teardown(() => browser.close())
   const page = await browser.get(`${ADD}/new`)
@@ -157,7 +157,7 @@ test('TOTP and a passkey side by side: either is the second step, either can go'
   t.is(code.location, '/auth/account', 'recovery codes stay as long as a factor does')
 })
 
-/** What an answer claims of itself that makes it none. */
+/** False claims in a response that make it invalid. */
 const LIES = [
   { origin: 'https://evil.example' },
   { origin: 'http://localhost.evil.example' },
@@ -169,15 +169,15 @@ const LIES = [
   { userHandle: 'AAAAAAAAAAAAAAAAAAAAAA' },
 ] as const
 
-test('an answer of another origin, party, person or to another challenge signs nobody in', async (t) => {
-  const of = await withPasskey(t, await resources())
+test('a response with a wrong origin, relying party, user or challenge does not sign in', async (t) => {
+  const of = await withPasskey(t, await passkeyWorkspace())
   const browser = browserOf(t, of.running)
   const page = await loginPage(browser, of.workspace)
   for (const claims of LIES) {
     const title = JSON.stringify(claims)
     const refused = await useKey(browser, page, of.key, claims)
     t.is(refused.status, 200, title)
-    t.regex(refused.html, /does not open an account/, title)
+    t.regex(refused.html, /does not belong to an account/, title)
     t.false(browser.cookies.has('svc_session'), title)
   }
   const told = await eventsOf(of, 'auth.login.failure')
@@ -190,7 +190,7 @@ test('an answer of another origin, party, person or to another challenge signs n
 })
 
 test('a registration of another origin, without verification or twice adds nothing', async (t) => {
-  const of = await withPasskey(t, await resources())
+  const of = await withPasskey(t, await passkeyWorkspace())
   const browser = browserOf(t, of.running)
   await browser.follow(await useKey(browser, await loginPage(browser, of.workspace), of.key))
   const page = await browser.get(`${ADD}/new`)
@@ -216,8 +216,8 @@ test('a registration of another origin, without verification or twice adds nothi
   t.is(rows.length, 1)
 })
 
-test('a challenge is of one browser, one session and one purpose, and serves once', async (t) => {
-  const of = await withPasskey(t, await resources())
+test('a challenge is bound to one browser, session and purpose, and works once', async (t) => {
+  const of = await withPasskey(t, await passkeyWorkspace())
   const { running, workspace, key } = of
   const mine = browserOf(t, running)
   const page = await loginPage(mine, workspace)
@@ -234,8 +234,8 @@ test('a challenge is of one browser, one session and one purpose, and serves onc
   t.is((await mine.submit(page, { credential }, SIGN_IN)).status, 200, 'replayed')
 })
 
-test.serial('200 answers to one challenge at once: one signs in', async (t) => {
-  const { running, workspace, key } = await withPasskey(t, await resources())
+test.serial('200 concurrent responses to one challenge: one signs in', async (t) => {
+  const { running, workspace, key } = await withPasskey(t, await passkeyWorkspace())
   const browser = browserOf(t, running)
   const page = await loginPage(browser, workspace)
   const credential = key.get(await optionsOf(browser, page, SIGN_IN), { counter: 0 })
@@ -246,8 +246,8 @@ test.serial('200 answers to one challenge at once: one signs in', async (t) => {
   t.is(answers.filter(({ status }) => status >= 500).length, 0)
 })
 
-test.serial('200 registrations with one challenge at once: one passkey', async (t) => {
-  const of = await resources()
+test.serial('200 concurrent registrations with one challenge: one passkey', async (t) => {
+  const of = await passkeyWorkspace()
   const browser = browserOf(t, of.running)
   await browser.follow(await signIn(browser, of.workspace))
   const page = await browser.get(`${ADD}/new`)
@@ -261,8 +261,8 @@ test.serial('200 registrations with one challenge at once: one passkey', async (
   t.is((await passkeysOf(of)).length, 1)
 })
 
-test('a counter that goes back is a copy: refused, and told', async (t) => {
-  const of = await withPasskey(t, await resources())
+test('a signature counter that decreases is refused and reported', async (t) => {
+  const of = await withPasskey(t, await passkeyWorkspace())
   const attempt = async (counter: number) => {
     const browser = browserOf(t, of.running)
     return useKey(browser, await loginPage(browser, of.workspace), of.key, { counter })
@@ -274,13 +274,13 @@ test('a counter that goes back is a copy: refused, and told', async (t) => {
   t.is((await attempt(8)).status, 303)
 })
 
-test('somebody else’s passkey is not a second factor, nor is one of another tenant a sign-in', async (t) => {
-  const of = await withPasskey(t, await resources())
+test('another user’s passkey is not a second factor, and one of another tenant does not sign in', async (t) => {
+  const of = await withPasskey(t, await passkeyWorkspace())
   const { running, key } = of
   const stranger = await bootstrapped(running)
   const browser = browserOf(t, running)
   const refused = await useKey(browser, await loginPage(browser, stranger), key)
-  t.regex(refused.html, /does not open an account/)
+  t.regex(refused.html, /does not belong to an account/)
 
   const enrolled = await enrolledBrowser(running, stranger)
   t.teardown(() => enrolled.browser.close())
@@ -294,8 +294,8 @@ test('somebody else’s passkey is not a second factor, nor is one of another te
   t.is((await useKey(browser, factor, own, {}, SECOND_FACTOR)).location, '/auth/account')
 })
 
-test('passkeys of one account are no business of another', async (t) => {
-  const of = await withPasskey(t, await resources())
+test('passkeys of another account cannot be renamed or removed', async (t) => {
+  const of = await withPasskey(t, await passkeyWorkspace())
   const [{ id }] = (await passkeysOf(of)) as [{ id: string }]
   const stranger = await bootstrapped(of.running)
   const { browser } = await enrolledBrowser(of.running, stranger)
@@ -308,8 +308,8 @@ test('passkeys of one account are no business of another', async (t) => {
   }
 })
 
-test('a browser left open takes no passkey away and adds none', async (t) => {
-  const of = await withPasskey(t, await resources())
+test('a session without fresh authentication neither removes nor adds a passkey', async (t) => {
+  const of = await withPasskey(t, await passkeyWorkspace())
   const browser = browserOf(t, of.running)
   const page = await loginPage(browser, of.workspace)
   const account = await browser.follow(await useKey(browser, page, of.key))

@@ -1,11 +1,11 @@
-/** Costs of passwords that were raised reach people as they sign in (ASVS 5.0, 11.4.2). */
+/** Raised password costs apply to users as they sign in (ASVS 5.0, 11.4.2). */
 import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/identity/identity.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
 
-test('a password is hashed anew at the first sign-in under other costs, and only by its owner', async (t) => {
+test('a password is rehashed at the first correct sign-in with other costs', async (t) => {
   const before = await testService()
   t.teardown(() => before.end())
   const raised = { SVC_AUTH__ARGON2_ITERATIONS: '2', SVC_AUTH__ARGON2_MEMORY_KIB: '128' }

@@ -1,4 +1,4 @@
-/** Invitations, forgotten and changed passwords, confirmed addresses: over HTTP and a mail server. */
+/** Invitations, forgotten and changed passwords, email verification: over HTTP and a mail server. */
 import { createServer } from 'node:https'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -61,7 +61,7 @@ async function auditTypes(database: Parameters<typeof sql>[0]): Promise<string[]
 }
 
 test.serial(
-  'who is invited sets a password with the link of the letter, and is signed in',
+  'an invited user sets a password with the link of the mail, and is signed in',
   async (t) => {
     const at = await harbour(t)
     const made = await at.create({ email: ADA, display_name: 'Ada' })
@@ -76,13 +76,13 @@ test.serial(
     const weak = await browser.submit(page, { password: 'short' })
     t.is(weak.status, 200)
     t.true(weak.html.includes('role="alert"'))
-    t.is((await browser.get(path)).status, 200, 'the link still holds')
+    t.is((await browser.get(path)).status, 200, 'the link is still valid')
 
     const racers = await Promise.all(
       Array.from({ length: 10 }, () => browser.submit(page, { name: 'Ada L.', password: NEW })),
     )
     const won = racers.filter(({ status }) => status === 303)
-    t.is(won.length, 1, 'of many at once one accepts')
+    t.is(won.length, 1, 'of concurrent requests one accepts')
     t.true(racers.every(({ status }) => status === 303 || status === 410))
     const fresh = at.browser()
     t.is((await at.enter(fresh, NEW)).location, '/auth/account')
@@ -93,7 +93,7 @@ test.serial(
   },
 )
 
-test.serial('who has an account keeps its password and signs in with it', async (t) => {
+test.serial('a user with an account keeps the password and signs in with it', async (t) => {
   const at = await harbour(t)
   await at.create({ email: ADA, password: OLD })
   await sql(at.database, 'update accounts set email_verified = true where email = $1', [ADA])
@@ -111,7 +111,7 @@ test.serial('who has an account keeps its password and signs in with it', async 
   t.is(done.status, 303)
 })
 
-test.serial('an invitation is sent once more, and the one before holds no longer', async (t) => {
+test.serial('a resent invitation invalidates the previous one', async (t) => {
   const at = await harbour(t)
   const made = await at.create({ email: ADA })
   const first = pathIn(await at.mail.letterTo(ADA), '/auth/invitations/')
@@ -121,7 +121,10 @@ test.serial('an invitation is sent once more, and the one before holds no longer
   const browser = at.browser()
   const gone = await browser.get(first)
   t.is(gone.status, 410)
-  t.true(gone.html.includes(`href="/auth/login?tenant_id=${at.tenantId}"`), 'whose link it was')
+  t.true(
+    gone.html.includes(`href="/auth/login?tenant_id=${at.tenantId}"`),
+    'the tenant of the link',
+  )
   const unknown = await browser.get(`${first.slice(0, -43)}${'A'.repeat(43)}`)
   t.is(unknown.status, 410)
   t.false(unknown.html.includes('/auth/login'))
@@ -132,7 +135,7 @@ test.serial('an invitation is sent once more, and the one before holds no longer
   t.is((await at.api.post(path, at.token)).status, 409)
 })
 
-test.serial('with invitations off nobody gets a letter', async (t) => {
+test.serial('with invitations disabled no mail is sent', async (t) => {
   const at = await harbour(t, {})
   const made = await at.create({ email: ADA })
   t.is(made.body['status'], 'invited')
@@ -140,42 +143,37 @@ test.serial('with invitations off nobody gets a letter', async (t) => {
   t.deepEqual(await sql(at.database, 'select from outgoing_mail'), [])
 })
 
-test.serial(
-  'a forgotten password is replaced, once, and everything that was open ends',
-  async (t) => {
-    const at = await harbour(t)
-    await at.create({ email: ADA, password: OLD })
-    const signedIn = at.browser()
-    await at.enter(signedIn, OLD)
-    const browser = at.browser()
-    const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
-    const forgot = await browser.get(
-      /href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!,
-    )
-    const asked = await browser.submit(forgot, { email: ADA })
-    t.is(asked.status, 200)
-    const stranger = await browser.submit(forgot, { email: 'nobody@harbour.works' })
-    t.is(stranger.html, asked.html, 'nobody is told whether an address is known')
+test.serial('a password reset works once, and ends every session', async (t) => {
+  const at = await harbour(t)
+  await at.create({ email: ADA, password: OLD })
+  const signedIn = at.browser()
+  await at.enter(signedIn, OLD)
+  const browser = at.browser()
+  const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
+  const forgot = await browser.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
+  const asked = await browser.submit(forgot, { email: ADA })
+  t.is(asked.status, 200)
+  const stranger = await browser.submit(forgot, { email: 'unknown@harbour.works' })
+  t.is(stranger.html, asked.html, 'the response does not reveal whether the address is known')
 
-    const path = pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/')
-    const page = await browser.get(path)
-    t.is(page.headers['referrer-policy'], 'no-referrer')
-    await browser.get(path)
-    const racers = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => browser.submit(page, { password: `${NEW} ${n}` })),
-    )
-    t.is(racers.filter(({ status }) => status === 200).length, 1)
-    t.is(racers.filter(({ status }) => status === 410).length, 9)
-    const winner = racers.findIndex(({ status }) => status === 200)
-    t.is((await signedIn.get('/auth/account')).status, 303, 'signed out')
-    t.is((await at.enter(at.browser(), OLD)).status, 200, 'the old one is wrong')
-    t.is((await at.enter(at.browser(), `${NEW} ${winner}`)).status, 303)
-    const notice = await at.mail.letterTo(ADA, /was changed on/)
-    t.notRegex(notice.text, /https?:/)
-    t.deepEqual(await auditTypes(at.database), ['account.password.reset'])
-    t.is(at.mail.received.length, 2, 'the stranger got nothing')
-  },
-)
+  const path = pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/')
+  const page = await browser.get(path)
+  t.is(page.headers['referrer-policy'], 'no-referrer')
+  await browser.get(path)
+  const racers = await Promise.all(
+    Array.from({ length: 10 }, (_, n) => browser.submit(page, { password: `${NEW} ${n}` })),
+  )
+  t.is(racers.filter(({ status }) => status === 200).length, 1)
+  t.is(racers.filter(({ status }) => status === 410).length, 9)
+  const winner = racers.findIndex(({ status }) => status === 200)
+  t.is((await signedIn.get('/auth/account')).status, 303, 'signed out')
+  t.is((await at.enter(at.browser(), OLD)).status, 200, 'the old one is wrong')
+  t.is((await at.enter(at.browser(), `${NEW} ${winner}`)).status, 303)
+  const notice = await at.mail.letterTo(ADA, /was changed on/)
+  t.notRegex(notice.text, /https?:/)
+  t.deepEqual(await auditTypes(at.database), ['account.password.reset'])
+  t.is(at.mail.received.length, 2, 'the unknown address got no mail')
+})
 
 test.serial('a suspended user, and an address that changed, cannot use a link', async (t) => {
   const at = await harbour(t)
@@ -199,7 +197,7 @@ test.serial('a suspended user, and an address that changed, cannot use a link', 
 })
 
 test.serial(
-  'a password is changed with the current one; this browser stays, the others do not',
+  'a password is changed with the current one; only this browser stays signed in',
   async (t) => {
     const at = await harbour(t)
     await at.create({ email: ADA, password: OLD })
@@ -215,7 +213,7 @@ test.serial(
     t.is((await there.get('/auth/account')).status, 200)
     const done = await here.submit(page, { current: OLD, password: NEW })
     t.is(done.location, '/auth/account')
-    t.notDeepEqual([...here.cookies], before, 'the cookie is another one')
+    t.notDeepEqual([...here.cookies], before, 'the cookie has changed')
     t.is((await here.get('/auth/account')).status, 200)
     t.is((await there.get('/auth/account')).status, 303)
     t.is((await at.enter(at.browser(), NEW)).status, 303)
@@ -224,7 +222,7 @@ test.serial(
   },
 )
 
-test.serial('an address is confirmed with the link of a letter', async (t) => {
+test.serial('an address is verified with the link of a mail', async (t) => {
   const at = await harbour(t)
   await at.create({ email: ADA, password: OLD })
   const browser = at.browser()
@@ -241,33 +239,30 @@ test.serial('an address is confirmed with the link of a letter', async (t) => {
   t.deepEqual(await auditTypes(at.database), ['account.email.verified'])
 })
 
-test.serial(
-  'what people do by themselves is off unless it is turned on; forms are our own',
-  async (t) => {
-    const at = await harbour(t, {})
-    const browser = at.browser()
-    const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
-    t.false(login.html.includes('/auth/password/forgot'))
-    const { fields } = login.forms[0]!
-    t.is((await browser.get(`/auth/password/forgot?flow=${fields['flow']}`)).status, 404)
-    const posted = await browser.post('/auth/password/forgot', { ...fields, email: ADA })
-    t.is(posted.status, 404)
-    for (const kind of ['password/reset', 'invitations', 'email']) {
-      t.is((await browser.get(`/auth/${kind}/nothing`)).status, 410)
-      t.is((await browser.post(`/auth/${kind}/nothing`, {})).status, 403)
-    }
-    t.is((await browser.get('/auth/account/password')).status, 303)
-  },
-)
+test.serial('self-service is off by default; forms need their token', async (t) => {
+  const at = await harbour(t, {})
+  const browser = at.browser()
+  const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
+  t.false(login.html.includes('/auth/password/forgot'))
+  const { fields } = login.forms[0]!
+  t.is((await browser.get(`/auth/password/forgot?flow=${fields['flow']}`)).status, 404)
+  const posted = await browser.post('/auth/password/forgot', { ...fields, email: ADA })
+  t.is(posted.status, 404)
+  for (const kind of ['password/reset', 'invitations', 'email']) {
+    t.is((await browser.get(`/auth/${kind}/nothing`)).status, 410)
+    t.is((await browser.post(`/auth/${kind}/nothing`, {})).status, 403)
+  }
+  t.is((await browser.get('/auth/account/password')).status, 303)
+})
 
-/** Asks again while a loaded machine makes the range service answer too late. */
+/** Retries while a loaded machine makes the range service respond too late. */
 async function answered<A extends { readonly status: number }>(ask: () => Promise<A>): Promise<A> {
   let answer = await ask()
   for (let n = 0; n < 40 && answer.status === 503; n += 1) answer = await ask()
   return answer
 }
 
-/** The range service of the Pwned Passwords API, with what it is told to know. */
+/** A Pwned Passwords range service that knows the given passwords. */
 async function rangeService(t: ExecutionContext, known: readonly string[]) {
   const certificate = makeCertificate()
   const asked: { path: string; padding: string | undefined }[] = []
@@ -348,6 +343,6 @@ test.serial('a password known from breaches is refused wherever one is set', asy
   }
   service.becomes('answers')
   const saved = await answered(() => fresh.submit(reset, { password: NEW }))
-  t.is(saved.status, 200, 'nothing was used up')
+  t.is(saved.status, 200, 'the link was not used up')
   t.is((await at.enter(at.browser(), NEW)).status, 303)
 })

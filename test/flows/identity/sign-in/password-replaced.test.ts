@@ -1,4 +1,4 @@
-/** A password that is replaced while it is being judged. docs/guides/identity/sign-in-and-sign-up.md, sessions. */
+/** A password replaced while it is being verified. docs/guides/identity/sign-in-and-sign-up.md, sessions. */
 import test, { type ExecutionContext } from 'ava'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadEngine } from '../../../../actors/identity/passwords/engine.js'
@@ -11,7 +11,7 @@ import { testService } from '../../../support/service.js'
 const engine = await loadEngine()
 const bytes = (text: string) => new Uint8Array(Buffer.from(text, 'utf8'))
 
-/** A person whose password takes a second or so to judge; new ones take no time. */
+/** A user whose password takes about a second to verify. New ones take no time. */
 async function slowPerson(t: ExecutionContext) {
   const running = await testService()
   const api = apiOf(running)
@@ -43,14 +43,14 @@ async function slowPerson(t: ExecutionContext) {
 test('opens nothing', async (t) => {
   const { enter, rotate } = await slowPerson(t)
   const { browser, answer } = enter()
-  // The hash was read by then, and is judged for a while yet.
+  // The hash has been read by now, and is being verified.
   await sleep(150)
   t.is((await rotate()).status, 200)
   await answer
-  t.is((await browser.get('/auth/account')).status, 303, 'not signed in by what holds no longer')
+  t.is((await browser.get('/auth/account')).status, 303, 'not signed in by a replaced password')
 })
 
-test('by another hash of the same one, signs in', async (t) => {
+test('by another hash of the same password, signs in', async (t) => {
   const { enter } = await slowPerson(t)
   const both = [enter(), enter()]
   for (const { browser, answer } of both) {

@@ -1,4 +1,4 @@
-/** A person who signs in again in the same browser, and what signing out there ends. */
+/** A user who signs in again in the same browser, and what signing out there ends. */
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
@@ -79,7 +79,7 @@ test('the account page signs out of both too', async (t) => {
   t.false(await stateOf(second))
 })
 
-test('somebody else who signs in takes nobody along when they leave', async (t) => {
+test('signing out as another user does not end the first user’s tokens', async (t) => {
   const neighbour = await bootstrapped(running)
   const theirs = await relyingParty(running, neighbour)
   const browser = openBrowser(running)

@@ -1,4 +1,4 @@
-/** Signing in with a code or a link that came by mail, over HTTP and a real mail server. */
+/** Sign-in with a code or a link by mail, over HTTP and a real mail server. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
@@ -66,7 +66,7 @@ function askForMail(browser: TestBrowser, page: Page, email: string): Promise<Pa
 
 const BOTH = { SVC_EMAIL_OTP__ENABLED: 'true', SVC_MAGIC_LINK__ENABLED: 'true' }
 
-test.serial('a code signs in once, in the sign-in that asked for it', async (t) => {
+test.serial('a code signs in once, in the sign-in that requested it', async (t) => {
   const at = await harbour(t, { SVC_EMAIL_OTP__ENABLED: 'true' })
   await at.person('ada@harbour.works')
   const browser = at.browser()
@@ -83,12 +83,16 @@ test.serial('a code signs in once, in the sign-in that asked for it', async (t) 
   t.true(letter.html.includes(codeIn(letter)))
 
   const other = at.browser()
-  const elsewhere = await askForMail(other, await loginPage(other, at.slug), 'nobody@harbour.works')
+  const elsewhere = await askForMail(
+    other,
+    await loginPage(other, at.slug),
+    'unknown@harbour.works',
+  )
   const stranger = await other.follow(elsewhere)
   t.is(
     stranger.html.replaceAll(/value="[^"]*"|flow=[^"]*/g, ''),
     waiting.html.replaceAll(/value="[^"]*"|flow=[^"]*/g, ''),
-    'nobody is told whether an address is known',
+    'the response does not reveal whether the address is known',
   )
   const stolen = await other.submit(stranger, { code: codeIn(letter) }, '/auth/login/code')
   t.is(stolen.status, 200)
@@ -112,10 +116,10 @@ test.serial('a code signs in once, in the sign-in that asked for it', async (t) 
     `select email_verified as verified from accounts where email = 'ada@harbour.works'`,
   )
   t.deepEqual(account, { verified: true })
-  t.is(at.mail.received.length, 1, 'nobody else got anything')
+  t.is(at.mail.received.length, 1, 'no other mail was sent')
 })
 
-test.serial('of many uses of one code at once, one signs in', async (t) => {
+test.serial('of concurrent uses of one code, one signs in', async (t) => {
   const at = await harbour(t, {
     SVC_EMAIL_OTP__ENABLED: 'true',
     SVC_EMAIL_OTP__MAX_ATTEMPTS: '20',
@@ -134,7 +138,7 @@ test.serial('of many uses of one code at once, one signs in', async (t) => {
 })
 
 test.serial(
-  'a code is worth nothing after five wrong ones, or once another was asked for',
+  'a code is invalid after five wrong attempts, or once another was requested',
   async (t) => {
     const at = await harbour(t, { SVC_EMAIL_OTP__ENABLED: 'true' })
     await at.person('ada@harbour.works')
@@ -145,7 +149,7 @@ test.serial(
     await askForMail(browser, page, 'ada@harbour.works')
     const second = codeIn(await at.mail.letterTo('ada@harbour.works', /(?:)/, 1))
     const old = await browser.submit(waiting, { code: first }, '/auth/login/code')
-    t.is(old.status, 200, 'the letter before is void')
+    t.is(old.status, 200, 'the previous mail is invalid')
     for (let n = 0; n < 4; n += 1) {
       await browser.submit(waiting, { code: 'BBBB-BBBB' }, '/auth/login/code')
     }
@@ -155,7 +159,7 @@ test.serial(
 )
 
 test.serial(
-  'a link signs in when it is confirmed where it was asked for; opening it changes nothing',
+  'a link signs in when confirmed in the browser that requested it; opening it changes nothing',
   async (t) => {
     const at = await harbour(t, { SVC_MAGIC_LINK__ENABLED: 'true' })
     await at.person('ada@harbour.works')
@@ -178,7 +182,7 @@ test.serial(
   },
 )
 
-test.serial('one letter carries both, and the use of one ends the other', async (t) => {
+test.serial('one mail contains both, and using one invalidates the other', async (t) => {
   const at = await harbour(t, BOTH)
   await at.person('ada@harbour.works')
   const browser = at.browser()
@@ -191,10 +195,10 @@ test.serial('one letter carries both, and the use of one ends the other', async 
   t.is((await browser.get(pathIn(letter, '/auth/magic/'))).status, 410)
 })
 
-test.serial('letters are counted per address whether or not anybody has it', async (t) => {
+test.serial('mail is limited per address, known or not', async (t) => {
   const at = await harbour(t, { ...BOTH, SVC_EMAIL__REQUESTS_PER_NAME_MAX: '2' })
   await at.person('ada@harbour.works')
-  for (const email of ['ada@harbour.works', 'nobody@harbour.works']) {
+  for (const email of ['ada@harbour.works', 'unknown@harbour.works']) {
     const browser = at.browser()
     const page = await loginPage(browser, at.slug)
     const statuses = []
@@ -203,34 +207,37 @@ test.serial('letters are counted per address whether or not anybody has it', asy
   }
 })
 
-test.serial('bad input is told and changes nothing; what is off is not there', async (t) => {
-  const at = await harbour(t, BOTH)
-  const browser = at.browser()
-  const page = await loginPage(browser, at.slug)
-  for (const email of [
-    '',
-    'ada',
-    'a@b',
-    'a b@c.de',
-    'a@b.de, c@d.de',
-    '<a@b.de>',
-    'a@b.de\r\nBcc: c',
-  ]) {
-    const answer = await askForMail(browser, page, email)
-    t.is(answer.status, 200, email)
-    t.true(answer.html.includes('role="alert"'), email)
-  }
-  t.is((await browser.get('/auth/login/mail?flow=gone')).status, 400)
-  t.is((await browser.get('/auth/magic/gone?flow=gone')).status, 410)
-  const foreign = await browser.post('/auth/login/mail', { flow: 'x', email: 'a@b.de' })
-  t.is(foreign.status, 403, 'a form that is not ours')
-  t.deepEqual(await sql(at.running.db.database, 'select from outgoing_mail'), [])
+test.serial(
+  'invalid input gets an error and changes nothing; disabled methods are not found',
+  async (t) => {
+    const at = await harbour(t, BOTH)
+    const browser = at.browser()
+    const page = await loginPage(browser, at.slug)
+    for (const email of [
+      '',
+      'ada',
+      'a@b',
+      'a b@c.de',
+      'a@b.de, c@d.de',
+      '<a@b.de>',
+      'a@b.de\r\nBcc: c',
+    ]) {
+      const answer = await askForMail(browser, page, email)
+      t.is(answer.status, 200, email)
+      t.true(answer.html.includes('role="alert"'), email)
+    }
+    t.is((await browser.get('/auth/login/mail?flow=gone')).status, 400)
+    t.is((await browser.get('/auth/magic/gone?flow=gone')).status, 410)
+    const foreign = await browser.post('/auth/login/mail', { flow: 'x', email: 'a@b.de' })
+    t.is(foreign.status, 403, 'a form without its token')
+    t.deepEqual(await sql(at.running.db.database, 'select from outgoing_mail'), [])
 
-  const off = await testService({ beside: at.running })
-  t.teardown(() => off.end())
-  const elsewhere = openBrowser(off)
-  t.teardown(() => elsewhere.close())
-  const plain = await loginPage(elsewhere, at.slug)
-  t.false(plain.html.includes('/auth/login/mail'))
-  t.is((await askForMail(elsewhere, plain, 'ada@harbour.works')).status, 404)
-})
+    const off = await testService({ beside: at.running })
+    t.teardown(() => off.end())
+    const elsewhere = openBrowser(off)
+    t.teardown(() => elsewhere.close())
+    const plain = await loginPage(elsewhere, at.slug)
+    t.false(plain.html.includes('/auth/login/mail'))
+    t.is((await askForMail(elsewhere, plain, 'ada@harbour.works')).status, 404)
+  },
+)

@@ -1,4 +1,4 @@
-/** People take their time: what they were asked for is still there when they are ready. */
+/** Slow users: what they were asked for still exists when they continue. */
 import test from 'ava'
 import { Registry } from 'prom-client'
 import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
@@ -37,7 +37,7 @@ async function post(path: string, fields: Readonly<Record<string, string>>) {
   return (await answer.json()) as Record<string, string>
 }
 
-/** What the rounds of upkeep remove that come until so much later. */
+/** Runs the retention rounds of a later time. */
 async function swept(laterMs: number): Promise<void> {
   await sweepExpired(
     {
@@ -52,7 +52,7 @@ async function swept(laterMs: number): Promise<void> {
 
 for (const action of ['allow', 'deny'] as const)
   test.serial(
-    `a pushed request that was opened in time is answered much later: ${action}`,
+    `a pushed request opened in time can be answered much later: ${action}`,
     async (t) => {
       const { url } = await journey(party, { prompt: 'consent' })
       const { request_uri } = await post('/oauth/par', Object.fromEntries(url.searchParams))
@@ -78,7 +78,7 @@ for (const action of ['allow', 'deny'] as const)
   )
 
 test.serial(
-  'who comes back from signing in after most of an hour is asked, not turned away',
+  'a user who returns from sign-in after most of an hour still gets the consent page',
   async (t) => {
     const { url } = await journey(party, { prompt: 'consent' })
     const browser = openBrowser(running)
@@ -96,7 +96,7 @@ test.serial(
   },
 )
 
-test.serial('a device that polls long after its code ran out is told so', async (t) => {
+test.serial('a device that polls long after its code expired gets expired_token', async (t) => {
   const { device_code } = await post('/oauth/device/code', { scope: 'openid' })
   await swept(45 * MINUTE_MS)
   await sql(
@@ -108,7 +108,7 @@ test.serial('a device that polls long after its code ran out is told so', async 
   t.is(answer['error'], 'expired_token')
 })
 
-test.serial('who decides in the last moment of a device code has decided', async (t) => {
+test.serial('a decision in the last moment of a device code counts', async (t) => {
   const later = (seconds: number) =>
     sql(
       running.db.database,
@@ -129,7 +129,7 @@ test.serial('who decides in the last moment of a device code has decided', async
       ? await browser.follow(await browser.submit(page, person))
       : page
     await browser.submit(asked, { action })
-    // As if 25 seconds had gone by.
+    // As if 25 seconds had passed.
     await later(-25)
     const answer = await post('/oauth/token', {
       grant_type: DEVICE,
@@ -140,7 +140,7 @@ test.serial('who decides in the last moment of a device code has decided', async
   }
 })
 
-test.serial('who presses Back after the answer is shown the way to the application', async (t) => {
+test.serial('going back after the decision shows a link to the application', async (t) => {
   const { url } = await journey(party, { prompt: 'consent', ui_locales: 'de' })
   const browser = openBrowser(running)
   t.teardown(() => browser.close())

@@ -122,7 +122,7 @@ test('a person who says no, and a person who says nothing', async (t) => {
   await expire(other.body['device_code'])
   t.like(await poll(other.body['device_code']), { status: 400, body: { error: 'expired_token' } })
   const late = await decidedAt(other.body['user_code'])
-  t.true(late.html.includes('no device waiting'))
+  t.true(late.html.includes('No device is waiting'))
 })
 
 async function decidedAt(userCode: unknown): Promise<Page> {

@@ -1,4 +1,4 @@
-/** What ends with a password, and what does not: docs/guides/identity/sign-in-and-sign-up.md. */
+/** What a password change ends, and what it keeps: docs/guides/identity/sign-in-and-sign-up.md. */
 import test, { type ExecutionContext } from 'ava'
 import { decodeJwt } from 'jose'
 import { apiOf, type Json } from '../../../support/api.js'
@@ -30,8 +30,10 @@ import { ownDomain } from '../../../support/identity/squatting.js'
 const NEW = 'an entirely new sentence of hers'
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 
-/** A person with every kind of factor, an open token, two delegations and one that is not fetched yet,
- * nor is what a device was allowed. */
+/**
+ * A user with every kind of factor, an open token, two delegations, one unfetched delegation and one unfetched device
+ * approval.
+ */
 async function scene(t: ExecutionContext) {
   const mail = await openMailServer()
   const running = await testService({
@@ -46,7 +48,7 @@ async function scene(t: ExecutionContext) {
   await ownDomain(api, workspace, 'ada@harbour.works')
   const json = { email: 'ada@harbour.works', password: 'the old password of ada' }
   await api.call('POST', '/api/v1/tenant-users', { token: workspace.token, json })
-  // A reset is no first proof of the mailbox here: that one would drop the factors.
+  // The address is verified, so a reset is not the first proof of the mailbox, which would drop the factors.
   await sql(running.db.database, 'update accounts set email_verified = true', [])
   const human = { ...json, tenantSlug: String(workspace.body['tenant_slug']) }
   const person = await present(api, human)
@@ -114,7 +116,7 @@ async function endedWith(
   }: Awaited<ReturnType<typeof scene>>,
   reason: string,
 ) {
-  t.false(await usable(), 'the agent has lost what it was delegated')
+  t.false(await usable(), 'the delegation of the agent has ended')
   t.is((await api.get('/api/v1/delegations', token)).status, 401)
   const body = new URLSearchParams({
     grant_type: 'refresh_token',
@@ -148,7 +150,7 @@ async function endedWith(
   t.is((await useKey(third, login, key)).status, 303, 'the passkey still signs in')
 }
 
-test('a reset ends what was delegated to agents; passkeys and the app stay', async (t) => {
+test('a password reset ends delegations; passkeys and the app stay', async (t) => {
   const at = await scene(t)
   const browser = browserOf(t, at.running)
   const login = await browser.get(`/auth/login?tenant_slug=${at.human.tenantSlug}`)
@@ -161,7 +163,7 @@ test('a reset ends what was delegated to agents; passkeys and the app stay', asy
   await endedWith(t, at, 'password_reset')
 })
 
-test('a change does the same, but for the browser it is made in', async (t) => {
+test('a password change does the same, except for the browser it is made in', async (t) => {
   const at = await scene(t)
   const { browser } = at.person
   const page = await browser.get('/auth/account/password')
@@ -169,7 +171,7 @@ test('a change does the same, but for the browser it is made in', async (t) => {
   t.is(done.location, '/auth/account')
   t.is((await browser.get('/auth/account')).status, 200)
   await endedWith(t, at, 'password_changed')
-  // The browser that stays signed in goes on to give tokens, in a session of its own.
+  // The browser that stays signed in continues to issue tokens, in a new session.
   for (let round = 0; round < 2; round += 1) {
     const token = await ownToken(at.api, at.workspace, at.person)
     t.is((await at.api.get('/api/v1/delegations', token)).status, 200)
@@ -178,7 +180,7 @@ test('a change does the same, but for the browser it is made in', async (t) => {
   t.is((await at.api.get('/api/v1/delegations', at.token)).status, 401)
 })
 
-test('a new password for a fixture user ends what it delegated', async (t) => {
+test('a new password for a fixture user ends its delegations', async (t) => {
   const { api, workspace } = await scene(t)
   const human = fixtureOf(workspace)
   const person = await present(api, human)

@@ -1,4 +1,4 @@
-/** Sign-in through a provider that means harm, or that fails. */
+/** Attacks and failures of an identity provider. */
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
@@ -70,7 +70,7 @@ const sessions = () => sql<{ count: number }>(db, 'select count(*)::int from bro
 const isSignedIn = async (browser: TestBrowser) =>
   (await browser.get('/auth/account')).status === 200
 
-test.serial('the provider of these tests can sign somebody in when it behaves', async (t) => {
+test.serial('the test provider signs a user in when it behaves correctly', async (t) => {
   const visit = await sent(good)
   t.is((await back(visit)).status, 200)
   t.true(await isSignedIn(visit.browser))
@@ -85,23 +85,23 @@ const LIES: Readonly<Record<string, () => Mood>> = {
   'another issuer': () => ({ claims: { iss: evil.issuer } }),
   'another nonce': () => ({ claims: { nonce: 'replayed' } }),
   'no nonce': () => ({ claims: { nonce: undefined } }),
-  'another audience': () => ({ claims: { aud: 'somebody-else' } }),
+  'another audience': () => ({ claims: { aud: 'someone-else' } }),
   'two audiences and another party': () => ({ claims: { aud: ['rp', 'x'], azp: 'x' } }),
   'an expired token': () => ({ claims: { iat: now() - 900, exp: now() - 600 } }),
   'no expiry': () => ({ claims: { exp: undefined } }),
   'no subject': () => ({ claims: { sub: undefined } }),
   'an empty subject': () => ({ claims: { sub: '' } }),
-  'a subject without end': () => ({ claims: { sub: 'x'.repeat(10_000) } }),
+  'a subject that is too long': () => ({ claims: { sub: 'x'.repeat(10_000) } }),
   'alg none': () => ({ alg: 'none' }),
   'an HMAC by the client secret': () => ({ alg: 'HS256' }),
   'a key that is not in the set': () => ({ foreignKey: true }),
-  'userinfo of somebody else': () => ({
+  'userinfo of another subject': () => ({
     claims: { email: undefined },
-    userinfo: { sub: 'somebody-else', email: 'mallory@evil.example', email_verified: true },
+    userinfo: { sub: 'someone-else', email: 'mallory@evil.example', email_verified: true },
   }),
 }
 for (const [what, mood] of Object.entries(LIES)) {
-  test.serial(`an answer with ${what} signs nobody in`, async (t) => {
+  test.serial(`a response with ${what} does not sign in`, async (t) => {
     const visit = await sent(good)
     good.mood = mood()
     const answer = await back(visit)
@@ -112,7 +112,7 @@ for (const [what, mood] of Object.entries(LIES)) {
 }
 
 test.serial(
-  'an answer without its issuer, or with another one, is refused before its code is sent',
+  'a response without issuer or with another one is refused before its code is redeemed',
   async (t) => {
     for (const parameters of [{}, { iss: evil.issuer }, { iss: `${good.issuer}/` }]) {
       const visit = await sent(good)
@@ -124,7 +124,7 @@ test.serial(
   },
 )
 
-test.serial('the code of one provider is never taken to another', async (t) => {
+test.serial('the code of one provider is never sent to another (mix-up)', async (t) => {
   const { token } = await api.workspace()
   t.is((await api.get('/api/v1/sso/providers', token)).status, 200)
   const [row] = await sql<{ id: string }>(
@@ -138,18 +138,18 @@ test.serial('the code of one provider is never taken to another', async (t) => {
   )
   const { id } = row!
   t.teardown(() => sql(db, 'delete from sso_providers', []).then(() => undefined))
-  // The person chose the evil one, which sends them on to the good one with the state it was given.
+  // The user chose the malicious provider, which forwards them to the good one with its own state.
   const visit = await sent(evil, id)
   const [before, after] = [evil.redeemed.length, good.redeemed.length]
   const answer = await back(visit, { iss: good.issuer }, id)
   t.is(answer.status, 502)
   t.is((await back(await sent(evil, id), { iss: evil.issuer }, 'oidc')).status, 400)
-  t.is(evil.redeemed.length, before, 'the evil one got no code')
+  t.is(evil.redeemed.length, before, 'the malicious provider got no code')
   t.is(good.redeemed.length, after)
 })
 
 test.serial(
-  'an address that the provider does not vouch for takes over nothing and makes nobody',
+  'an unverified address of the provider neither takes over nor creates an account',
   async (t) => {
     await sql(
       db,
@@ -178,7 +178,7 @@ test.serial(
   },
 )
 
-test.serial('that one address is verified says nothing of another one', async (t) => {
+test.serial('email_verified counts only for the address of the same document', async (t) => {
   const visit = await sent(good)
   good.mood = {
     claims: { email: 'victim@evil.example', email_verified: undefined, name: undefined },
@@ -191,7 +191,7 @@ test.serial('that one address is verified says nothing of another one', async (t
   t.is((await back(same)).status, 200)
 })
 
-test.serial('an address that was given to another subject leads to no account', async (t) => {
+test.serial('an address reassigned to another subject is not linked', async (t) => {
   t.is((await back(await sent(good))).status, 200)
   const visit = await sent(good)
   good.mood = { claims: { sub: 'the-next-mallory' } }
@@ -201,7 +201,7 @@ test.serial('an address that was given to another subject leads to no account', 
   t.false(await isSignedIn(visit.browser))
 })
 
-test.serial('the same subject with another address is the same person', async (t) => {
+test.serial('the same subject with another address is the same account', async (t) => {
   t.is((await back(await sent(good))).status, 200)
   const visit = await sent(good)
   good.mood = { claims: { email: 'renamed@evil.example' } }
@@ -210,7 +210,7 @@ test.serial('the same subject with another address is the same person', async (t
   t.is(accounts.length, 1)
 })
 
-test.serial('a password put to an address beforehand opens nothing afterwards', async (t) => {
+test.serial('a password set by a squatter does not work after the owner signs in', async (t) => {
   await sql(
     db,
     `insert into accounts (id, email, email_key, email_verified, password_hash, created_at,
@@ -229,7 +229,7 @@ test.serial('a password put to an address beforehand opens nothing afterwards', 
   t.deepEqual(row, { proved: true, hash: null })
 })
 
-test.serial('many returns of one new person at once make one account', async (t) => {
+test.serial('concurrent callbacks of one new user create one account', async (t) => {
   const visits = await Promise.all(Array.from({ length: 8 }, () => sent(good)))
   const answers = await Promise.all(
     visits.map((visit) => {
@@ -249,7 +249,7 @@ test.serial('many returns of one new person at once make one account', async (t)
   t.deepEqual(row, { accounts: 1, identities: 1, users: 1 })
 })
 
-test.serial('of many returns with one state one opens a session', async (t) => {
+test.serial('of concurrent callbacks with one state, one opens a session', async (t) => {
   const visit = await sent(good)
   const [before] = await sessions()
   const redeemed = good.redeemed.length
@@ -263,8 +263,8 @@ test.serial('of many returns with one state one opens a session', async (t) => {
 })
 
 const FAILURES: Readonly<Record<string, readonly [Mood['answer'], status: number]>> = {
-  'gives no answer': [{ token: () => undefined }, 503],
-  'answers a drop at a time': [
+  'does not respond': [{ token: () => undefined }, 503],
+  'responds byte by byte': [
     {
       token: (response) => {
         response.writeHead(200, { 'content-type': 'application/json' })
@@ -274,7 +274,7 @@ const FAILURES: Readonly<Record<string, readonly [Mood['answer'], status: number
     },
     503,
   ],
-  'answers without end': [
+  'sends an endless response': [
     {
       token: (response) => {
         response.writeHead(200, { 'content-type': 'application/json' })
@@ -310,7 +310,7 @@ const FAILURES: Readonly<Record<string, readonly [Mood['answer'], status: number
   ],
 }
 for (const [what, [answer, status]] of Object.entries(FAILURES)) {
-  test.serial(`a provider that ${what} is a page in bounded time`, async (t) => {
+  test.serial(`a provider that ${what} gets an error page in bounded time`, async (t) => {
     t.timeout(60_000)
     const visit = await sent(good)
     good.mood = { answer: answer! }
@@ -331,7 +331,7 @@ for (const [what, metadata] of Object.entries({
   'plain http': { authorization_endpoint: 'http://localhost/authorize' },
   'no signature but none': { id_token_signing_alg_values_supported: ['none', 'HS256'] },
 })) {
-  test.serial(`a provider that describes itself with ${what} is not used`, async (t) => {
+  test.serial(`a provider with ${what} in its metadata is not used`, async (t) => {
     evil.mood = { metadata }
     const other = await tenantProvider(evil)
     const judged = await departed(openBrowser(running), workspace, other)
@@ -353,11 +353,11 @@ async function tenantProvider(provider: HostileProvider): Promise<string> {
   return row!.id
 }
 
-test.serial('a fresh sign-in has to be confirmed by the provider', async (t) => {
+test.serial('a required re-authentication must be confirmed by the provider', async (t) => {
   const browser = openBrowser(running)
   const first = await sent(good)
   t.is((await back(first)).status, 200)
-  // Signed in, and asked again: the page of an application that wants it fresh.
+  // Signed in, then asked again by an application that requires a fresh authentication.
   const [row] = await sql<{ token: string }>(
     db,
     `update sign_in_flows set max_age_secs = 0 where tenant_id = $1 returning 'x' as token`,
@@ -388,7 +388,7 @@ test.serial('a fresh sign-in has to be confirmed by the provider', async (t) => 
   }
 })
 
-test.serial('nothing of an answer is told but its error code', async (t) => {
+test.serial('only the error code of a response is logged and emitted', async (t) => {
   const rows = await sql<{ text: string }>(
     db,
     `select data::text as text from events where type = 'sso.login.failed' limit 500`,

@@ -1,4 +1,7 @@
-/** What counts as a guess at a password, and by whom. docs/guides/identity/sign-in-and-sign-up.md, passwords and guessing. */
+/**
+ * What counts as a password guess, and against which limit. docs/guides/identity/sign-in-and-sign-up.md, passwords and
+ * lockout.
+ */
 import test, { type ExecutionContext } from 'ava'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped } from '../../../support/identity/person.js'
@@ -23,7 +26,7 @@ const attempt = (
 
 const ROUNDS_MAX = 10
 
-test('an attempt that nobody had time to judge takes no failure back', async (t) => {
+test('an attempt refused as busy does not reset failures', async (t) => {
   const { browser, page } = await signInPage(t, {
     SVC_AUTH__ARGON2_MEMORY_KIB: '32768',
     SVC_AUTH__ARGON2_ITERATIONS: '3',
@@ -32,7 +35,7 @@ test('an attempt that nobody had time to judge takes no failure back', async (t)
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
   })
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const email = `somebody.${round}@x.test`
+    const email = `someone.${round}@x.test`
     for (let n = 0; n < 3; n += 1) t.is((await attempt(browser, page, email)).status, 200)
     const flood = Array.from({ length: 120 }, (_, n) =>
       attempt(browser, page, `no.${round}.${n}@x.test`),
@@ -40,23 +43,23 @@ test('an attempt that nobody had time to judge takes no failure back', async (t)
     await firstSentAway(flood)
     const unjudged = await attempt(browser, page, email)
     await Promise.all(flood)
-    // There may have been a place again by then: it was judged.
+    // A place in the queue may have been free by then, so it was judged.
     if (unjudged.status !== 503) continue
     t.is((await attempt(browser, page, email)).status, 200, 'the fourth failure')
     t.is((await attempt(browser, page, email)).status, 429, 'which locks')
     return
   }
-  t.fail('nobody was sent away')
+  t.fail('no request was refused as busy')
 })
 
-/** Once the line is full, or all of them have their answers. */
+/** Resolves once the queue is full, or when all requests are answered. */
 const firstSentAway = (flood: readonly Promise<Page>[]) =>
   new Promise<void>((resolve) => {
     for (const one of flood) void one.then(({ status }) => status === 503 && resolve())
     void Promise.all(flood).then(() => resolve())
   })
 
-test('right attempts count for nothing, however many come at once', async (t) => {
+test('concurrent correct attempts do not count as failures', async (t) => {
   const { browser, page, workspace } = await signInPage(t, {
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3',
   })
@@ -67,17 +70,17 @@ test('right attempts count for nothing, however many come at once', async (t) =>
   const together = await Promise.all(Array.from({ length: 30 }, right))
   t.deepEqual([...new Set(together.map(({ status }) => status))], [303])
   for (let n = 0; n < 3; n += 1) t.is((await wrong()).status, 200)
-  t.is((await right()).status, 429, 'what came before it was given back, and no more')
+  t.is((await right()).status, 429, 'only its own attempts were given back')
 })
 
-test('the addresses of one IPv6 network are one', async (t) => {
+test('addresses of one IPv6 network share a limit', async (t) => {
   const { browser, page } = await signInPage(t, {
     SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.1", "::1"]',
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5',
   })
   const from = async (address: string, n: number) => {
     const headers = { 'x-forwarded-for': address }
-    return (await attempt(browser, page, `somebody.${n}@x.test`, undefined, headers)).status
+    return (await attempt(browser, page, `someone.${n}@x.test`, undefined, headers)).status
   }
   for (let n = 0; n < 5; n += 1) t.is(await from(`2001:db8:1:2:${n}::${n + 1}`, n), 200)
   t.is(await from('2001:db8:1:2:ffff::1', 5), 429)

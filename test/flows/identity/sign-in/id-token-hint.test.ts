@@ -1,4 +1,4 @@
-/** A request that is for one person, in the browser of somebody else. OpenID Connect Core 3.1.2.1. */
+/** A request for one user in the browser of another. OpenID Connect Core section 3.1.2.1. */
 import test from 'ava'
 import { type Api, apiOf, type Workspace } from '../../../support/api.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
@@ -51,24 +51,24 @@ const opened = async (browser: TestBrowser, parameters: Readonly<Record<string, 
   browser.follow(await browser.get(pathOf((await journey(party, parameters)).url)))
 const errorOf = (page: Page) => callbackOf(page).searchParams.get('error')
 
-test('whoever signs in as somebody else is told to the application, not asked for ever', async (t) => {
+test('signing in as another user returns an error to the application, without a loop', async (t) => {
   const bob = await newFixture(api, workspace)
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
   await signIn(browser, bob)
   const login = await opened(browser, { id_token_hint: hint })
   t.true(login.path.startsWith('/auth/login'))
-  t.false(login.html.includes(bob.email), 'it is not Bob who is asked')
+  t.false(login.html.includes(bob.email), 'the page does not show Bob')
   const answer = await browser.follow(await browser.submit(login, credentials(bob)))
   t.is(errorOf(answer), 'login_required')
 
   const next = await opened(browser, { id_token_hint: hint })
-  t.true(next.path.startsWith('/auth/login'), 'a new request asks anew')
+  t.true(next.path.startsWith('/auth/login'), 'a new request asks again')
   const asked = await browser.follow(await browser.submit(next, credentials(ann)))
   t.true(asked.location?.startsWith(`${CALLBACK}?code=`) === true || isConsent(asked))
 })
 
-test('nobody is asked, and somebody else is signed in: no code of theirs', async (t) => {
+test('prompt=none with another user signed in returns no code', async (t) => {
   const bob = await newFixture(api, workspace)
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
@@ -78,7 +78,7 @@ test('nobody is asked, and somebody else is signed in: no code of theirs', async
   const none = async (parameters: Readonly<Record<string, string>>) =>
     callbackOf(await opened(browser, { prompt: 'none', ...parameters })).searchParams
   t.truthy((await none({})).get('code'), 'Bob is signed in and has allowed it')
-  const claims = JSON.stringify({ id_token: { sub: { value: 'nobody' } } })
+  const claims = JSON.stringify({ id_token: { sub: { value: 'unknown' } } })
   for (const parameters of [{ id_token_hint: hint }, { claims }]) {
     const answer = await none(parameters)
     t.is(answer.get('error'), 'login_required', JSON.stringify(parameters))
@@ -86,7 +86,7 @@ test('nobody is asked, and somebody else is signed in: no code of theirs', async
   }
 })
 
-test('so is somebody else with a second factor, and the person whom the claims name', async (t) => {
+test('the same with a second factor, and with a sub in the claims parameter', async (t) => {
   const bob = await newFixture(api, workspace)
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
@@ -95,7 +95,7 @@ test('so is somebody else with a second factor, and the person whom the claims n
     browser,
     await browser.follow(await browser.submit(account, {}, '/auth/account/factors')),
   )
-  const claims = JSON.stringify({ id_token: { sub: { value: 'nobody' } } })
+  const claims = JSON.stringify({ id_token: { sub: { value: 'unknown' } } })
   const login = await opened(browser, { claims })
   const second = await browser.follow(await browser.submit(login, credentials(bob)))
   t.true(second.path.startsWith('/auth/mfa'))
@@ -105,7 +105,7 @@ test('so is somebody else with a second factor, and the person whom the claims n
 
 test('a hint that no sign-in can satisfy is refused where it is pushed', async (t) => {
   const forged = hint.replace(/[^.]+$/, (signature) => [...signature].toReversed().join(''))
-  const claims = JSON.stringify({ id_token: { sub: { value: 'nobody' } } })
+  const claims = JSON.stringify({ id_token: { sub: { value: 'unknown' } } })
   const pushed = async (parameters: Readonly<Record<string, string>>) => {
     const { url } = await journey(party, { client_secret: party.secret, ...parameters })
     return api.form('/oauth/par', Object.fromEntries(url.searchParams))
@@ -120,5 +120,5 @@ test('a hint that no sign-in can satisfy is refused where it is pushed', async (
     t.is(body['error'], 'invalid_request')
   }
   t.is((await pushed({ id_token_hint: hint })).status, 201)
-  t.is((await pushed({ claims: claims.replace('nobody', 'several') })).status, 201)
+  t.is((await pushed({ claims: claims.replace('unknown', 'several') })).status, 201)
 })

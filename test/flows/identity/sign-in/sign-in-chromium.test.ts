@@ -1,4 +1,4 @@
-/** The hosted pages in a real browser: by keyboard alone, in both schemes, without barriers. */
+/** The hosted pages in a real browser: keyboard only, both schemes, accessibility checks. */
 import type { ExecutionContext } from 'ava'
 import type { Page } from 'playwright-core'
 import { openChromium } from '../../../support/pages/chromium.js'
@@ -37,7 +37,7 @@ async function journey(
   t.is(ground, colorScheme === 'dark' ? 'rgb(16, 18, 22)' : 'rgb(244, 245, 247)')
   await picture('sign-in')
 
-  // By keyboard alone, in the order of the page.
+  // Keyboard only, in the order of the page.
   await keyboard.press('Tab')
   t.is(await focused(page), 'email')
   await keyboard.type(workspace.email)
@@ -49,7 +49,7 @@ async function journey(
   await picture('sign-in-wrong')
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
-  t.is(await focused(page), 'email', 'the summary leads to the field')
+  t.is(await focused(page), 'email', 'the error summary links to the field')
   await keyboard.press('Tab')
   await keyboard.type(workspace.password)
   await keyboard.press('Enter')
@@ -97,7 +97,7 @@ async function journey(
 
   await page.goto(workspace.inviteUrl)
   await picture('invite')
-  t.deepEqual(complaints, [], 'nothing was refused by the content security policy')
+  t.deepEqual(complaints, [], 'the content security policy blocked nothing')
   await page.goto(`${running.baseUrl}/auth/mfa?flow=gone`)
   await picture('error')
 }

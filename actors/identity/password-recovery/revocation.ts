@@ -1,8 +1,7 @@
 /**
- * What ends with a password: everything that was given out while it held, in every tenant of the
- * account, whoever holds it now. Browsers, tokens with their refresh families, and what agents were
- * lent. Passkeys, the authenticator app and the recovery codes stay: they are no part of the password,
- * and a letter to a mailbox must not take them away (NIST SP 800-63B, account recovery).
+ * What a password reset or change revokes: all sessions, tokens with their refresh families, and delegations of the
+ * account, in every tenant. Passkeys, the authenticator app and the recovery codes stay: control of a mailbox must not
+ * remove them (NIST SP 800-63B, account recovery).
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -17,11 +16,11 @@ export type GivenOut = {
   /** The browser session that stays; null: none. */
   readonly exceptId: string | null
   readonly reason: 'password_reset' | 'password_changed'
-  /** Of the browser that asked for it. */
+  /** Network address of the browser. */
   readonly address: string
 }
 
-export async function endGivenOut(
+export async function revokeForPassword(
   tx: Transaction,
   { random }: { readonly random: Random },
   { accountId, exceptId, reason, address }: GivenOut,
@@ -29,8 +28,8 @@ export async function endGivenOut(
   now: Date,
 ): Promise<void> {
   await endAccountSessions(tx, accountId, exceptId, reason, now)
-  const lent = await endDelegations(tx, { tenantId: null, accountId }, reason, now)
-  // Each in the words of its own tenant: a person has another subject in every one.
+  const delegations = await endDelegations(tx, { tenantId: null, accountId }, reason, now)
+  // Each event names the user by the subject of its own tenant.
   const by = ({ subject }: { subject: string }) => byBrowser(subject, address, requestId)
-  appendEvents(tx, delegationsRevoked(random, lent, by))
+  appendEvents(tx, delegationsRevoked(random, delegations, by))
 }

@@ -1,4 +1,4 @@
-/** An application that is deleted while a request of it is on its way is one that there is not. */
+/** An application deleted during one of its requests is treated as unknown. */
 import test from 'ava'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, type Api, apiOf } from '../../../support/api.js'
@@ -35,7 +35,7 @@ test.after.always(async () => {
   await running?.end()
 })
 
-/** Asks while the deletion is not committed yet, and lets it be once the answer waits for it. */
+/** Sends a request while the deletion is uncommitted, and commits once the request waits for it. */
 async function meanwhile<T>({ clientId }: RelyingParty, ask: () => Promise<T>): Promise<T> {
   const { database } = running.db
   let asked: Promise<T> | undefined
@@ -63,7 +63,7 @@ const pushed = async (party: RelyingParty) => {
 const asking: Readonly<Record<string, (party: RelyingParty) => Promise<Record<string, string>>>> = {
   '/oauth/par': pushed,
   '/oauth/device/code': async () => ({}),
-  '/bc-authorize': async () => ({ scope: 'openid', login_hint: 'nobody@harbour.example' }),
+  '/bc-authorize': async () => ({ scope: 'openid', login_hint: 'unknown@harbour.example' }),
 }
 for (const [path, fieldsOf] of Object.entries(asking))
   test.serial(`${path}: 401`, async (t) => {

@@ -1,4 +1,4 @@
-/** People on the routes of the control plane, with tokens that their sign-in gave an application. */
+/** Users on the control-plane routes, with tokens that an application got from their sign-in. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf, claimsOf, type Json } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
@@ -43,7 +43,7 @@ async function idsOf(token: string): Promise<unknown[]> {
   return (await api.list(PATH, token)).rows.map(({ id }) => id)
 }
 
-/** What the person behind a token is in an organization, as a migration of members would write it. */
+/** Sets the role of a token's user in an organization directly in the database. */
 async function setRole(organizationId: string, token: string, role: string): Promise<void> {
   const { sub, tenant_id: tenantId } = claimsOf(token)
   await sql(
@@ -58,7 +58,7 @@ function refused(t: ExecutionContext, { status, body }: { status: number; body: 
   t.is(status, 403, `${what} ${JSON.stringify(body)}`)
 }
 
-test('an owner sees the organization, makes an environment, and is at home there', async (t) => {
+test('an owner reads the organization, creates an environment, and becomes its first user', async (t) => {
   const { token, organizationId, tenantId, person } = await owner()
   const listed = await api.list(PATH, token)
   t.is(listed.rows.length, 1)
@@ -79,7 +79,7 @@ test('an owner sees the organization, makes an environment, and is at home there
   t.is(again.headers['idempotency-replayed'], 'true')
   t.is(again.body['id'], id)
 
-  // The person signs in there with the account they have, under another subject.
+  // The user signs in there with the same account, under another subject.
   const browser = openBrowser(running)
   const human = { ...person.human, tenantSlug: String(slug) }
   t.is((await signIn(browser, human)).status, 303)
@@ -101,7 +101,7 @@ test('an owner sees the organization, makes an environment, and is at home there
   t.is(audit[0]?.subject['sub'], claimsOf(there)['sub'])
 })
 
-test('an admin and a member see it and change nothing, whatever their token says', async (t) => {
+test('an admin and a member read it and change nothing, whatever the token’s scopes', async (t) => {
   const { token, organizationId } = await owner()
   for (const role of ['admin', 'member']) {
     await setRole(organizationId, token, role)
@@ -122,7 +122,7 @@ test('a user of the tenant without a role in the organization reads it as a memb
   const human = await newFixture(api, workspace)
   const users = await api.list('/api/v1/tenant-users', workspace.token)
   const id = String(users.rows.find(({ email }) => email === human.email)?.['id'])
-  // An owner in the tenant holds the scopes; in the organization it is nobody.
+  // A tenant owner has the scopes, but no role in the organization.
   const promoted = await api.call('PATCH', `/api/v1/tenant-users/${id}`, {
     token: workspace.token,
     json: { roles: ['owner'] },
@@ -143,7 +143,7 @@ test('a user of the tenant without a role in the organization reads it as a memb
   t.is(lacking.body['error'], 'insufficient_scope')
 })
 
-test('the organization that a person makes is theirs, and no other tenant hears of it', async (t) => {
+test('an organization created by a user is theirs, and other tenants get no event', async (t) => {
   const { token, organizationId, tenantId, person } = await owner()
   const created = await api.post(PATH, token, { name: 'Second venture' })
   t.is(created.status, 201, JSON.stringify(created.body))
@@ -151,7 +151,7 @@ test('the organization that a person makes is theirs, and no other tenant hears 
   const second = String(created.body['id'])
   t.deepEqual(await idsOf(token), [second, organizationId])
 
-  // What a webhook of the tenant is told names the person as this tenant knows them.
+  // The event names the user by the subject of this tenant.
   const [added] = await sql<{ data: Json }>(
     running.db.database,
     `select data from events where tenant_id = $1 and type = 'org.member.added'
@@ -172,15 +172,15 @@ test('the organization that a person makes is theirs, and no other tenant hears 
     { browser, human },
     EVERYTHING,
   )
-  // An application over there learns of its own organization only, though the person owns both.
+  // An application there sees only its own organization, although the user owns both.
   t.deepEqual(await idsOf(there), [second])
-  for (const path of [tenantsOf(organizationId), tenantsOf('nobody')])
+  for (const path of [tenantsOf(organizationId), tenantsOf('unknown')])
     t.is((await api.get(path, there)).status, 404)
   t.is((await api.post(tokenOf(organizationId), there)).status, 404)
   t.is((await api.post(tenantsOf(organizationId), there, { name: 'No' })).status, 404)
 })
 
-test('another organization does not exist for a person', async (t) => {
+test('another organization is not found for a user', async (t) => {
   const [mine, theirs] = [await owner(), await owner()]
   const at = tenantsOf(theirs.organizationId)
   t.is((await api.get(at, mine.token)).status, 404)
@@ -188,7 +188,7 @@ test('another organization does not exist for a person', async (t) => {
   t.is((await api.post(tokenOf(theirs.organizationId), mine.token)).status, 404)
 })
 
-test("a person's organization token is narrower, shorter, and for the control plane alone", async (t) => {
+test("a user's organization token has fewer scopes, expires earlier, and is for the control plane only", async (t) => {
   const { token, organizationId, tenantId } = await owner()
   const second = String((await api.post(PATH, token, { name: 'Other one' })).body['id'])
   const issued = await api.post(tokenOf(second), token)
@@ -209,7 +209,7 @@ test("a person's organization token is narrower, shorter, and for the control pl
   t.deepEqual(await idsOf(bound), [second])
   t.is((await api.get(tenantsOf(organizationId), bound)).status, 404)
   t.is((await api.post(tenantsOf(second), bound, { name: 'By a bound one' })).status, 201)
-  // It makes no further tokens and no organizations, and opens nothing in the tenant it came from.
+  // It issues no further tokens, creates no organizations, and grants nothing in its original tenant.
   refused(t, await api.post(tokenOf(second), bound))
   refused(t, await api.post(PATH, bound, { name: 'No' }))
   refused(t, await api.get('/api/v1/tenant/settings', bound))
@@ -217,7 +217,7 @@ test("a person's organization token is narrower, shorter, and for the control pl
   refused(t, await api.post(tokenOf(second), String(own403.body['access_token'])))
   t.deepEqual(await idsOf(String(own403.body['access_token'])), [organizationId])
 
-  // It falls with the session that it hangs on.
+  // It ends with its session.
   await sql(
     running.db.database,
     'update sessions set ended_at = now() where tenant_id = $1 and id = $2',
@@ -227,7 +227,7 @@ test("a person's organization token is narrower, shorter, and for the control pl
   t.is((await api.get(PATH, bound)).status, 401)
 })
 
-test('switching is for agents, and what an agent does for a person changes nothing', async (t) => {
+test('switching is for agents, and a delegated token changes nothing', async (t) => {
   const { token, organizationId, tenantId } = await owner()
   refused(t, await api.post(`${tenantsOf(organizationId)}/${tenantId}/switch`, token))
 
@@ -251,7 +251,7 @@ test('switching is for agents, and what an agent does for a person changes nothi
   refused(t, await api.post(tenantsOf(organization), acting, { name: 'No' }))
 })
 
-test('an application in its own name is no operator', async (t) => {
+test('an application token is not an operator token', async (t) => {
   const workspace = await api.workspace()
   const made = await api.post('/api/v1/applications', workspace.token, {
     name: 'Machine',
@@ -268,7 +268,7 @@ test('an application in its own name is no operator', async (t) => {
   refused(t, await api.get(PATH, String(issued.body['access_token'])))
 })
 
-test('a person who was suspended in the tenant has no part in its organization', async (t) => {
+test('a user suspended in the tenant has no access to its organization', async (t) => {
   const { token, organizationId, tenantId } = await owner()
   const [user] = await sql<{ id: string }>(
     running.db.database,

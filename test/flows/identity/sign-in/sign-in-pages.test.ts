@@ -1,4 +1,4 @@
-/** People on the hosted pages, over HTTP, on both transports. decisions.md 20. */
+/** Users on the hosted pages, over HTTP, on both transports. */
 import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/identity/identity.js'
@@ -45,7 +45,7 @@ for (const transport of TRANSPORTS) {
   })
 }
 
-test('a second factor is enrolled, then asked for at every sign-in', async (t) => {
+test('a second factor is enrolled, then required at every sign-in', async (t) => {
   const running = await testService()
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
@@ -78,7 +78,7 @@ test('a second factor is enrolled, then asked for at every sign-in', async (t) =
   t.true(account.html.includes('9'), 'one recovery code is used up')
 })
 
-test('with two_factor everybody is led to a second factor before they are signed in', async (t) => {
+test('with two_factor every user must enrol a second factor before being signed in', async (t) => {
   const running = await testService({ environment: { SVC_TWO_FACTOR__ENABLED: 'true' } })
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
@@ -92,7 +92,7 @@ test('with two_factor everybody is led to a second factor before they are signed
   t.is((await browser.get('/auth/account')).status, 200)
 })
 
-test('a tenant sets how long its people stay signed in', async (t) => {
+test('a tenant sets its session lifetimes', async (t) => {
   const running = await testService()
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)

@@ -1,4 +1,4 @@
-/** Sign-in through another provider, which is another instance of the service itself. */
+/** Federated sign-in through another instance of the service. */
 import test from 'ava'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/identity/identity.js'
@@ -7,16 +7,16 @@ import {
   departed,
   onwardFrom,
   throughHome,
-  upstreamHouse,
+  upstreamFixture,
 } from '../../../support/vault/upstream.js'
 
-const resources = await upstreamHouse()
-const { running, person } = resources
-test.after.always(() => resources.end())
+const fixture = await upstreamFixture()
+const { running, person } = fixture
+test.after.always(() => fixture.end())
 
 const db = running.db.database
 
-/** A tenant that lets in whom the provider of the deployment vouches for. */
+/** A tenant that provisions users whom the deployment's provider vouches for. */
 async function openTenant(provision = true) {
   const workspace = await bootstrapped(running)
   await sql(db, 'update tenants set settings = $2 where id = $1', [
@@ -29,16 +29,16 @@ async function openTenant(provision = true) {
 async function arrive(workspace: { tenantSlug: string }, who = person) {
   const browser = openBrowser(running)
   const away = await departed(browser, workspace)
-  const back = await throughHome(resources, browser, away.location ?? away.html, who)
+  const back = await throughHome(fixture, browser, away.location ?? away.html, who)
   return { browser, away, back }
 }
 
-test.serial('a person whom nobody knows becomes a user where the tenant wants that', async (t) => {
+test.serial('an unknown user is provisioned if the tenant enables it', async (t) => {
   const workspace = await openTenant()
   const { browser, away, back } = await arrive(workspace)
   t.is(away.status, 303)
   const url = new URL(away.location!)
-  t.is(url.origin, resources.home.issuer)
+  t.is(url.origin, fixture.home.issuer)
   t.is(url.searchParams.get('code_challenge_method'), 'S256')
   t.truthy(url.searchParams.get('nonce'))
   t.is(back.status, 200, back.html)
@@ -55,7 +55,7 @@ test.serial('a person whom nobody knows becomes a user where the tenant wants th
   )
   t.deepEqual(row, { amr: ['fed'], level: 1, confined: false })
 
-  // Again: the same person, by issuer and subject.
+  // Again: the same user, by issuer and subject.
   const again = await arrive(workspace)
   t.is(again.back.status, 200)
   const users = await sql<{ count: string }>(
@@ -75,38 +75,35 @@ test.serial('a person whom nobody knows becomes a user where the tenant wants th
   )
 })
 
-test.serial(
-  'a way back is good once, in the browser that was sent, by its own callback',
-  async (t) => {
-    const workspace = await openTenant()
-    const browser = openBrowser(running)
-    const away = await departed(browser, workspace)
-    const stranger = openBrowser(running)
-    await stranger.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
-    const stolen = await throughHome(resources, stranger, away.location!, person)
-    t.is(stolen.status, 400)
-    t.is(stranger.cookies.get('svc_session'), undefined)
-    const { path } = stolen
-    const elsewhere = await browser.get(path.replace('/callback/oidc', '/callback/google'))
-    t.is(elsewhere.status, 400)
+test.serial('a state works once, in its browser, at the callback of its provider', async (t) => {
+  const workspace = await openTenant()
+  const browser = openBrowser(running)
+  const away = await departed(browser, workspace)
+  const stranger = openBrowser(running)
+  await stranger.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  const stolen = await throughHome(fixture, stranger, away.location!, person)
+  t.is(stolen.status, 400)
+  t.is(stranger.cookies.get('svc_session'), undefined)
+  const { path } = stolen
+  const elsewhere = await browser.get(path.replace('/callback/oidc', '/callback/google'))
+  t.is(elsewhere.status, 400)
 
-    const answers = await Promise.all(Array.from({ length: 20 }, () => browser.get(path)))
-    t.is(answers.filter(({ status }) => status === 200).length, 1)
-    t.is(answers.filter(({ status }) => status === 400).length, 19)
-    const forged = path.replace(/state=[^&]*/, `state=${'A'.repeat(43)}`)
-    t.is((await browser.get(forged)).status, 400)
-    t.is((await browser.get(`${path}&state=x`)).status, 400)
-  },
-)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => browser.get(path)))
+  t.is(answers.filter(({ status }) => status === 200).length, 1)
+  t.is(answers.filter(({ status }) => status === 400).length, 19)
+  const forged = path.replace(/state=[^&]*/, `state=${'A'.repeat(43)}`)
+  t.is((await browser.get(forged)).status, 400)
+  t.is((await browser.get(`${path}&state=x`)).status, 400)
+})
 
-test.serial('a tenant that takes nobody in refuses who is not its user', async (t) => {
+test.serial('a tenant without provisioning refuses users it does not have', async (t) => {
   const workspace = await openTenant(false)
   const { back } = await arrive(workspace)
   t.is(back.status, 403)
   t.true(back.html.includes('not a member'))
 })
 
-test.serial('a suspended user stays outside', async (t) => {
+test.serial('a suspended user is refused', async (t) => {
   const workspace = await openTenant()
   t.is((await arrive(workspace)).back.status, 200)
   await sql(
@@ -120,53 +117,48 @@ test.serial('a suspended user stays outside', async (t) => {
   t.is((await browser.get('/auth/account')).status, 303)
 })
 
-test.serial(
-  'an account with a password is linked from the inside, and can be unlinked',
-  async (t) => {
-    const workspace = await openTenant()
-    // The fixture user of this tenant gets a second identity: another person at home.
-    const person = await anotherAtHome()
-    await giveAddress(workspace.email, person.email, false)
-    const browser = openBrowser(running)
-    const account = await browser.follow(
-      await signIn(browser, { ...workspace, email: person.email }),
-    )
-    const away = await browser.submit(account, {}, '/auth/account/identities')
-    t.is(away.status, 200, away.html)
-    const [url] = dataIn(away.html, 'onward')
-    const back = await throughHome(resources, browser, url!, person)
-    t.is(back.status, 200, back.html)
-    const linked = await onwardFrom(browser, back)
-    const [identity] = dataIn(linked.html, 'identity')
-    t.truthy(identity)
-    t.deepEqual(await linksOf(workspace), ['person'])
-    const arrived = await arrive(workspace, person)
-    t.is(arrived.back.status, 200)
-    t.deepEqual(await linksOf(workspace), ['person'])
+test.serial('a signed-in user links an identity and can unlink it', async (t) => {
+  const workspace = await openTenant()
+  // The fixture user of this tenant gets a second identity: another user of the provider.
+  const person = await anotherAtHome()
+  await giveAddress(workspace.email, person.email, false)
+  const browser = openBrowser(running)
+  const account = await browser.follow(await signIn(browser, { ...workspace, email: person.email }))
+  const away = await browser.submit(account, {}, '/auth/account/identities')
+  t.is(away.status, 200, away.html)
+  const [url] = dataIn(away.html, 'onward')
+  const back = await throughHome(fixture, browser, url!, person)
+  t.is(back.status, 200, back.html)
+  const linked = await onwardFrom(browser, back)
+  const [identity] = dataIn(linked.html, 'identity')
+  t.truthy(identity)
+  t.deepEqual(await linksOf(workspace), ['person'])
+  const arrived = await arrive(workspace, person)
+  t.is(arrived.back.status, 200)
+  t.deepEqual(await linksOf(workspace), ['person'])
 
-    const gone = await browser.submit(linked, {}, `/auth/account/identities/${identity}/unlink`)
-    t.is(gone.status, 303)
-    t.is(
-      (await arrived.browser.get('/auth/account')).status,
-      303,
-      'what came by the link has ended',
-    )
-    // The provider vouched for the address of the account, which is proved by that.
-    t.is((await arrive(workspace, person)).back.status, 200)
-  },
-)
+  const gone = await browser.submit(linked, {}, `/auth/account/identities/${identity}/unlink`)
+  t.is(gone.status, 303)
+  t.is(
+    (await arrived.browser.get('/auth/account')).status,
+    303,
+    'the sessions of the identity have ended',
+  )
+  // The provider vouched for the account's address, which is verified by that.
+  t.is((await arrive(workspace, person)).back.status, 200)
+})
 
-/** Somebody else who signs in at home. */
+/** Another user who signs in at the provider. */
 async function anotherAtHome() {
-  const elsewhere = await bootstrapped(resources.home)
-  await sql(resources.home.db.database, 'update accounts set email_verified = true', [])
+  const elsewhere = await bootstrapped(fixture.home)
+  await sql(fixture.home.db.database, 'update accounts set email_verified = true', [])
   await sql(
-    resources.home.db.database,
+    fixture.home.db.database,
     `insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
      select $1, gen_random_uuid(), id, $3, 'active', now(), now() from accounts where email = $2`,
-    [resources.person.tenantId, elsewhere.email, `linked-${elsewhere.email}`],
+    [fixture.person.tenantId, elsewhere.email, `linked-${elsewhere.email}`],
   )
-  return { ...elsewhere, tenantSlug: resources.person.tenantSlug }
+  return { ...elsewhere, tenantSlug: fixture.person.tenantSlug }
 }
 
 async function giveAddress(before: string, email: string, verified: boolean): Promise<void> {
@@ -177,7 +169,7 @@ async function giveAddress(before: string, email: string, verified: boolean): Pr
   )
 }
 
-/** Who made the links of a tenant's people, in order, as the audit chain tells it. */
+/** How identities of the tenant's users were linked, in order, from the audit chain. */
 async function linksOf({ tenantId }: { tenantId: string }): Promise<string[]> {
   const rows = await sql<{ data: Record<string, string> }>(
     db,
@@ -186,13 +178,13 @@ async function linksOf({ tenantId }: { tenantId: string }): Promise<string[]> {
     [tenantId],
   )
   for (const { data } of rows) {
-    if (data['provider'] !== 'oidc' || data['issuer'] !== resources.home.issuer)
+    if (data['provider'] !== 'oidc' || data['issuer'] !== fixture.home.issuer)
       throw new Error(JSON.stringify(data))
   }
   return rows.map(({ data }) => data['by']!)
 }
 
-test.serial('an account that is linked by its address is told of in the audit chain', async (t) => {
+test.serial('linking by address is recorded in the audit chain', async (t) => {
   const workspace = await openTenant()
   const person = await anotherAtHome()
   await giveAddress(workspace.email, person.email, true)
@@ -203,7 +195,7 @@ test.serial('an account that is linked by its address is told of in the audit ch
   t.deepEqual(await linksOf(workspace), ['address'])
 })
 
-test.serial('the only way in is not ended', async (t) => {
+test.serial('the only sign-in method cannot be removed', async (t) => {
   const workspace = await openTenant()
   const { browser, back } = await arrive(workspace)
   const account = await onwardFrom(browser, back)
@@ -214,7 +206,7 @@ test.serial('the only way in is not ended', async (t) => {
   t.is((await browser.get('/auth/account')).status, 200)
 })
 
-test.serial('a second factor of ours is asked for, whoever vouches for the first', async (t) => {
+test.serial('a second factor of the account is required after a federated sign-in', async (t) => {
   const workspace = await openTenant()
   const { browser } = await enrolledBrowser(running, workspace)
   const [{ id }] = (await sql<{ id: string }>(db, 'select id from accounts where email = $1', [
@@ -226,19 +218,19 @@ test.serial('a second factor of ours is asked for, whoever vouches for the first
     `insert into upstream_identities (account_id, id, provider, issuer, subject, created_at,
        last_used_at)
      select $1, gen_random_uuid(), 'oidc', $2, $3, now(), now()`,
-    [id, resources.home.issuer, await subjectAtHome()],
+    [id, fixture.home.issuer, await subjectAtHome()],
   )
   await browser.close()
   const arrived = await arrive(workspace)
   t.is(arrived.back.status, 200, arrived.back.html)
   const next = await onwardFrom(arrived.browser, arrived.back)
   t.true(next.path.startsWith('/auth/mfa?'))
-  t.is((await arrived.browser.get('/auth/account')).status, 303, 'nobody is signed in yet')
+  t.is((await arrived.browser.get('/auth/account')).status, 303, 'not signed in yet')
 })
 
 async function subjectAtHome(): Promise<string> {
   const [row] = await sql<{ sub: string }>(
-    resources.home.db.database,
+    fixture.home.db.database,
     `select u.sub from tenant_users u join accounts a on a.id = u.account_id
      where u.tenant_id = $1 and a.email = $2`,
     [person.tenantId, person.email],
@@ -246,19 +238,19 @@ async function subjectAtHome(): Promise<string> {
   return row!.sub
 }
 
-test.serial('a provider that is gone is said to be, in bounded time', async (t) => {
+test.serial('an unavailable provider is reported in bounded time', async (t) => {
   const workspace = await openTenant()
   const browser = openBrowser(running)
   const away = await departed(browser, workspace)
   t.is(away.status, 303)
-  t.is((await browser.get('/auth/sso/start?provider=nobody&flow=none')).status, 400)
+  t.is((await browser.get('/auth/sso/start?provider=unknown&flow=none')).status, 400)
   const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
   const flow = /flow=([A-Za-z0-9_-]{43})/.exec(page.html)![1]!
-  t.is((await browser.get(`/auth/sso/start?provider=nobody&flow=${flow}`)).status, 404)
-  // The code that never came.
+  t.is((await browser.get(`/auth/sso/start?provider=unknown&flow=${flow}`)).status, 404)
+  // The authorization response that never arrived.
   const state = new URL(away.location!).searchParams.get('state')!
   const denied = await browser.get(
-    `/auth/sso/callback/oidc?error=access_denied&state=${state}&iss=${encodeURIComponent(resources.home.issuer)}`,
+    `/auth/sso/callback/oidc?error=access_denied&state=${state}&iss=${encodeURIComponent(fixture.home.issuer)}`,
   )
   t.is(denied.status, 403)
   t.true(denied.html.includes('did not sign you in'))

@@ -1,4 +1,4 @@
-/** Invites, branding and languages of the hosted pages. decisions.md 2.2 and 20. */
+/** Invites, branding and languages of the hosted pages. */
 import test from 'ava'
 import { sql } from '../../../support/identity/identity.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
@@ -17,7 +17,7 @@ async function browsing(t: { teardown(end: () => Promise<void>): void }): Promis
   return browser
 }
 
-test('a password manager finds where to change the password, and comes back there signed in', async (t) => {
+test('the well-known password change URL leads through sign-in to the page', async (t) => {
   const workspace = await fresh()
   const browser = await browsing(t)
   const found = await browser.get('/.well-known/change-password')
@@ -28,7 +28,7 @@ test('a password manager finds where to change the password, and comes back ther
   t.regex(page.html, /autocomplete="new-password"/)
 })
 
-test('an invite makes one operator, once, who owns the organization and its tenant', async (t) => {
+test('an invite creates one operator, once, who owns the organization and its tenant', async (t) => {
   const workspace = await fresh()
   const path = new URL(workspace.inviteUrl).pathname
   const browser = await browsing(t)
@@ -42,7 +42,7 @@ test('an invite makes one operator, once, who owns the organization and its tena
     password: 'a sentence with words',
   })
   t.is(taken.status, 200, 'the address has an account')
-  t.is((await browser.get(path)).status, 200, 'the invite is as it was')
+  t.is((await browser.get(path)).status, 200, 'the invite is unchanged')
 
   const password = 'correct horse battery staple'
   const ready = await Promise.all(
@@ -76,7 +76,7 @@ test('an invite makes one operator, once, who owns the organization and its tena
   t.is(again.status, 303)
 })
 
-test('branding comes through, and cannot bring anything else with it', async (t) => {
+test('branding is applied, and cannot inject anything', async (t) => {
   const workspace = await fresh()
   const brand = (branding: object) =>
     sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
@@ -118,7 +118,7 @@ test('a person reads the pages in their own language', async (t) => {
   t.regex(wrong.html, /<html lang="de">/, 'the language stays with the flow')
 })
 
-test('a page that comes back with a fault says so in its title first', async (t) => {
+test('a page with a form error starts its title with it', async (t) => {
   const workspace = await fresh()
   const browser = await browsing(t)
   const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
@@ -127,7 +127,7 @@ test('a page that comes back with a fault says so in its title first', async (t)
   t.regex(wrong.html, /<title>Error: Sign in – /)
 })
 
-test('who signs in at another tenant is told which; who has to confirm is told that', async (t) => {
+test('the page names another tenant at sign-in, and asks for confirmation at re-authentication', async (t) => {
   const [here, there] = [await fresh(), await fresh()]
   await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
     there.tenantId,
@@ -144,23 +144,23 @@ test('who signs in at another tenant is told which; who has to confirm is told t
   t.regex(asked.html, /Please confirm that it is you: sign in again/)
 })
 
-test('an address that only takes forms says so to whoever opens it', async (t) => {
+test('opening a form-only address shows a message', async (t) => {
   const browser = await browsing(t)
   for (const path of ['/auth/logout', '/auth/login/code', '/auth/account/recovery-codes']) {
     const page = await browser.get(path)
     t.is(page.status, 405, path)
-    t.true(page.html.includes('This address cannot be opened by itself'), path)
+    t.true(page.html.includes('This address cannot be opened directly'), path)
   }
 })
 
-test('what a person is asked to do reads as a German sentence', async (t) => {
+test('the reason for the sign-in is a correct German sentence', async (t) => {
   const workspace = await fresh()
   const path = `/auth/login?tenant_slug=${workspace.tenantSlug}&ui_locales=de`
   const page = await (await browsing(t)).get(path)
   t.regex(page.html, /Sie melden sich bei [^<]* an, um Ihr Konto zu sehen\./)
 })
 
-test('a form field with NUL is a request that cannot be understood, on every page before a sign-in', async (t) => {
+test('a form field with NUL is a bad request on every page before sign-in', async (t) => {
   const workspace = await fresh()
   const browser = await browsing(t)
   const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
@@ -180,7 +180,7 @@ test('a form field with NUL is a request that cannot be understood, on every pag
   t.is((await browser.submit(invite, { name: 'A', email, password })).status, 303)
 })
 
-test('whose session ended signs in again where they were signed in', async (t) => {
+test('after the session ends, the user is redirected to that tenant’s sign-in page', async (t) => {
   const workspace = await fresh()
   const elsewhere = await fresh()
   const [browser, other] = [await browsing(t), await browsing(t)]
@@ -193,7 +193,7 @@ test('whose session ended signs in again where they were signed in', async (t) =
   const back = await browser.submit(login, workspace)
   t.is(back.location, '/auth/requests')
 
-  // Run out of itself, and asked for by a form.
+  // Expired, and requested by a form.
   await sql(
     running.db.database,
     `update browser_sessions set last_seen_at = last_seen_at - interval '1 day' where tenant_id = $1`,
@@ -202,7 +202,7 @@ test('whose session ended signs in again where they were signed in', async (t) =
   const sent = await browser.post('/auth/account/sessions/revoke-others', { csrf_token: 'old' })
   t.is(sent.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Faccount`)
 
-  // Who never was anywhere, and who signed out.
+  // A browser that was never signed in, and one that signed out.
   const stranger = await browsing(t)
   const nowhere = '/auth/login?return_to=%2Fauth%2Faccount'
   t.is((await stranger.get('/auth/account')).location, nowhere)
@@ -211,7 +211,7 @@ test('whose session ended signs in again where they were signed in', async (t) =
   t.is((await stranger.get('/auth/account')).location, nowhere)
 })
 
-test('a sign-in that ran out leads to that of the same tenant', async (t) => {
+test('an expired sign-in leads to the sign-in page of the same tenant', async (t) => {
   const workspace = await bootstrapped(running)
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
@@ -240,7 +240,7 @@ test('a sign-in that ran out leads to that of the same tenant', async (t) => {
   t.is((await browser.get(`/auth/login?flow=${'A'.repeat(43)}`)).status, 400)
 })
 
-test('who owes a second factor and opens another page is led to their own tenant', async (t) => {
+test('a user with a pending second factor is redirected to their own tenant', async (t) => {
   const workspace = await fresh()
   const { browser: enrolled } = await enrolledBrowser(running, workspace)
   t.teardown(() => enrolled.close())
@@ -250,7 +250,7 @@ test('who owes a second factor and opens another page is led to their own tenant
   t.is(away.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Faccount`)
 })
 
-test('a button for what ended meanwhile says so, and speaks of no address', async (t) => {
+test('a button for something already ended gets a message that it no longer exists', async (t) => {
   const workspace = await fresh()
   const [browser, other] = [await browsing(t), await browsing(t)]
   await signIn(other, workspace)
@@ -259,8 +259,8 @@ test('a button for what ended meanwhile says so, and speaks of no address', asyn
   t.is((await browser.submit(account, {}, own)).status, 303)
   const again = await browser.submit(account, {}, own)
   t.is(again.status, 404)
-  t.true(again.html.includes('This is not there any more'))
-  t.false(again.html.includes('There is nothing at this address'))
+  t.true(again.html.includes('This no longer exists'))
+  t.false(again.html.includes('There is no page at this address'))
 })
 
 test('a page says how long to wait, and one minute is one', async (t) => {
@@ -270,7 +270,7 @@ test('a page says how long to wait, and one minute is one', async (t) => {
     const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}${query}`)
     let answer = page
     while (answer.status !== 429) {
-      answer = await browser.submit(page, { email: 'nobody@harbour.test', password: 'x' })
+      answer = await browser.submit(page, { email: 'unknown@harbour.test', password: 'x' })
     }
     return answer.html
   }

@@ -1,4 +1,4 @@
-/** What must not work on the hosted pages. ASVS 5.0 V3, V6, V7. */
+/** Attacks on the hosted pages. ASVS 5.0 V3, V6, V7. */
 import { createHash } from 'node:crypto'
 import test from 'ava'
 import { sql } from '../../../support/identity/identity.js'
@@ -39,7 +39,7 @@ async function eventsOf({ tenantId }: Workspace): Promise<string[]> {
 test('an unknown address and a wrong password get the very same page', async (t) => {
   const workspace = await fresh()
   const pages = []
-  for (const email of [workspace.email, `nobody@${workspace.tenantSlug}.test`]) {
+  for (const email of [workspace.email, `unknown@${workspace.tenantSlug}.test`]) {
     const browser = await browsing(t)
     const answer = await signIn(browser, { ...workspace, email, password: 'wrong' })
     t.is(answer.status, 200)
@@ -54,14 +54,14 @@ test('an unknown address and a wrong password get the very same page', async (t)
   t.regex(pages[0]!, /role="alert"/)
 })
 
-test('a person of another tenant is nobody here', async (t) => {
+test('a user of another tenant is unknown here', async (t) => {
   const [here, there] = [await fresh(), await fresh()]
   const answer = await signIn(await browsing(t), { ...there, tenantSlug: here.tenantSlug })
   t.is(answer.status, 200)
   t.regex(answer.html, /role="alert"/)
 })
 
-test('failures lock the address as typed, known or not; the right password too', async (t) => {
+test('failures lock the address as typed, known or not, also for the correct password', async (t) => {
   const strict = await testService({
     beside: running,
     environment: { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3' },
@@ -86,7 +86,7 @@ test('failures lock the address as typed, known or not; the right password too',
   t.is(events.filter((type) => type === 'security.brute_force.detected').length, 2)
 })
 
-test('signing in and out is told in the events of the tenant', async (t) => {
+test('signing in and out emits events of the tenant', async (t) => {
   const workspace = await fresh()
   const before = (await eventsOf(workspace)).length
   const browser = await browsing(t)
@@ -95,7 +95,7 @@ test('signing in and out is told in the events of the tenant', async (t) => {
   t.deepEqual((await eventsOf(workspace)).slice(before), ['auth.login.success', 'auth.logout'])
 })
 
-test('a session that was planted before the sign-in is worth nothing after it', async (t) => {
+test('a session planted before the sign-in is invalid after it', async (t) => {
   const workspace = await fresh()
   const attacker = await browsing(t)
   await attacker.follow(await signIn(attacker, workspace))
@@ -111,10 +111,10 @@ test('a session that was planted before the sign-in is worth nothing after it', 
   const answer = await signIn(victim, workspace)
   t.is(answer.status, 303)
   t.not(victim.cookies.get(SESSION_COOKIE), planted)
-  t.is((await attacker.get('/auth/account')).status, 303, 'what was planted is closed')
+  t.is((await attacker.get('/auth/account')).status, 303, 'the planted session is closed')
 })
 
-test('a step of assurance changes the cookie; the one before is dead', async (t) => {
+test('raising the assurance level replaces the cookie', async (t) => {
   const workspace = await fresh()
   const browser = await browsing(t)
   const account = await browser.follow(await signIn(browser, workspace))
@@ -135,7 +135,7 @@ test('a step of assurance changes the cookie; the one before is dead', async (t)
   t.is((await browser.get('/auth/account')).status, 200)
 })
 
-test('a session ends when it is idle, at its absolute end, with its password and its person', async (t) => {
+test('a session ends when idle, at its absolute end, and with its password, user and tenant', async (t) => {
   for (const change of [
     `update browser_sessions set last_seen_at = now() - interval '2 hours' where tenant_id = $1`,
     `update browser_sessions set expires_at = now() - interval '1 second' where tenant_id = $1`,
@@ -155,7 +155,7 @@ test('a session ends when it is idle, at its absolute end, with its password and
   }
 })
 
-test('whose browser keeps no cookies is told so, and nobody else', async (t) => {
+test('only a browser without cookies gets the message about cookies', async (t) => {
   const workspace = await fresh()
   const browser = await browsing(t)
   const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
@@ -169,7 +169,7 @@ test('whose browser keeps no cookies is told so, and nobody else', async (t) => 
   t.false(browser.cookies.has(SESSION_COOKIE))
 })
 
-test('a form without its token, with another’s, or from another site does nothing', async (t) => {
+test('a form without its token, with a foreign one, or from another site is refused', async (t) => {
   const workspace = await fresh()
   const { email, password } = workspace
   const [browser, other] = [await browsing(t), await browsing(t)]
@@ -208,7 +208,7 @@ test('a form without its token, with another’s, or from another site does noth
   t.is((await browser.get('/auth/account')).status, 200)
 })
 
-test('no sign-in leads anywhere but to our own pages', async (t) => {
+test('a sign-in redirects only to same-origin pages', async (t) => {
   const workspace = await fresh()
   for (const target of [
     'https://evil.example/',
@@ -225,7 +225,7 @@ test('no sign-in leads anywhere but to our own pages', async (t) => {
   t.is(answer.location, '/auth/account?from=here')
 })
 
-test('a flow that never was is a page with the way back, not an error of ours', async (t) => {
+test('an unknown flow gets a page with a link back, not a server error', async (t) => {
   const browser = await browsing(t)
   for (const path of ['/auth/login?flow=x', '/auth/mfa?flow=x', '/auth/mfa/enroll', '/auth/mfa']) {
     const answer = await browser.get(path)
@@ -235,7 +235,7 @@ test('a flow that never was is a page with the way back, not an error of ours', 
   t.is((await browser.get('/auth/login?tenant_slug=no-such-tenant')).status, 404)
 })
 
-test('the second step cannot be skipped, nor enrolled anew over an old one', async (t) => {
+test('the second factor can neither be skipped nor enrolled again over an existing one', async (t) => {
   const workspace = await fresh()
   const first = await enrolledBrowser(running, workspace)
   t.teardown(() => first.browser.close())
@@ -249,7 +249,7 @@ test('the second step cannot be skipped, nor enrolled anew over an old one', asy
   t.is(forced.location, `/auth/mfa?flow=${flow}`)
 })
 
-test('a code of the app serves once', async (t) => {
+test('a TOTP code works once', async (t) => {
   const workspace = await fresh()
   const { browser, codes } = await enrolledBrowser(running, workspace)
   t.teardown(() => browser.close())
@@ -267,9 +267,9 @@ for (const [what, pick] of [
   ['a time step', (e: Awaited<ReturnType<typeof enrolledBrowser>>) => e.codes.next()],
   ['a recovery code', (e: Awaited<ReturnType<typeof enrolledBrowser>>) => e.recoveryCodes[3]!],
 ] as const) {
-  test(`of 200 uses of ${what} at once, in as many browsers, one wins`, async (t) => {
+  test(`of 200 concurrent uses of ${what} in as many browsers, one wins`, async (t) => {
     t.timeout(180_000)
-    // Each counts as a guess: the limit is out of the way of the race.
+    // Each counts as a guess: the limit is raised for the race.
     const open = await testService({
       beside: running,
       environment: {
@@ -296,7 +296,7 @@ for (const [what, pick] of [
   })
 }
 
-test('a person ends their other sessions, and nobody else’s', async (t) => {
+test('a user ends their own sessions, and never those of another user', async (t) => {
   const [workspace, stranger] = [await fresh(), await fresh()]
   const [here, there, other] = [await browsing(t), await browsing(t), await browsing(t)]
   const account = await here.follow(await signIn(here, workspace))
@@ -318,7 +318,7 @@ test('a person ends their other sessions, and nobody else’s', async (t) => {
   t.is((await here.get('/auth/account')).status, 200)
 })
 
-test('a second factor is removed by whoever just gave it, and with it the recovery codes', async (t) => {
+test('a second factor is removed after fresh authentication, with the recovery codes', async (t) => {
   const workspace = await fresh()
   const { browser } = await enrolledBrowser(running, workspace)
   t.teardown(() => browser.close())
@@ -346,7 +346,7 @@ test('a second factor is removed by whoever just gave it, and with it the recove
   t.true(account.forms.some(({ action }) => action === '/auth/account/factors'))
 })
 
-test('neither cookies nor secrets of second factors lie in the database as they are', async (t) => {
+test('cookies and second-factor secrets are not stored in plain text', async (t) => {
   const workspace = await fresh()
   const { browser, secret, recoveryCodes } = await enrolledBrowser(running, workspace)
   t.teardown(() => browser.close())

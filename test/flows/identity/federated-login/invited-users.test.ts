@@ -1,4 +1,4 @@
-/** Whom a tenant invites, and who comes through a provider in their place. docs/guides/identity/single-sign-on.md. */
+/** An invited address and a federated sign-in by another person. docs/guides/identity/single-sign-on.md. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { dataIn, openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
@@ -57,7 +57,7 @@ async function tenant(settings?: unknown) {
 }
 type Tenant = Awaited<ReturnType<typeof tenant>>
 
-/** Back from the provider, which says this of whoever comes. */
+/** The callback with these claims from the provider. */
 function back(at: TestBrowser, away: string, claims: Json) {
   const asked = new URL(away).searchParams
   provider.nonce = asked.get('nonce')!
@@ -77,7 +77,7 @@ async function arrive(t: ExecutionContext, at: Tenant, claims: Json) {
   return { answer, isSignedIn: (await opened.get('/auth/account')).status === 200 }
 }
 
-/** Makes an account for an address in a tenant of its own, and links it to somebody at the provider. */
+/** Creates an account for an address in another tenant and links it to an identity at the provider. */
 async function squat(t: ExecutionContext, email: string, claims: Json) {
   const own = await tenant()
   await ownDomain(api, own, email)
@@ -102,48 +102,42 @@ for (const [what, claims] of [
   ['another address', THEIRS],
   ['an address that the provider does not vouch for', { email_verified: false }],
 ] as const) {
-  test.serial(
-    `who made an account for the address and came with ${what} accepts no invitation`,
-    async (t) => {
-      const email = `ada.${what.length}@harbour.works`
-      const said = { email, sub: what, ...claims }
-      await squat(t, email, said)
-      const theirs = await tenant()
-      const user = await invite(theirs, email)
-
-      const before = await arrive(t, theirs, said)
-      t.is(before.answer.status, 403, before.answer.html)
-      t.true(before.answer.html.includes('You are invited here'))
-      t.false(before.isSignedIn)
-      t.is(await statusOf(theirs, user), 'invited')
-
-      const ada = browser(t)
-      const letter = pathIn(await mail.letterTo(email), '/auth/invitations/')
-      t.is((await ada.submit(await ada.get(letter), { password: NEW })).location, '/auth/account')
-      t.is(await statusOf(theirs, user), 'active')
-      const after = await arrive(t, theirs, said)
-      t.is(after.answer.status, 403, after.answer.html)
-      t.false(after.isSignedIn, 'what was linked before ended with the invitation')
-    },
-  )
-}
-
-test.serial(
-  'whom the provider vouches for under the address that is invited comes in',
-  async (t) => {
-    const email = 'grace@harbour.works'
-    const said = { email, sub: 'grace', email_verified: true }
+  test.serial(`a squatter of the address with ${what} accepts no invitation`, async (t) => {
+    const email = `ada.${what.length}@harbour.works`
+    const said = { email, sub: what, ...claims }
     await squat(t, email, said)
     const theirs = await tenant()
     const user = await invite(theirs, email)
-    const { answer, isSignedIn } = await arrive(t, theirs, said)
-    t.is(answer.status, 200, answer.html)
-    t.true(isSignedIn)
-    t.is(await statusOf(theirs, user), 'active')
-  },
-)
 
-test.serial('a tenant that takes people in takes none whose address nobody proved', async (t) => {
+    const before = await arrive(t, theirs, said)
+    t.is(before.answer.status, 403, before.answer.html)
+    t.true(before.answer.html.includes('You are invited here'))
+    t.false(before.isSignedIn)
+    t.is(await statusOf(theirs, user), 'invited')
+
+    const ada = browser(t)
+    const letter = pathIn(await mail.letterTo(email), '/auth/invitations/')
+    t.is((await ada.submit(await ada.get(letter), { password: NEW })).location, '/auth/account')
+    t.is(await statusOf(theirs, user), 'active')
+    const after = await arrive(t, theirs, said)
+    t.is(after.answer.status, 403, after.answer.html)
+    t.false(after.isSignedIn, 'accepting the invitation removed the linked identity')
+  })
+}
+
+test.serial('a provider that vouches for the invited address admits the user', async (t) => {
+  const email = 'grace@harbour.works'
+  const said = { email, sub: 'grace', email_verified: true }
+  await squat(t, email, said)
+  const theirs = await tenant()
+  const user = await invite(theirs, email)
+  const { answer, isSignedIn } = await arrive(t, theirs, said)
+  t.is(answer.status, 200, answer.html)
+  t.true(isSignedIn)
+  t.is(await statusOf(theirs, user), 'active')
+})
+
+test.serial('provisioning requires a verified address', async (t) => {
   const email = 'linus@harbour.works'
   const said = { ...THEIRS, sub: 'linus' }
   await squat(t, email, said)
@@ -156,18 +150,18 @@ test.serial('a tenant that takes people in takes none whose address nobody prove
   t.false(rows.some((row) => row['email'] === email))
 })
 
-test.serial('what no provider could mean is as if it were not said', async (t) => {
+test.serial('impossible claim values are ignored', async (t) => {
   const open = await tenant({ social: { provision: true } })
   for (const [n, claims] of [
     { auth_time: 1e20 },
     { auth_time: 9e15 },
     { name: `${'\u202e'}Ada\u2066 ${'L'.repeat(200)}` },
   ].entries()) {
-    const email = `nobody.${n}@harbour.works`
+    const email = `unknown.${n}@harbour.works`
     const { answer, isSignedIn } = await arrive(t, open, {
       email,
       email_verified: true,
-      sub: `nobody ${n}`,
+      sub: `unknown ${n}`,
       ...claims,
     })
     t.is(answer.status, 200, answer.html)

@@ -1,18 +1,18 @@
-/** Sign-in through another instance of the service in a real browser, without barriers. */
+/** Federated sign-in through another instance of the service in a real browser, with accessibility checks. */
 import type { ExecutionContext } from 'ava'
 import { openChromium } from '../../../support/pages/chromium.js'
 import { sql } from '../../../support/identity/identity.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { testWithProgram } from '../../../support/service/programs.js'
-import { upstreamHouse } from '../../../support/vault/upstream.js'
+import { upstreamFixture } from '../../../support/vault/upstream.js'
 
 async function journey(t: ExecutionContext, path: string, colorScheme: 'light' | 'dark') {
   t.timeout(180_000)
-  // Cookies know no ports: the one is plain, the other has the prefix of TLS.
-  const resources = await upstreamHouse({ transport: 'plain_http' })
-  t.teardown(() => resources.end())
-  const { running, person } = resources
+  // Cookies ignore ports: one service uses plain HTTP names, the other the prefix of TLS.
+  const fixture = await upstreamFixture({ transport: 'plain_http' })
+  t.teardown(() => fixture.end())
+  const { running, person } = fixture
   const workspace = await bootstrapped(running)
   await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
     workspace.tenantId,
@@ -27,7 +27,7 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
   await page.waitForSelector('[data-upstream="oidc"]')
   await picture('sign-in-upstream')
   await page.click('[data-upstream="oidc"]')
-  await page.waitForURL(`${resources.home.baseUrl}/auth/login*`)
+  await page.waitForURL(`${fixture.home.baseUrl}/auth/login*`)
   await page.fill('#email', person.email)
   await page.fill('#password', person.password)
   await page.keyboard.press('Enter')
@@ -37,14 +37,14 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
   t.true((await page.content()).includes(person.email))
   await picture('account-upstream')
 
-  // Once more: the provider knows them and asks nothing, and every step is a redirect.
+  // Again: the provider has a session, and every step is a redirect.
   await page.click('form[action="/auth/logout"] button')
   await page.waitForSelector('a.button')
   await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
   await page.click('[data-upstream="oidc"]')
   await page.waitForURL(`${running.baseUrl}/auth/account`)
 
-  // The link of somebody who signs in with a password.
+  // Linking by a user who signs in with a password.
   await page.click('form[action="/auth/logout"] button')
   await page.waitForSelector('a.button')
   await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
@@ -57,12 +57,12 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
   t.true((await page.content()).includes('linked to another account'))
   await picture('identity-taken')
   const refused = complaints.filter((text) => !text.includes('status of 409'))
-  t.deepEqual(refused, [], 'nothing was refused by the content security policy')
+  t.deepEqual(refused, [], 'the content security policy blocked nothing')
 }
 
-testWithProgram('chromium', 'a person signs in through another deployment: light', (t, path) =>
+testWithProgram('chromium', 'a person signs in through an identity provider: light', (t, path) =>
   journey(t, path, 'light'),
 )
-testWithProgram('chromium', 'a person signs in through another deployment: dark', (t, path) =>
+testWithProgram('chromium', 'a person signs in through an identity provider: dark', (t, path) =>
   journey(t, path, 'dark'),
 )

@@ -6,9 +6,9 @@ import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
 
 /** At most this many environments get an event; the oldest ones first. */
-export const TOLD_TENANTS_MAX = 100
+export const NOTIFIED_TENANTS_MAX = 100
 
-export type OrganizationTold = {
+export type OrganizationEvent = {
   readonly type: EventType
   readonly organizationId: string
   readonly fields: Readonly<Record<string, unknown>>
@@ -25,10 +25,10 @@ export type OrganizationTold = {
 export async function organizationEvents(
   tx: Transaction,
   random: Random,
-  { type, organizationId, fields, caller, now, requestId }: OrganizationTold,
+  { type, organizationId, fields, caller, now, requestId }: OrganizationEvent,
 ): Promise<NewEvent[]> {
   const own = caller?.principal.tenantId
-  const found = await tenantIdsOf(tx, organizationId, TOLD_TENANTS_MAX)
+  const found = await tenantIdsOf(tx, organizationId, NOTIFIED_TENANTS_MAX)
   const tenantIds = found.length === 0 && own !== undefined ? [own] : found
   const resource = { type: 'organization', id: organizationId }
   return tenantIds.map((tenantId) => {

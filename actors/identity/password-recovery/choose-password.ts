@@ -1,4 +1,4 @@
-/** A password that a person chose, judged and hashed: by length, by likeness, by how common it is, by breaches. */
+/** Checks and hashes a chosen password: length, similarity to the address, common passwords, breached passwords. */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { isStrong } from '../../domain/password-rules.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
