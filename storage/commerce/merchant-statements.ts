@@ -1,4 +1,4 @@
-/** Statements: each tells of every ledger entry since the one before it, and of no other. */
+/** Merchant statements: each covers every ledger entry since the previous one, exactly once. */
 import type { Transaction } from '../platform/sql.js'
 
 export type StatementRow = {
@@ -7,10 +7,10 @@ export type StatementRow = {
   currency: string
   firstSequence: number
   lastSequence: number
-  /** What was the merchant's, on its way to them or held: positive when we owe it. */
+  /** The merchant's money in all accounts. Positive when the service owes it. */
   openingBalanceMinor: number
   closingBalanceMinor: number
-  /** By kind of entry: what it added to the balance. */
+  /** Change of the balance by kind of ledger entry. */
   totals: Record<string, { count: number; amount_minor: number }>
   periodStart: Date
   periodEnd: Date
@@ -23,8 +23,8 @@ const COLUMNS = `id, tenant_id as "tenantId", currency, first_sequence as "first
   period_end as "periodEnd", created_at as "createdAt"`
 
 /**
- * Closes the book of a currency up to now. The lock of the book keeps others from booking meanwhile,
- * so that no entry is told twice or left out.
+ * Issues a statement over a currency's book up to now. The lock of the book prevents concurrent
+ * entries, so that no entry is covered twice or omitted.
  * @returns undefined when nothing was booked since the last statement.
  */
 export async function insertStatement(
@@ -103,7 +103,9 @@ export async function listStatements(
   return rows
 }
 
-/** Books that were last closed before a month began, with something booked since. Crosses tenants. */
+/**
+ * Books with entries, whose last statement is older than the start of the month. Crosses tenants.
+ */
 export async function booksToClose(
   tx: Transaction,
   monthStart: Date,

@@ -1,7 +1,7 @@
 /**
- * Webhooks of the card provider. A webhook is verified, written down once by its id, and answered; the
- * async plane looks up what became of its object. So nothing depends on the order of webhooks, and a
- * webhook that claims something moves no money.
+ * Receives webhooks of the card provider. A webhook is verified, stored once by its id, and
+ * acknowledged. A worker of the async plane then looks up the state of the object. The order of
+ * webhooks therefore does not matter, and a webhook cannot move money by what it claims.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { receiveCardEvent } from '../../../storage/commerce/card-payments.js'
@@ -24,7 +24,7 @@ export function cardEvents({ database, clock, rails, heard }: CheckoutNeeds) {
       if (event.tag === 'refused') {
         heard('refused')
         const { reason } = event
-        log.warn({ reason }, 'a webhook of the card provider was refused')
+        log.warn({ reason }, 'card webhook refused')
         return { tag: 'event_refused', reason }
       }
       const { about } = event
@@ -32,7 +32,7 @@ export function cardEvents({ database, clock, rails, heard }: CheckoutNeeds) {
         heard('ignored')
         return RECEIVED
       }
-      // Crosses tenants: the provider sends the events of one account and names no tenant.
+      // Crosses tenants: the provider sends the events of one account without naming a tenant.
       const isNew = await database.system(
         (tx) => receiveCardEvent(tx, { ...event, about, receivedAt }),
         { signal },

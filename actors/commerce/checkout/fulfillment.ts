@@ -1,7 +1,7 @@
 /**
- * What a merchant looks up by a webhook secret (interface.md, Public commerce; decisions.md 10 and
- * 22). The secret says which tenant asks: only a charge of that tenant is shown, and any other is
- * unknown. Secrets are compared as digests, all of them, in constant time.
+ * Lets a merchant look up a charge with a webhook secret (docs/reference/commerce.md, Fulfillment
+ * lookup). The secret identifies the tenant, so only charges of that tenant are found. Secrets are
+ * compared as digests, all of them, in constant time.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -39,7 +39,9 @@ export function fulfillments({ database, sealer }: CheckoutNeeds) {
     )
   }
 
-  /** The tenants whose secret it is: none or one, unless two chose the same. */
+  /**
+   * Tenants that have this secret: none or one, or more when several tenants chose the same secret.
+   */
   async function tenantsOf(secret: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
     const hint = secretHint(secret)
     const found = await database.system((tx) => webhooksByHint(tx, hint), { signal })
@@ -50,7 +52,7 @@ export function fulfillments({ database, sealer }: CheckoutNeeds) {
       if (!webhook.hinted) {
         await database.system((tx) => storeHint(tx, webhook.id, secretHint(secrets[0]!)))
       }
-      // Every one is compared, also behind the one that fits.
+      // Compares every candidate, including those after a match.
       const fits = secrets.map((one) => timingSafeEqual(digestOf(one), asked)).includes(true)
       const scoped = selectedTypes(webhook.eventTypes).some((type) => type.startsWith(PAYMENTS))
       if (fits && scoped) tenantIds.add(webhook.tenantId)

@@ -1,11 +1,11 @@
-/** What a checkout is given. */
+/** Dependencies of the checkout actor. */
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { DeskNeeds } from '../payments/charge.js'
 import type { OfferMeans } from '../x402/offers.js'
 
 export type X402Means = OfferMeans & {
-  /** Networks whose transfers are looked at: `deployment.embedded_chain_monitor`. */
+  /** Networks whose transfers are watched: `deployment.embedded_chain_monitor`. */
   readonly watched: ReadonlySet<string>
 }
 
@@ -14,9 +14,9 @@ export type CheckoutNeeds = DeskNeeds & {
   readonly sealer: Sealer
   /** Null where `commerce.x402_enabled` is false. */
   readonly x402: X402Means | null
-  /** Base of our own pages, without a slash at its end. */
+  /** Base URL of the service's pages, without a trailing slash. */
   readonly baseUrl: string
-  /** Counts webhooks of the card provider by what became of them. */
+  /** Counts webhooks of the card provider by outcome. */
   readonly heard: (outcome: 'received' | 'repeated' | 'ignored' | 'refused') => void
   readonly settings: {
     readonly checkout_ttl_secs: number

@@ -1,7 +1,8 @@
 /**
- * The payment page, and the page of a payment link, from which a checkout begins. Paying takes three steps: the session is taken (of many that press the button,
- * one goes on), the rail is asked, its answer is written down. Whoever dies in between leaves a
- * charge with a time at which a worker asks the rail what became of it.
+ * The payment page, and the page of a payment link, which opens a checkout. A payment takes three
+ * steps: the session is claimed (one of several concurrent attempts wins), the provider is called,
+ * and its answer is stored. If the process dies in between, the charge keeps a due time at which a
+ * worker asks the provider for the outcome.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { type ChargeRow, findCharge } from '../../../storage/commerce/charges.js'
@@ -37,14 +38,14 @@ import type {
 import { transfersIn, x402Shown } from './terms.js'
 import { type WayToPay, waysToPay } from './ways-to-pay.js'
 
-/** After this a worker asks the rail what became of a payment. Longer than any request lives. */
+/** After this a worker asks the provider for the outcome. Longer than any request lasts. */
 const ASK_AGAIN_MS = 120_000
-/** A buyer who comes back to our page waits this long for a look-up. */
+/** Maximum wait for a look-up when a buyer returns to our page. */
 const LOOK_UP_MS = 5_000
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
-/** Links have shorter ones. */
+/** A session token. Link tokens are shorter. */
 const LINK_TOKEN = /^[A-Za-z0-9_-]{22,42}$/
-/** A buyer who comes from the page of a link has said nothing yet. */
+/** Details of a checkout that starts at the page of a link: the buyer has not entered any. */
 const NOTHING_SAID = {
   quantity: null,
   successUrl: null,
@@ -63,7 +64,7 @@ type Seen = {
   readonly page: PayShown
 }
 
-/** Where the buyer has to go on; null where the rail has answered, or has not. */
+/** The provider page to redirect the buyer to, or null when there is none. */
 type Asked = { readonly sendTo: string | null }
 
 export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Checkouts) {
@@ -118,7 +119,10 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     return { session, charge, ways, page }
   }
 
-  /** Begins to pay. @returns 'full' where a payment could not be booked: the rail was not asked. */
+  /**
+   * Starts a payment.
+   * @returns 'full' when the ledger has no room for the amount. The provider is not called then.
+   */
   async function begin(
     seen: Seen,
     rail: Rail,
@@ -137,7 +141,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
           tenantId,
           id: session.id,
           rail: rail.name,
-          // A subscription is the person's who asked for it.
+          // The subscription belongs to the signed-in user who ordered it.
           customerEmail: charge.subscriptionId === null ? email : null,
           now,
           dueAt: new Date(now.getTime() + ASK_AGAIN_MS),
@@ -147,7 +151,10 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     )
     if (took === 'full') {
       const { currency } = charge
-      context.log.error({ tenantId, rail: rail.name, currency }, 'the books of a rail are full')
+      context.log.error(
+        { tenantId, rail: rail.name, currency },
+        'the ledger of a payment provider is full',
+      )
       return 'full'
     }
     if (!took) return { sendTo: null }
@@ -156,7 +163,10 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     return ask({ ...seen, charge: { ...charge, customerEmail } }, rail, message, context)
   }
 
-  /** Asks the rail and writes its answer down. Asked again, a rail with a page leads back to it. */
+  /**
+   * Calls the provider and stores its answer. When a payment is pending at a provider's page, the
+   * answer names that page again.
+   */
   async function ask(
     { charge, page }: Seen,
     rail: Rail,
@@ -164,7 +174,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     context: MessageContext,
   ): Promise<Asked> {
     const { tenantId } = charge
-    // From here on the answer is wanted whether or not the browser waits for it.
+    // From here on the outcome is needed even if the browser disconnects.
     const signal = AbortSignal.timeout(ASK_AGAIN_MS / 2)
     const answer = await rail
       .take(
@@ -188,7 +198,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
         signal,
       )
       .catch((error: unknown) => {
-        context.log.warn({ err: error, chargeId: charge.id }, 'a rail gave no answer')
+        context.log.warn({ err: error, chargeId: charge.id }, 'payment provider unavailable')
         return undefined
       })
     if (answer === undefined) return { sendTo: null }
@@ -197,8 +207,8 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
   }
 
   /**
-   * Looks a payment up whose buyer has come back from the provider's page, at most once in a while for a
-   * page. Without an answer in time the page is shown as it is.
+   * Looks up a payment whose buyer has returned from the provider's page, at most once per interval
+   * and page. Without an answer in time the page shows the stored state.
    */
   async function lookUp({ charge, page }: Seen, context: MessageContext): Promise<boolean> {
     const rail = page.state === 'processing' ? rails.get(charge.rail ?? '') : undefined
@@ -211,7 +221,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       await desk.record(charge, rail, answer, { requestId: context.requestId })
       return answer.tag !== 'pending'
     } catch (error) {
-      context.log.warn({ err: error, chargeId }, 'a payment could not be looked up')
+      context.log.warn({ err: error, chargeId }, 'payment look-up failed')
       return false
     }
   }
@@ -308,7 +318,7 @@ function railsIn(ways: readonly WayToPay[]): readonly Rail[] {
   return ways.flatMap((way) => (way.tag === 'rail' ? [way.rail] : []))
 }
 
-/** The terms that the payment link of a charge sets for x402. */
+/** The x402 terms that the payment link of a charge sets. */
 async function linkTerms(
   tx: Transaction,
   tenantId: string,
@@ -318,7 +328,7 @@ async function linkTerms(
   return termsOf(link?.x402 ?? null)
 }
 
-/** So that whoever the buyer comes back to knows what was paid. */
+/** Adds `charge_id`, so that the merchant's page knows which charge was paid. */
 function withCharge(url: string, chargeId: string): string {
   const to = new URL(url)
   to.searchParams.set('charge_id', chargeId)

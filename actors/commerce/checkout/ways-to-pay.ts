@@ -1,40 +1,42 @@
 /**
- * The ways in which a tenant can be paid for something. Pure. The page offers them, a checkout
- * without any is refused, and a payment is only begun by one of them.
+ * The payment methods that a tenant offers. Pure. The page lists them, a checkout without any is
+ * refused, and a payment can only start with one of them.
  */
 import type { Rail, Rails } from '../payments/payment-provider.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
 import { type LinkTerms, type Offer, type OfferMeans, offersOf } from '../x402/offers.js'
 import { payeesOf } from '../x402/payees.js'
 
-/** A payment processor that the buyer chooses on the page, or a payment on a chain. */
+/** A payment provider that the buyer chooses on the page, or a payment on a chain. */
 export type WayToPay =
   | { readonly tag: 'rail'; readonly rail: Rail }
   | { readonly tag: 'x402'; readonly offers: readonly Offer[] }
 
-/** What is paid for. */
+/** The item to be paid. */
 export type Payable = {
   readonly amountMinor: number
   readonly currency: string
-  /** Terms of its payment link, where it has one with terms. */
+  /** Terms of the payment link, if it sets any. */
   readonly x402: LinkTerms | null
 }
 
-/** Who is paid. */
+/** The tenant that is paid. */
 export type PaidTenant = {
   readonly environment: Environment
   readonly controlPlane: boolean
   readonly settings: Readonly<Record<string, unknown>>
 }
 
-/** What the deployment can be paid by. */
+/** The payment methods of the deployment. */
 export type PayMeans = {
   readonly rails: Rails
   /** Null where `commerce.x402_enabled` is false. */
   readonly x402: OfferMeans | null
 }
 
-/** Rails first, in the order of their registration; empty where the tenant offers no way to pay. */
+/**
+ * Providers first, in the order of registration. Empty where the tenant offers no payment method.
+ */
 export function waysToPay(
   tenant: PaidTenant,
   session: Payable,
@@ -47,7 +49,7 @@ export function waysToPay(
   ]
 }
 
-/** The rails that buyers of a tenant are offered for something. */
+/** The payment providers that buyers of a tenant are offered. */
 export function railsFor(
   { environment }: PaidTenant,
   session: Payable,

@@ -1,4 +1,6 @@
-/** Merchants: their goods, and what was paid for them. Money itself moves in `charges.ts`. */
+/**
+ * Merchant operations: catalog, charges, refunds and subscriptions. `charges.ts` moves the money.
+ */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { findCharge, listCharges } from '../../../storage/commerce/charges.js'
 import { isUuid } from '../../domain/ids.js'

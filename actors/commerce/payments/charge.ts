@@ -1,6 +1,6 @@
 /**
- * The desk where rails are asked and their answers to charges written down: the same one for the
- * buyer's page, for renewals, and for the worker that takes up what a crash left open.
+ * Calls payment providers and stores their answers to charges. Shared by the payment page,
+ * renewals, and the worker that finishes charges after a crash.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -11,7 +11,7 @@ import type { Database, Transaction, TransactionOptions } from '../../../storage
 import { applyAnswer } from './outcome.js'
 import type { Rail, Rails, TakeAnswer } from './payment-provider.js'
 
-/** How long a worker waits for a rail; shorter than its lease. */
+/** Maximum time that a worker waits for a provider. Shorter than its lease. */
 const RAIL_MS = 20_000
 
 export type DeskNeeds = {
@@ -19,7 +19,7 @@ export type DeskNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly rails: Rails
-  /** Counts payments by what became of them. */
+  /** Counts payments by outcome. */
   readonly paid: (rail: string, outcome: 'succeeded' | 'failed') => void
 }
 
@@ -29,19 +29,19 @@ export function railDesk({ database, clock, random, rails, paid }: DeskNeeds) {
   const means = { clock, random }
 
   return {
-    /** @throws where there is no such rail any more: what waits for it is tried again later. */
+    /** @throws when the provider is no longer configured. The work is then retried later. */
     railOf(name: string | null): Rail {
       const rail = rails.get(name ?? '')
-      if (rail === undefined) throw new Error(`there is no rail ${name}`)
+      if (rail === undefined) throw new Error(`unknown payment provider: ${name}`)
       return rail
     },
 
-    /** Until when an answer is waited for. */
+    /** Aborts the wait for an answer. */
     limit: (ending: AbortSignal) => AbortSignal.any([ending, AbortSignal.timeout(RAIL_MS)]),
 
     /**
-     * Whether what is taken could be booked. To be asked before the rail is: money that was taken
-     * has to be booked.
+     * True if the ledger has room for the amount. Check this before the provider is called: money
+     * that was taken must be booked.
      */
     canBook: (
       tx: Transaction,
@@ -50,8 +50,8 @@ export function railDesk({ database, clock, random, rails, paid }: DeskNeeds) {
     ) => roomInBooks(tx, tenantId, currency, rail.name, amountMinor),
 
     /**
-     * Writes down what follows from the answer, and emits its events, unless it was written down before.
-     * A pending answer sets the time at which the rail is asked again.
+     * Stores the consequences of the answer and emits its events, once. A pending answer sets the
+     * time at which the provider is asked again.
      */
     async record(
       charge: Asked,

@@ -1,7 +1,7 @@
 /**
- * What happens to a charge, with everything that belongs to it: the row, the ledger, the settlement,
- * and the events that tell of it. Every rail goes through here. The caller appends the events last in
- * its transaction (`appendEvents`), together with its own.
+ * Transitions of a charge with everything that depends on it: the row, the ledger, the settlement
+ * and the events. Every payment provider uses these functions. The caller appends the events last
+ * in its transaction (`appendEvents`), together with its own.
  */
 import {
   type ChargeRow,
@@ -16,13 +16,14 @@ import { insertSettlement } from '../../../storage/commerce/settlements.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { type ChargeMeans, paymentEvent, settlementEvent } from './events.js'
 
-/** A change that happened, and what is to be told of it. */
+/** A transition, with the events to emit. */
 export type Told<Row> = { readonly row: Row; readonly events: readonly NewEvent[] }
 
 /**
- * Writes a pending charge; `commerce.payment.pending`.
- * @param more members that the event carries besides.
- * @returns undefined where the period of its subscription, or the reference of its rail, has one.
+ * Inserts a pending charge and emits `commerce.payment.pending`.
+ * @param more additional members of the event.
+ * @returns undefined when the subscription period, or the provider's reference, has a charge
+ *   already.
  */
 export async function openCharge(
   tx: Transaction,
@@ -41,20 +42,20 @@ export type Payment = {
   readonly tenantId: string
   readonly chargeId: string
   readonly rail: string
-  /** How the rail names the payment. */
+  /** The provider's reference of the payment. */
   readonly railReference: string | null
   readonly buyerId?: string | undefined
   /**
-   * The money reached the merchant by itself, without a way through us: it is booked and done with,
-   * and there is nothing to settle or to pay out.
+   * True if the merchant received the money directly. The ledger books it in and out, and there is
+   * no settlement and no payout.
    */
   readonly direct: boolean
 }
 
 /**
- * pending -> succeeded: books the money, opens its settlement; `commerce.payment.succeeded`, and
- * `commerce.settlement.created` unless the money is the merchant's already.
- * @returns undefined when the charge is not pending: somebody else has ended it.
+ * pending -> succeeded: books the money, opens its settlement and emits
+ * `commerce.payment.succeeded`, and `commerce.settlement.created` unless the payment is direct.
+ * @returns undefined when the charge is not pending: a concurrent transition ended it.
  */
 export async function chargePaid(
   tx: Transaction,
@@ -106,8 +107,8 @@ export async function chargePaid(
 }
 
 /**
- * pending -> failed; `commerce.payment.failed`.
- * @returns undefined when the charge is not pending: somebody else has ended it.
+ * pending -> failed: emits `commerce.payment.failed`.
+ * @returns undefined when the charge is not pending: a concurrent transition ended it.
  */
 export async function chargeFailed(
   tx: Transaction,

@@ -1,4 +1,4 @@
-/** Disputes and settlements: what they do to each other and to the ledger. */
+/** Opens and closes disputes, and moves settlements and the ledger with them. */
 import type { ChargeRow } from '../../../storage/commerce/charges.js'
 import { findCharge, lockCharge, reverseCharge } from '../../../storage/commerce/charges.js'
 import {
@@ -22,7 +22,7 @@ import type { Told } from './charges.js'
 import type { ChargeMeans } from './events.js'
 import { disputeEvent, settlementEvent } from './events.js'
 
-/** Where the money of a settlement is. */
+/** The ledger account of a settlement by its status. */
 export const ACCOUNT_OF: Readonly<Record<SettlementStatus, LedgerAccount>> = {
   created: 'pending',
   held: 'held',
@@ -30,8 +30,8 @@ export const ACCOUNT_OF: Readonly<Record<SettlementStatus, LedgerAccount>> = {
 }
 
 /**
- * Opens a dispute over what is left of a paid charge, and holds that.
- * @param amountMinor what is disputed, where it is less than what is left.
+ * Opens a dispute over the rest of a paid charge and holds that amount.
+ * @param amountMinor the disputed amount when it is less than the rest.
  * @returns undefined when the charge was disputed before.
  */
 export async function openDispute(
@@ -70,8 +70,8 @@ export async function openDispute(
 }
 
 /**
- * Closes a dispute. Won: what was held is released. Lost: the rail takes it back.
- * @returns undefined when there is no such dispute; `changed` is false when it was closed before.
+ * Closes a dispute. Won: the held amount is released. Lost: the provider takes it back.
+ * @returns undefined when there is no such dispute. `changed` is false when it was closed before.
  */
 export async function closeDispute(
   tx: Transaction,
@@ -80,7 +80,7 @@ export async function closeDispute(
     readonly tenantId: string
     readonly id: string
     readonly outcome: 'won' | 'lost'
-    /** Undefined where a rail closes it. */
+    /** Undefined when the provider closes it. */
     readonly caller?: Caller | undefined
   },
   requestId?: string,
@@ -88,7 +88,7 @@ export async function closeDispute(
   const { tenantId, id, outcome, caller } = ending
   const found = await findDispute(tx, tenantId, id)
   if (found === undefined) return undefined
-  // The charge first, then its settlement: the order of everybody who needs both.
+  // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, found.chargeId)
   const settlement = await lockSettlement(tx, tenantId, found.chargeId)
   const now = means.clock.now()
@@ -107,7 +107,8 @@ export async function closeDispute(
 }
 
 /**
- * What is disputed, but no more than is left of the charge without refunds under way. @returns how much.
+ * Takes back the disputed amount, limited to the rest of the charge without pending refunds.
+ * @returns the amount taken.
  */
 async function takeBack(
   tx: Transaction,
@@ -116,7 +117,7 @@ async function takeBack(
   { tenantId, id, rail, currency, status }: SettlementRow,
 ): Promise<number> {
   const charge = await findCharge(tx, tenantId, chargeId)
-  if (charge === undefined) throw new Error('a dispute has a charge')
+  if (charge === undefined) throw new Error('a dispute has no charge')
   const { refundedAmountMinor, refundingAmountMinor } = charge
   const leftMinor = charge.amountMinor - refundedAmountMinor - refundingAmountMinor
   const amountMinor = Math.min(leftMinor, disputedMinor)
@@ -139,8 +140,8 @@ async function takeBack(
 }
 
 /**
- * Moves a settlement on, with its money; `commerce.settlement.held` or `.released`.
- * @returns undefined when it stands elsewhere by now.
+ * Moves a settlement and its money: emits `commerce.settlement.held` or `.released`.
+ * @returns undefined when the settlement has another status by now.
  */
 export async function stepSettlement(
   tx: Transaction,

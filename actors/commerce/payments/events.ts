@@ -1,4 +1,4 @@
-/** What commerce tells receivers. interface.md, Event types: fields of payment events. */
+/** Events of commerce and their fields (docs/reference/commerce.md, Events). */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { ChargeRow } from '../../../storage/commerce/charges.js'
@@ -13,7 +13,7 @@ import { eventData } from '../../domain/events.js'
 
 export type ChargeMeans = { readonly clock: Clock; readonly random: Random }
 
-/** No person and no agent does what time and rails do. */
+/** The actor of events that time or a payment provider causes. */
 const SYSTEM = { type: 'service', id: 'commerce' } as const
 
 type PaymentType =
@@ -22,7 +22,7 @@ type PaymentType =
   | 'commerce.payment.failed'
   | 'commerce.payment.refunded'
 
-/** What a refund adds to the event of its charge. */
+/** Members that a refund adds to the event of its charge. */
 export function refundFields({
   id,
   amountMinor,
@@ -35,7 +35,7 @@ export function refundFields({
   }
 }
 
-/** Payment events have no actor: `metadata` is what a merchant correlates by. */
+/** Payment events have no actor. Merchants correlate them by `metadata`. */
 export function paymentEvent(
   type: PaymentType,
   charge: ChargeRow,
@@ -116,7 +116,7 @@ export const statementEvent = teller<'commerce.statement.created', StatementRow>
   }),
 )
 
-/** How a kind of resource is told of: who did it, to what, then its public fields. */
+/** Builds an event composer for one resource type: actor, resource, public fields. */
 function teller<
   Type extends string,
   Row extends { readonly id: string; readonly tenantId: string },

@@ -1,11 +1,11 @@
-/** Figures of commerce: payments by rail and by what became of them. */
+/** Metrics of commerce. */
 import { Counter, type Registry } from 'prom-client'
 
 const NAME = 'svc_commerce_payments_total'
 const CALLS = 'svc_commerce_card_calls_total'
 const EVENTS = 'svc_commerce_card_events_total'
 
-/** The counter of a registry, registered when it is asked for the first time. */
+/** Registers the counter at the first call. */
 export function paymentOutcomes(
   registry: Registry,
 ): (rail: string, outcome: 'succeeded' | 'failed') => void {
@@ -14,14 +14,14 @@ export function paymentOutcomes(
     known ??
     new Counter({
       name: NAME,
-      help: 'Payments by rail and by what became of them.',
+      help: 'Payments by payment provider (rail) and outcome.',
       labelNames: ['rail', 'outcome'],
       registers: [registry],
     })
   return (rail, outcome) => counter.inc({ rail, outcome })
 }
 
-/** Counts calls to the card provider by what became of them. */
+/** Counts calls to the card provider by outcome. */
 export function providerCalls(
   registry: Registry,
 ): (outcome: 'ok' | 'refused' | 'unavailable') => void {
@@ -29,14 +29,14 @@ export function providerCalls(
     (registry.getSingleMetric(CALLS) as Counter<'outcome'> | undefined) ??
     new Counter({
       name: CALLS,
-      help: 'Calls to the card provider by what became of them.',
+      help: 'Calls to the card provider by outcome.',
       labelNames: ['outcome'],
       registers: [registry],
     })
   return (outcome) => counter.inc({ outcome })
 }
 
-/** Counts webhooks of the card provider by what became of them. */
+/** Counts webhooks of the card provider by outcome. */
 export function providerEvents(
   registry: Registry,
 ): (outcome: 'received' | 'repeated' | 'ignored' | 'refused') => void {
@@ -44,7 +44,7 @@ export function providerEvents(
     (registry.getSingleMetric(EVENTS) as Counter<'outcome'> | undefined) ??
     new Counter({
       name: EVENTS,
-      help: 'Webhooks of the card provider by what became of them.',
+      help: 'Webhooks of the card provider by outcome.',
       labelNames: ['outcome'],
       registers: [registry],
     })

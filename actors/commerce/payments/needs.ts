@@ -1,4 +1,4 @@
-/** What the shelf and its payments are given. */
+/** Dependencies of the commerce actor. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'

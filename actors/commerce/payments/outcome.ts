@@ -1,6 +1,6 @@
 /**
- * What follows from a rail's answer to a charge, in one transaction: the charge, its page, its
- * subscription, its dispute. Whoever comes second with the same answer changes nothing.
+ * Applies a provider's answer to a charge in one transaction: the charge, its session, its
+ * subscription and its dispute. A repeated answer changes nothing.
  */
 import { completeCheckout } from '../../../storage/commerce/checkout-sessions.js'
 import type { ChargeRow } from '../../../storage/commerce/charges.js'
@@ -20,10 +20,12 @@ import { periodBounds } from './periods.js'
 import type { FinalAnswer } from './payment-provider.js'
 
 const HOUR_MS = 3_600_000
-/** When a refused renewal is tried again, after each refusal; then the subscription ends. */
+/**
+ * Waits before a refused renewal is retried, one per refusal. After the last the subscription ends.
+ */
 export const DUNNING_MS: readonly number[] = [24 * HOUR_MS, 72 * HOUR_MS, 120 * HOUR_MS]
 
-/** @returns what is to be told; undefined when the charge had ended before. */
+/** @returns the events to emit. Undefined when the charge has ended before. */
 export async function applyAnswer(
   tx: Transaction,
   means: ChargeMeans,
@@ -34,7 +36,7 @@ export async function applyAnswer(
 ): Promise<readonly NewEvent[] | undefined> {
   const { tenantId, id: chargeId, subscriptionId, subscriptionPeriod: period } = charge
   const paid = answer.tag === 'taken'
-  // Before its charge, as whoever ends the subscription does (subscription-end.ts).
+  // Lock order: the subscription before its charge (subscription-end.ts).
   const subscription =
     subscriptionId === null ? undefined : await lockSubscription(tx, tenantId, subscriptionId)
   const told = paid

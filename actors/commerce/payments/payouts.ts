@@ -1,4 +1,4 @@
-/** What follows from a rail's answer to a payout. */
+/** Applies a provider's answer to a payout. */
 import { postEntry } from '../../../storage/commerce/ledger.js'
 import type { NewEvent } from '../../../storage/platform/outbox.js'
 import { finishPayout, type PayoutRow } from '../../../storage/commerce/payouts.js'
@@ -7,7 +7,7 @@ import type { ChargeMeans } from './events.js'
 import { payoutEvent } from './events.js'
 import type { FinalDone } from './payment-provider.js'
 
-/** @returns what is to be told; undefined when the payout had ended before. */
+/** @returns the events to emit. Undefined when the payout has ended before. */
 export async function applyPayout(
   tx: Transaction,
   means: ChargeMeans,

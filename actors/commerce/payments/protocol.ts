@@ -1,4 +1,6 @@
-/** What merchants do with their goods and charges. decisions.md 10, 17, 22. */
+/**
+ * Messages of merchants about their catalog, charges and subscriptions. docs/reference/commerce.md.
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
@@ -43,13 +45,13 @@ export type Price = {
   readonly productId: string
   readonly amountMinor: number
   readonly currency: string
-  /** Null for a price that is paid once. */
+  /** Null for a one-time price. */
   readonly recurring: Recurring | null
   readonly active: boolean
   readonly createdAt: Date
 }
 
-/** Terms of its own under which a link is payable by x402. */
+/** x402 terms of a payment link. */
 export type LinkTerms = {
   readonly network: string
   readonly asset?: string | undefined
@@ -58,7 +60,7 @@ export type LinkTerms = {
 
 export type PaymentLink = {
   readonly id: string
-  /** Published by the merchant: no secret. */
+  /** Published by the merchant, not a secret. */
   readonly token: string
   readonly priceId: string
   readonly quantity: number
@@ -78,7 +80,7 @@ export type Charge = {
   readonly refundedAmountMinor: number
   readonly failureCode: string | null
   readonly metadata: Readonly<Record<string, unknown>>
-  /** What a buyer said at a payment link, whole. */
+  /** The buyer's metadata at a payment link, unmerged. */
   readonly buyerMetadata: Readonly<Record<string, unknown>> | null
   readonly productId: string | null
   readonly priceId: string | null
@@ -93,7 +95,7 @@ export type Charge = {
   readonly updatedAt: Date
 }
 
-/** Place in a list ordered by creation, newest first: the last row seen. */
+/** Position in a list ordered by creation, newest first: the last row of the previous page. */
 export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type ListOf = {
   readonly tenantId: TenantId
@@ -148,10 +150,12 @@ export type Activate = {
 
 export type RefundCharge = Creation & {
   readonly chargeId: string
-  /** Null: all that is left. */
+  /** Null: the whole rest. */
   readonly amountMinor: number | null
   readonly reason: string | null
-  /** How the merchant finds the payment back; needed where the rail cannot send it. */
+  /**
+   * The merchant's reference of a refund made elsewhere. Required where the provider cannot refund.
+   */
   readonly externalReference: string | null
 }
 export type Refund = {
@@ -174,9 +178,9 @@ export type RefundOutcome =
     }
   | { readonly tag: 'disputed' }
   | { readonly tag: 'not_paid' }
-  /** What the merchant has at the rail, available and in reserve, does not cover it. */
+  /** The merchant's balance at the provider, available and in reserve, is less than the refund. */
   | { readonly tag: 'insufficient_funds' }
-  /** The rail cannot give back what came by it. */
+  /** The provider cannot refund its payments. */
   | { readonly tag: 'no_refunds' }
   | { readonly tag: 'refused'; readonly code: string }
   | Unknown
@@ -207,13 +211,13 @@ export type CancelSubscription = {
   /** False: at once. */
   readonly atPeriodEnd: boolean
 }
-/** In sandboxes: what the next renewals shall come to, and the next of them now. */
+/** For sandboxes: sets the outcome of future renewals and runs the next one now. */
 export type SimulateRenewal = {
   readonly caller: Caller
   readonly id: string
   readonly outcome: 'succeed' | 'decline'
 }
-/** The subscription is not one that could be renewed or canceled. */
+/** The subscription is in no state for the change. */
 export type NotOpen = { readonly tag: 'not_open'; readonly detail: string }
 
 export const commerce = address<CommerceProtocol>('commerce', [

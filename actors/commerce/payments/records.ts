@@ -81,7 +81,7 @@ export function subscriptionOf(row: SubscriptionRow): Subscription {
   }
 }
 
-/** One page out of one row more than the page holds. */
+/** Cuts a page out of rows that were read with one row more than the limit. */
 export function listedOf<Row extends { createdAt: Date; id: string }, Shown>(
   rows: readonly Row[],
   limit: number,

@@ -1,7 +1,7 @@
 /**
- * Refunds. What is asked for is reserved on the charge in one statement, so that refunds side by side
- * never ask for more than is left; then the rail is asked under the refund's id; then its answer is
- * written down. A worker takes up what a crash left in between.
+ * Transitions of refunds. The requested amount is reserved on the charge in one statement, so that
+ * concurrent refunds never exceed the rest. Then the provider is called under the refund's id, and
+ * its answer is stored. A worker finishes refunds after a crash.
  */
 import type { NewEvent } from '../../../storage/platform/outbox.js'
 import { findCharge, lockCharge } from '../../../storage/commerce/charges.js'
@@ -15,7 +15,7 @@ import { ACCOUNT_OF } from './disputes.js'
 import { paymentEvent, refundFields } from './events.js'
 import type { FinalDone } from './payment-provider.js'
 
-/** @returns what is to be told; undefined when the refund had ended before. */
+/** @returns the events to emit. Undefined when the refund has ended before. */
 export async function applyRefund(
   tx: Transaction,
   means: ChargeMeans,
@@ -27,13 +27,13 @@ export async function applyRefund(
   const { tenantId, id, chargeId, amountMinor } = refund
   const { clock, random } = means
   const now = clock.now()
-  // The charge first, then its settlement: the order of everybody who needs both.
+  // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, chargeId)
   const code = answer.tag === 'refused' ? answer.code : null
   if (!(await finishRefund(tx, tenantId, id, code, now))) return undefined
   if (code !== null) return []
   const charge = await findCharge(tx, tenantId, chargeId)
-  if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+  if (charge === undefined || charge.rail === null) throw new Error('a refund has no paid charge')
   const settlement = await lockSettlement(tx, tenantId, chargeId)
   const account = ACCOUNT_OF[settlement?.status ?? 'released']
   const { rail, currency } = charge
@@ -57,9 +57,9 @@ export async function applyRefund(
 }
 
 /**
- * Takes a refund back that had succeeded: the provider could not carry it out. The money is the merchant's
- * again, and `commerce.payment.refunded` says how much is refunded now.
- * @returns the events; undefined when the refund does not stand as succeeded.
+ * Reverts a succeeded refund that the provider could not carry out. The merchant gets the money
+ * back, and `commerce.payment.refunded` carries the new refunded amount.
+ * @returns the events. Undefined when the refund is not succeeded.
  */
 export async function takeRefundBack(
   tx: Transaction,
@@ -69,11 +69,11 @@ export async function takeRefundBack(
 ): Promise<readonly NewEvent[] | undefined> {
   const { clock, random } = means
   const now = clock.now()
-  // The charge first, then its settlement: the order of everybody who needs both.
+  // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, chargeId)
   if (!(await revertRefund(tx, tenantId, id, code, now))) return undefined
   const charge = await findCharge(tx, tenantId, chargeId)
-  if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+  if (charge === undefined || charge.rail === null) throw new Error('a refund has no paid charge')
   const settlement = await lockSettlement(tx, tenantId, chargeId)
   const { rail, currency } = charge
   await postEntry(tx, {

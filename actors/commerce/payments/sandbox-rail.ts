@@ -1,7 +1,7 @@
 /**
- * The sandbox rail: no money, everything else. It keeps books of its own, as a processor would, and
- * answers as the buyer of a sandbox says (decisions.md 17, Payments). Never offered in production
- * tenants, and it refuses them itself.
+ * The sandbox payment provider: no money, everything else. It keeps books of its own, as a card
+ * processor does, and answers as the buyer chooses on the page (docs/reference/commerce.md,
+ * Sandbox). It is never offered to production tenants, and refuses them itself.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
@@ -16,11 +16,14 @@ import type { ChargeOrder, DoneAnswer, FinalAnswer, OrderName, Rail } from './pa
 
 export const SANDBOX_RAIL = 'sandbox'
 
-/** Refunds and payouts of amounts that end in these two digits are refused, so that one can see it. */
+/**
+ * Refunds and payouts whose amount ends in these two digits are refused, so that callers can test
+ * refusals.
+ */
 const REFUSED_ENDING = 13
 const DECLINED = 'card_declined'
 const NEVER_ASKED = 'abandoned'
-/** Of a sandbox that became production since: subscriptions and balances of its days remain. */
+/** Refusal for a tenant that was a sandbox before: its old subscriptions and balances remain. */
 const NOT_HERE = 'sandbox_only'
 
 export function sandboxRail(needs: { readonly database: Database; readonly clock: Clock }): Rail {

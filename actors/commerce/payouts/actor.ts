@@ -1,4 +1,7 @@
-/** Merchants: where the money of their charges is, and its way to them. decisions.md 10. */
+/**
+ * Merchant operations on money: balances, settlements, disputes, payouts and statements
+ * (docs/reference/commerce.md).
+ */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -97,7 +100,7 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
         return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: show(row) }
       }
 
-    /** The lock of the book keeps two payouts from sending the same money. */
+    /** The lock of the book prevents two payouts from sending the same money. */
     async function submit(
       tx: Transaction,
       { caller, rail, currency, amountMinor }: CreatePayout,
@@ -107,7 +110,11 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
       const available = await lockAvailable(tx, tenantId, currency, rail)
       const amount = amountMinor ?? available
       if (amount <= 0 || amount > available) {
-        return { tag: 'invalid', pointer: '/amount_minor', detail: 'More than is available.' }
+        return {
+          tag: 'invalid',
+          pointer: '/amount_minor',
+          detail: 'More than the available balance.',
+        }
       }
       const now = clock.now()
       const id = random.uuid()
@@ -171,7 +178,11 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
 
       async createPayout(message, { signal, requestId }) {
         if (!rails.has(message.rail)) {
-          return { tag: 'invalid', pointer: '/rail', detail: 'There is no such rail.' }
+          return {
+            tag: 'invalid',
+            pointer: '/rail',
+            detail: 'The payment provider does not exist.',
+          }
         }
         return database.tenant(
           message.caller.principal.tenantId,
@@ -215,5 +226,5 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
 const NOTHING_BOOKED: Invalid = {
   tag: 'invalid',
   pointer: '/currency',
-  detail: 'Nothing was booked in this currency since its last statement.',
+  detail: 'No ledger entry in this currency since the last statement.',
 }

@@ -33,7 +33,7 @@ export function statementOf(row: StatementRow): Statement {
   }
 }
 
-/** What is the merchant's is a credit, so its sign is turned. */
+/** Money owed to the merchant is a credit (negative) in the ledger, so the sign is inverted. */
 export function balancesOf(rows: readonly LedgerBalance[]): readonly Balance[] {
   const balances = new Map<string, { -readonly [K in keyof Balance]: Balance[K] }>()
   for (const { currency, rail, account, balanceMinor } of rows) {
@@ -47,7 +47,7 @@ export function balancesOf(rows: readonly LedgerBalance[]): readonly Balance[] {
       inTransitMinor: 0,
     }
     balances.set(key, balance)
-    // Never minus nothing.
+    // Avoids -0.
     const owed = 0 - balanceMinor
     if (account === 'pending') balance.pendingMinor = owed
     if (account === 'held') balance.heldMinor = owed

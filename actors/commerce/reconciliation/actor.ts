@@ -1,7 +1,8 @@
 /**
- * Finds out, by leases, what became of payments whose facilitator gave no answer or whose process
- * died. The chain is asked first where one is configured; the facilitator is asked again only for
- * what the chain does not show: an authorization can be spent once, so asking twice pays once.
+ * Finds the outcome of x402 payments whose facilitator was unavailable or whose process died.
+ * Payments are leased. The chain is queried first where one is configured. The facilitator is asked
+ * again only when the chain shows nothing: an authorization can be spent once, so a second request
+ * cannot pay twice.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineActor } from '../../../runtime/kernel/actor.js'
@@ -25,24 +26,24 @@ import { afterChain, afterFacilitator, againSecs, type Finding } from './rules.j
 
 const LEASE_SECS = 60
 const AT_ONCE_MAX = 16
-/** A payment may become due at any time: its process died. */
+/** Poll interval: a payment can become due at any time, because its process died. */
 const LOOK_MS_MAX = 1_000
 const MISHAP_MS = 1_000
-/** Between two looks for transfers; blocks come every two seconds or more. */
+/** Poll interval for transfers. Blocks appear every two seconds or more slowly. */
 const WATCH_MS = 2_000
 const COUNT_EVERY_MS = 15_000
-/** After so many looks an operator should know. */
+/** After this many checks the log level becomes `warn`, for operators. */
 const CHECKS_LOUD = 10
 
 export type ReconciliationNeeds = {
   readonly database: Pick<Database, 'system' | 'tenant'>
   readonly clock: Clock
   readonly random: Random
-  /** Null where `commerce.x402_enabled` is false: there is nothing to find out. */
+  /** Null where `commerce.x402_enabled` is false: the actor has no work then. */
   readonly facilitator: Facilitator | null
   /** Chains with an `rpc_url`, by network. */
   readonly chains: ReadonlyMap<string, Chain>
-  /** Those whose transfers are looked at. */
+  /** Chains whose transfers are watched. */
   readonly watched: ReadonlyMap<string, WatchedChain>
   readonly metrics: ReconciliationMetrics
 }
@@ -70,7 +71,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
       return afterFacilitator(said, chain !== undefined)
     }
 
-    /** @returns whether its outcome is known now. */
+    /** @returns true if the outcome is known now. */
     async function see(row: X402PaymentRow, lease: string): Promise<boolean> {
       const held = { ...row, lease }
       const { chargeId, checks } = row
@@ -79,23 +80,23 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
       const context = { charge_id: chargeId, checks }
       if (finding.tag === 'settled') {
         const { transaction } = finding
-        lifecycle.log.info({ ...context, transaction }, 'x402: found settled')
+        lifecycle.log.info({ ...context, transaction }, 'x402: payment settled')
         return ends.settled(held, transaction)
       }
       if (finding.tag === 'failed') {
-        lifecycle.log.info({ ...context, reason: finding.reason }, 'x402: found not settled')
+        lifecycle.log.info({ ...context, reason: finding.reason }, 'x402: payment failed')
         return ends.failed(held, finding.reason)
       }
       const level = checks === CHECKS_LOUD ? 'error' : 'debug'
       lifecycle.log[level](
         { ...context, error: finding.error },
-        'x402: still unknown; an operator may resolve it',
+        'x402: outcome still unknown, an operator can resolve it',
       )
       await ends.postponed(held, againSecs(checks), finding.transaction)
       return false
     }
 
-    /** Crosses tenants, as one worker looks for all of them. */
+    /** Crosses tenants: one worker serves all of them. */
     async function round(): Promise<{ looked: number; ended: number; full: boolean }> {
       const lease = random.uuid()
       const rows = await database.system(
@@ -105,8 +106,8 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
       const outcomes = await Promise.allSettled(rows.map((row) => see(row, lease)))
       for (const outcome of outcomes) {
         if (outcome.status === 'rejected') {
-          // Its lease runs out by itself.
-          lifecycle.log.warn({ err: outcome.reason as unknown }, 'x402: a look failed')
+          // The lease expires.
+          lifecycle.log.warn({ err: outcome.reason as unknown }, 'x402: check failed')
         }
       }
       const ended = outcomes.filter((one) => one.status === 'fulfilled' && one.value).length
@@ -139,7 +140,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
         } catch (error) {
           if (lifecycle.signal.aborted) return
           loop.failed()
-          lifecycle.log.warn({ err: error }, 'x402: cannot reconcile, trying again')
+          lifecycle.log.warn({ err: error }, 'x402: reconciliation failed, retrying')
           await sleep(MISHAP_MS, undefined, { ref: false })
         }
       }
@@ -153,7 +154,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
           await arriving.round()
         } catch (error) {
           if (lifecycle.signal.aborted) return
-          lifecycle.log.warn({ err: error }, 'x402: cannot look for transfers, trying again')
+          lifecycle.log.warn({ err: error }, 'x402: transfer scan failed, retrying')
         }
         await sleep(WATCH_MS, undefined, { signal: lifecycle.signal, ref: false }).catch(
           () => undefined,

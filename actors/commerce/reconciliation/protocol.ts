@@ -1,16 +1,16 @@
-/** Finds out what became of x402 payments whose outcome nobody knows (decisions.md section 18). */
+/** Finds the outcome of x402 payments in state `unknown` (docs/reference/commerce.md, x402). */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type ReconciliationProtocol = {
-  /** Looks at everything that is due now, and answers when that is done. */
+  /** Checks every payment that is due now, and answers when all are done. */
   round: Ask<null, RoundOutcome>
 }
 
 export type RoundOutcome = {
   tag: 'done'
-  /** Payments that were looked at. */
+  /** Payments that were checked. */
   looked: number
-  /** Of these, settled or failed now. */
+  /** Payments among them that are settled or failed now. */
   ended: number
 }
 

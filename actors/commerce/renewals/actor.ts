@@ -1,7 +1,8 @@
 /**
- * Does what becomes due in commerce. Every piece of work is leased by moving its time ahead, is one
- * conditional transaction, and asks rails under ids that they answer once: two processes, or one that
- * died and one that goes on, do it once together.
+ * Runs the commerce work that becomes due: settlements, renewals, refunds and payouts. Each item is
+ * leased by moving its due time ahead, is one conditional transaction, and calls providers under
+ * ids that they answer once. Two processes, or a process that takes over after a crash, therefore
+ * do the work once.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineActor } from '../../../runtime/kernel/actor.js'
@@ -34,7 +35,7 @@ export const billingActor = defineActor<
         } catch (error) {
           loop.failed()
           if (!lifecycle.signal.aborted)
-            lifecycle.log.warn({ err: error }, 'a round of billing failed')
+            lifecycle.log.warn({ err: error }, 'renewals: round failed')
         }
         if (worked > 0) continue
         await sleep(LOOK_MS, undefined, { signal: lifecycle.signal, ref: false }).catch(

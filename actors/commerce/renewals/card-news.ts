@@ -1,6 +1,6 @@
 /**
- * Disputes and refunds at the card provider. Its webhooks come in any order and more than once, so each
- * makes us look its object up and bring ours to the same state.
+ * Disputes and refunds at the card provider. Its webhooks arrive in any order and repeatedly, so
+ * each one triggers a look-up of its object, and our object is brought to the same state.
  */
 import { createHash } from 'node:crypto'
 import type { Lifecycle } from '../../../runtime/kernel/actor.js'
@@ -26,7 +26,7 @@ import type { ProviderDispute, ProviderRefund, RailProvider } from '../payments/
 import { applyRefund, takeRefundBack } from '../payments/refunds.js'
 import type { BillingNeeds } from './needs.js'
 
-/** `refunds.reason` of those that were not asked for here. */
+/** `refunds.reason` of refunds that were made at the provider. */
 const MADE_AT_PROVIDER = 'made at the card provider'
 
 type Follow = (tx: Transaction, charge: ChargeView) => Promise<readonly NewEvent[]>
@@ -47,7 +47,7 @@ export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal
       const events = opened?.events ?? []
       if (seen.status === 'open') return events
       const dispute = opened?.row ?? (await findDisputeOf(tx, tenantId, chargeId))
-      if (dispute === undefined) throw new Error('a dispute was opened and is not there')
+      if (dispute === undefined) throw new Error('a new dispute is missing')
       const { id } = dispute
       const closed = await closeDispute(tx, means, { tenantId, id, outcome: seen.status })
       return [...events, ...(closed?.events ?? [])]
@@ -61,18 +61,18 @@ export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal
       const known = await findRefund(tx, tenantId, id)
       const isOfCharge = known === undefined || known.chargeId === chargeId
       if (!isOfCharge || seen.currency !== charge.currency) {
-        throw new Error('a refund of the card provider does not fit its charge')
+        throw new Error('a refund of the card provider does not match its charge')
       }
       const { answer } = seen
       if (known?.status === 'succeeded' && answer.tag === 'refused') {
         return (await takeRefundBack(tx, means, known, answer.code)) ?? []
       }
-      // One of ours that is under way is finished by whoever asks for it.
+      // A pending refund of ours is finished by its own look-up.
       if (known !== undefined || seen.refundId !== null || answer.tag !== 'done') return []
       const { amountMinor } = seen
       const now = clock.now()
       if (!(await reserveForeignRefund(tx, tenantId, chargeId, amountMinor, now))) {
-        throw new Error('the card provider gave back more than is left of a charge')
+        throw new Error('the card provider refunded more than the rest of a charge')
       }
       const refund = { id, tenantId, chargeId, amountMinor, externalReference: null }
       const reason = MADE_AT_PROVIDER
@@ -99,14 +99,14 @@ export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal
     return database.tenant(
       tenantId,
       async (tx) => {
-        // The charge first, then its settlement: the order of everybody who needs both.
+        // Lock order: the charge, then its settlement.
         await lockCharge(tx, tenantId, chargeId)
         const charge = await findCharge(tx, tenantId, chargeId)
-        // Paid at the provider and not written down here yet: looked at again when the lease ends.
+        // Paid at the provider but not stored here yet: retried when the lease ends.
         if (charge === undefined || charge.status === 'pending') {
-          throw new Error('a dispute or refund came before its payment')
+          throw new Error('a dispute or refund precedes its payment')
         }
-        if (charge.status === 'failed') throw new Error('a charge that was not paid is given back')
+        if (charge.status === 'failed') throw new Error('a failed charge was refunded')
         const events = await follow(tx, charge)
         await finishCardEvent(tx, event.id)
         appendEvents(tx, events)
@@ -117,22 +117,19 @@ export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal
 
   return async (event: CardEventRow): Promise<void> => {
     const provider = rails.get(CARD_RAIL)?.provider
-    if (provider === undefined) throw new Error('there is no card provider')
+    if (provider === undefined) throw new Error('no card provider is configured')
     const news = await look(provider, event)
-    // Crosses tenants: the provider names none.
+    // Crosses tenants: the provider does not name a tenant.
     const payment =
       news && (await database.system((tx) => cardPaymentOf(tx, news.paymentId), options))
     if (news !== undefined && payment !== undefined) return carryOut(event, payment, news.follow)
     const { id: eventId, type } = event
-    lifecycle.log.warn(
-      { eventId, type },
-      'a webhook of the card provider is about no payment of ours',
-    )
+    lifecycle.log.warn({ eventId, type }, 'card webhook for an unknown payment')
     await database.system((tx) => finishCardEvent(tx, eventId), options)
   }
 }
 
-/** The same id for the same object of the provider (RFC 9562 section 5.8). */
+/** The same UUIDv8 for the same provider object (RFC 9562 section 5.8). */
 function uuidOf(objectId: string): string {
   const digest = createHash('sha256').update(`svc-card-refund-v1\n${objectId}`).digest()
   digest[6] = (digest[6]! & 0x0f) | 0x80

@@ -1,8 +1,8 @@
 /**
- * Renewals that nothing can be taken for: a payment by x402 is signed each time. The charge of the next
- * period is written with a page that pays it; the event of the charge carries the address of the page,
- * and the merchant sends it to the buyer. An invoice that runs out is followed by another one, at the
- * pace at which refused renewals are tried again, and then the subscription ends.
+ * Renewals by invoice, for providers without mandates: the buyer signs each x402 payment. The
+ * charge of the next period is created with a payment page. The event of the charge contains the
+ * page's URL, and the merchant sends it to the buyer. An expired invoice is followed by another
+ * one, on the schedule of refused renewals, and then the subscription ends.
  */
 import { findPeriodCharge } from '../../../storage/commerce/charges.js'
 import { insertCheckoutSession } from '../../../storage/commerce/checkout-sessions.js'
@@ -25,14 +25,14 @@ import { sessionPath } from '../x402/sales.js'
 import { awaitTransfers } from '../x402/transfers.js'
 import type { BillingNeeds } from './needs.js'
 
-/** The rail whose payments are signed each time. */
+/** The provider whose payments the buyer signs one by one. */
 export const INVOICED_RAIL = 'x402'
 const TOKEN_BYTES = 32
-/** The end of an invoice makes its subscription due; this catches what went wrong there. */
+/** The end of an invoice makes its subscription due. This delay covers failures of that step. */
 const LOOK_AGAIN_MS = 3_600_000
 
 /**
- * Opens the invoice of the next period, unless one is open.
+ * Opens the invoice of the next period unless one is open.
  * @param subscription locked by this transaction.
  */
 export async function openInvoice(
@@ -104,7 +104,7 @@ export async function openInvoice(
   appendEvents(tx, told.events)
 }
 
-/** An invoice ran out unpaid: the next one, or the end of the subscription. */
+/** Handles an invoice that expired unpaid: opens the next one, or ends the subscription. */
 export async function invoiceLapsed(
   tx: Transaction,
   { clock }: Pick<BillingNeeds, 'clock'>,

@@ -1,14 +1,14 @@
-/** What becomes due by time: settlements, renewals, and rails that owe us an answer. */
+/** Commerce work that becomes due: settlements, renewals, and open requests to providers. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type BillingProtocol = {
-  /** One round over everything that is due; the actor also runs it by its own timer. */
+  /** Runs one round over everything that is due. The actor also runs it on its own timer. */
   round: Ask<null, RoundDone>
 }
 
 export type RoundDone = {
   readonly tag: 'done'
-  /** What was seen to, by kind. */
+  /** Processed items by kind. */
   readonly counts: Readonly<Record<string, number>>
 }
 

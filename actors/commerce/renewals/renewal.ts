@@ -1,7 +1,7 @@
 /**
- * The renewal of a subscription. First the charge of the next period is written (of all that try,
- * one row per period), then the rail is asked under its id, then the answer is written down. A crash
- * between any two of these is taken up by whoever claims the subscription next, with the same charge.
+ * Renews a subscription: the charge of the next period is inserted (one row per period), the
+ * provider is called under its id, and the answer is stored. After a crash the next worker that
+ * claims the subscription continues with the same charge.
  */
 import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import { type ChargeRow, findPeriodCharge } from '../../../storage/commerce/charges.js'
@@ -20,14 +20,14 @@ export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal'
   const options = { pool: 'background', signal: lifecycle.signal } as const
 
   /**
-   * The charge of the next period, unless the subscription ends instead, has to wait, or gets an
+   * Inserts the charge of the next period, unless the subscription ends, has to wait, or gets an
    * invoice.
    */
   function charged({ tenantId, id }: SubscriptionRow): Promise<ChargeRow | undefined> {
     return database.tenant(
       tenantId,
       async (tx) => {
-        // Who ends it meanwhile waits, and finds the charge.
+        // A concurrent cancellation waits for this lock, and then finds the charge.
         const now = await lockSubscription(tx, tenantId, id)
         if (now === undefined || (now.status !== 'active' && now.status !== 'past_due')) return
         if (now.cancelAtPeriodEnd) {
@@ -42,7 +42,7 @@ export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal'
         if (!(await desk.canBook(tx, now, desk.railOf(now.rail)))) {
           const { rail, currency } = now
           const what = { tenantId, subscriptionId: id, rail, currency }
-          lifecycle.log.error(what, 'the books of a rail are full: a renewal waits')
+          lifecycle.log.error(what, 'renewals: ledger of a payment provider is full, renewal waits')
           return
         }
         const period = now.period + 1
@@ -62,7 +62,7 @@ export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal'
           subscriptionId: id,
           subscriptionPeriod: period,
           createdAt: clock.now(),
-          // The subscription is due until it is answered.
+          // The subscription stays due until the charge is answered.
           dueAt: null,
         })
         if (told === undefined) return findPeriodCharge(tx, tenantId, id, period)
@@ -77,7 +77,7 @@ export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal'
     const { tenantId, mandate } = subscription
     const charge = await charged(subscription)
     if (charge === undefined || charge.status !== 'pending') return
-    if (mandate === null) throw new Error('a subscription that renews has a mandate')
+    if (mandate === null) throw new Error('a subscription that renews has no mandate')
     const rail = desk.railOf(charge.rail)
     const { id: chargeId, amountMinor, currency } = charge
     const answer = await rail.take(

@@ -1,4 +1,4 @@
-/** One round of billing: what is due of each kind, some at a time. */
+/** One round over the due work of each kind, a batch at a time. */
 import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import { claimCardEvents } from '../../../storage/commerce/card-payments.js'
 import {
@@ -30,14 +30,17 @@ import { renewal } from './renewal.js'
 import type { BillingNeeds } from './needs.js'
 
 const BATCH = 32
-/** Longer than a piece of work may take. */
+/** Longer than one item may take. */
 const LEASE_MS = 60_000
 const SIDE_BY_SIDE = 4
-/** What is not begun by then waits for its lease: a rail that does not answer must not hold up the rest. */
+/**
+ * Items not started by then wait for their lease to expire, so that an unresponsive provider does
+ * not block other kinds.
+ */
 const KIND_MS_MAX = 15_000
 const EXPIRED = 'checkout_expired'
 
-/** Every transaction that claims crosses tenants: time does not know tenants. */
+/** Every claim crosses tenants: one worker serves all of them. */
 export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
   const { database, clock, random, rails } = needs
   const desk = railDesk(needs)
@@ -54,7 +57,9 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
     return database.system((tx) => claim(tx, now, until), options)
   }
 
-  /** One that fails costs the others nothing: its lease runs out, and it is tried again. */
+  /**
+   * Processes items. A failed item does not affect the others: its lease expires and it is retried.
+   */
   async function each<Row extends object>(
     rows: readonly Row[],
     work: (row: Row) => Promise<void>,
@@ -69,11 +74,11 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
         } catch (error) {
           if (lifecycle.signal.aborted) return
           const tenantId = 'tenantId' in row ? row.tenantId : undefined
-          lifecycle.log.warn({ err: error, tenantId }, 'billing: tried again later')
+          lifecycle.log.warn({ err: error, tenantId }, 'renewals: item failed, retrying later')
         }
       }
     }
-    // Side by side, so that a provider that does not answer holds up as little as can be.
+    // Runs items concurrently, so that an unresponsive provider delays as few as possible.
     await Promise.all(Array.from({ length: SIDE_BY_SIDE }, workOn))
     return rows.length
   }
@@ -87,7 +92,7 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
         events.push(...(told?.events ?? []))
         const { subscriptionId: id = null, subscriptionPeriod: period = null } = told?.row ?? {}
         if (id === null || period === null) continue
-        // Without its first payment a subscription does not begin.
+        // A subscription does not start without its first payment.
         if (period === 1) await cancelSubscription(tx, tenantId, id, clock.now())
         else await invoiceLapsed(tx, needs, { tenantId, id, period })
       }
@@ -109,7 +114,7 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
     await desk.record(charge, rail, answer, options)
   }
 
-  /** created -> held while it clears -> released. */
+  /** created -> held while the payment clears -> released. */
   async function settle({ tenantId, chargeId, rail }: SettlementRow): Promise<void> {
     const clearedAt = new Date(clock.now().getTime() + (rails.get(rail)?.clearingMs ?? 0))
     await database.tenant(
@@ -134,7 +139,7 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
       (tx) => findCharge(tx, tenantId, chargeId),
       options,
     )
-    if (charge === undefined) throw new Error('a refund has a charge')
+    if (charge === undefined) throw new Error('a refund has no charge')
     const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
     const answer = await desk.railOf(charge.rail).refund(order, desk.limit(lifecycle.signal))
     if (answer.tag === 'pending') return
@@ -157,7 +162,7 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
     )
   }
 
-  /** Months end for every book: what was booked and not told is told then. */
+  /** Issues the monthly statement of every ledger book with entries since the last one. */
   async function close(book: { tenantId: string; currency: string }): Promise<void> {
     const { tenantId, currency } = book
     await database.tenant(

@@ -1,4 +1,4 @@
-/** What became of payments, and how the facilitator did. */
+/** Metrics of x402 payments and of the facilitator. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
 export type X402Metrics = {
@@ -13,26 +13,26 @@ export function x402Metrics(registry: Registry): X402Metrics {
   return {
     challenges: new Counter({
       name: 'svc_x402_challenges_total',
-      help: 'Payment challenges given.',
+      help: 'Payment challenges returned.',
       registers,
     }),
     payments: new Counter({
       name: 'svc_x402_payments_total',
-      help: 'Proofs of payment by what became of them.',
+      help: 'Payment proofs by outcome.',
       labelNames: ['outcome'],
       registers,
     }),
     facilitator: facilitatorSeconds(registry),
     resolved: new Counter({
       name: 'svc_x402_resolutions_total',
-      help: 'Payments of unknown outcome that an operator ended, by how.',
+      help: 'Payments of unknown outcome that an operator resolved, by outcome.',
       labelNames: ['outcome'],
       registers,
     }),
   }
 }
 
-/** The same histogram for whoever asks the facilitator in this process. */
+/** Returns the same histogram to every caller in the process. */
 export function facilitatorSeconds(registry: Registry): Histogram<'operation' | 'outcome'> {
   const name = 'svc_x402_facilitator_seconds'
   const known = registry.getSingleMetric(name) as Histogram<'operation' | 'outcome'> | undefined
@@ -40,7 +40,7 @@ export function facilitatorSeconds(registry: Registry): Histogram<'operation' | 
     known ??
     new Histogram({
       name,
-      help: 'How long the facilitator took.',
+      help: 'Duration of calls to the facilitator.',
       labelNames: ['operation', 'outcome'],
       buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
       registers: [registry],
@@ -59,18 +59,18 @@ export function reconciliationMetrics(registry: Registry): ReconciliationMetrics
   return {
     reconciled: new Counter({
       name: 'svc_x402_reconciliations_total',
-      help: 'Looks at payments of unknown outcome, by what was found.',
+      help: 'Checks of payments of unknown outcome, by result.',
       labelNames: ['outcome'],
       registers,
     }),
     unknown: new Gauge({
       name: 'svc_x402_unknown_payments',
-      help: 'Payments whose outcome is not known.',
+      help: 'Payments of unknown outcome.',
       registers,
     }),
     oldest: new Gauge({
       name: 'svc_x402_unknown_oldest_seconds',
-      help: 'Age of the oldest payment whose outcome is not known.',
+      help: 'Age of the oldest payment of unknown outcome.',
       registers,
     }),
   }

@@ -1,4 +1,4 @@
-/** Sends mail, in the planes that work by themselves. */
+/** Sends mail in the async plane. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { notify, type NotifyProtocol } from './protocol.js'
 import type { MailWorker } from './worker.js'

@@ -1,7 +1,7 @@
-/** Figures of mail. decisions.md section 14, metrics. */
+/** Metrics of mail. */
 import { Counter, type Registry } from 'prom-client'
 
-/** What became of an attempt; `expired` letters were not tried any more. */
+/** Outcome of an attempt. `expired` messages were not attempted any more. */
 export type MailOutcome = 'sent' | 'postponed' | 'failed' | 'expired'
 
 export interface MailOutcomes {
@@ -16,7 +16,7 @@ export function mailOutcomes(registry: Registry): MailOutcomes {
     known ??
     new Counter({
       name: NAME,
-      help: 'Attempts at sending mail by kind of letter and what became of them.',
+      help: 'Attempts to send mail by kind of message and outcome.',
       labelNames: ['kind', 'outcome'],
       registers: [registry],
     })

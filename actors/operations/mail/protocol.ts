@@ -1,8 +1,8 @@
-/** The actor that sends mail works by itself; it may be asked how busy it is. */
+/** The mail worker runs on its own. Its one message reports how busy it is. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type NotifyProtocol = {
-  /** Letters that are being sent at this moment by this process. */
+  /** Number of messages that this process is sending. */
   busy: Ask<Record<never, never>, { tag: 'busy'; sending: number }>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Removes what has run out, a batch at a time, on connections that requests can spare. Any number
- * of processes may do it side by side: rows that another one holds are passed over.
+ * Deletes expired rows in batches, on connections that requests do not need. Several processes can
+ * run it concurrently: rows that another process has locked are skipped.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Counter, type Registry } from 'prom-client'
@@ -41,31 +41,32 @@ import { type UpkeepProtocol, upkeep } from './protocol.js'
 const ROUND_MS = 60_000
 const FIRST_ROUND_MS = 5_000
 const BATCH_ROWS = 1_000
-/** What is left after this many batches waits for the next round. */
+/** Rows left after this many batches wait for the next round. */
 const BATCHES_PER_ROUND = 50
-/** A challenge that ended is still recognised for this long. */
+/** An ended challenge is still recognised for this time. */
 const CHALLENGE_RETENTION_SECS = 3_600
-/** A session stays longer than any access token of it could be alive. */
+/** A session is kept longer than the lifetime of any of its access tokens. */
 const SESSION_RETENTION_MS = 2 * 86_400_000
-/** Sealed refresh answers may be repeated for 10 s; clocks of processes differ a little. */
+/** Sealed refresh responses can be replayed for 10 s. The rest allows for clock differences. */
 const ANSWER_RETENTION_MS = 30_000
 /**
- * A pushed request is used up together with the one that continues it while its person signs in and
- * decides, for an hour and more; and who polls late is still told that the code ran out.
+ * A pushed authorization request ends with the request that continues it, while the user signs in
+ * and decides, which may take an hour and more. A device that polls late still gets
+ * `expired_token`.
  */
 const REQUEST_RETENTION_MS = 2 * 3_600_000
-/** A code that comes a second time within a day still revokes what the first use gave. */
+/** A second use of an authorization code within a day still revokes the tokens of the first use. */
 const CODE_RETENTION_MS = 86_400_000
-/** How long an ended delegation can still be looked up; the audit log keeps it for good. */
+/** How long an ended delegation can be read. The audit log keeps it permanently. */
 const DELEGATION_RETENTION_MS = 90 * 86_400_000
-/** What deliveries can be made of again. */
+/** How long deliveries can be recreated from events. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
-/** What became of a letter can be looked up for a week. */
+/** How long the outcome of a message can be read. */
 const MAIL_RETENTION_MS = 7 * DAY_MS
 /** The card provider repeats a webhook for three days. */
 const CARD_EVENT_RETENTION_MS = 30 * DAY_MS
-/** A proof whose verification came to nothing may be shown again for a while. */
+/** How long an unverified payment proof may be submitted again. */
 const PROOF_RETENTION_MS = 3_600_000
 
 /** Settings of [webhooks] and [commerce], in days. */
@@ -79,12 +80,12 @@ export type UpkeepNeeds = {
   readonly keys: ActorRef<KeysProtocol>
   readonly clock: Clock
   readonly registry: Registry
-  /** Seals anew what stands under data keys that were replaced; how many values it was. */
+  /** Re-encrypts values under data keys that were replaced. @returns the number of values. */
   readonly reseal: (signal: AbortSignal) => Promise<number>
-  /** Tells of the ends of calls through egress whose process has died; how many it was. */
+  /** Emits the end events of egress calls whose process died. @returns the number of calls. */
   readonly settle: (signal: AbortSignal) => Promise<number>
   readonly retention: Retention
-  /** False (`deployment.background_tasks_enabled`): sweeps only when asked. */
+  /** False (`deployment.background_tasks_enabled`): sweeps only on request. */
   readonly byTimer: boolean
 }
 
@@ -93,7 +94,7 @@ type Sweep = (tx: Transaction, now: Date, retention: Retention) => Promise<numbe
 const ago = (now: Date, ms: number) => new Date(now.getTime() - ms)
 const daysAgo = (now: Date, days: number) => ago(now, days * DAY_MS)
 
-/** What is swept inside of a transaction that crosses tenants: time does not know tenants. */
+/** Sweeps that run in a transaction that crosses tenants. */
 const SWEEPS: Readonly<Record<string, Sweep>> = {
   pow_challenges: (tx) => deleteEndedPowChallenges(tx, CHALLENGE_RETENTION_SECS, BATCH_ROWS),
   agent_challenges: (tx) => deleteEndedAgentChallenges(tx, CHALLENGE_RETENTION_SECS, BATCH_ROWS),
@@ -174,7 +175,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
       return removed
     }
 
-    /** The timer and a question at the same time share one round. */
+    /** The timer and a concurrent request share one round. */
     function shared(): Promise<Record<string, number>> {
       running ??= round().finally(() => {
         running = undefined
@@ -185,11 +186,10 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
     async function settle(): Promise<void> {
       const lost = await needs.settle(lifecycle.signal)
       lostTotal.inc(lost)
-      if (lost > 0)
-        lifecycle.log.warn({ calls: lost }, 'calls through egress ended with their process')
+      if (lost > 0) lifecycle.log.warn({ calls: lost }, 'egress calls ended with their process')
     }
 
-    /** False when it failed: what else is to be kept up does not wait for it. */
+    /** @returns false when it failed. Other work continues. */
     async function done(work: string, run: () => Promise<unknown>): Promise<boolean> {
       const loop = lifecycle.loop(work)
       try {
@@ -199,7 +199,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
       } catch (error) {
         loop.failed()
         if (!lifecycle.signal.aborted)
-          lifecycle.log.warn({ err: error, work }, 'a round of upkeep failed')
+          lifecycle.log.warn({ err: error, work }, 'retention: round failed')
         return false
       }
     }
@@ -214,7 +214,8 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
         if (lifecycle.signal.aborted) return
         pauseMs = ROUND_MS
         const isThere = await done('sweeps', shared)
-        // Behind an outage, ends that waited for the database are told by those who know them.
+        // After an outage, end events that wait for the database are emitted by the process that
+        // knows them.
         if (isThere && !wasAway) await done('lost calls', settle)
         wasAway = !isThere
         await done('signing keys', () => keys.ask('maintain', null, { signal: lifecycle.signal }))
@@ -232,14 +233,14 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
 function lostCounter(registry: Registry): Counter {
   const name = 'svc_egress_calls_lost_total'
   const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Relayed requests that ended with their process, as they were found.'
+  const help = 'Relayed requests that ended because their process died.'
   return known ?? new Counter({ name, help, registers: [registry] })
 }
 
 function resealedCounter(registry: Registry): Counter {
   const name = 'svc_data_keys_resealed_total'
   const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Values that were sealed anew because their data key was replaced.'
+  const help = 'Values re-encrypted because their data key was replaced.'
   return known ?? new Counter({ name, help, registers: [registry] })
 }
 
@@ -250,7 +251,7 @@ function removedCounter(registry: Registry): Counter<'kind'> {
     known ??
     new Counter({
       name,
-      help: 'Rows removed because they had run out.',
+      help: 'Rows deleted because they had expired.',
       labelNames: ['kind'],
       registers: [registry],
     })

@@ -1,14 +1,14 @@
-/** Removes what has run out: challenges, sessions, refresh tokens, idempotency keys. */
+/** Deletes expired rows: challenges, sessions, refresh tokens, idempotency keys and others. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type UpkeepProtocol = {
-  /** One round over everything that expires; the actor also runs it by its own timer. */
+  /** Runs one round over everything that expires. The actor also runs it on its own timer. */
   sweep: Ask<null, Swept>
 }
 
 export type Swept = {
   readonly tag: 'swept'
-  /** Rows removed by kind. */
+  /** Deleted rows by kind. */
   readonly removed: Readonly<Record<string, number>>
 }
 

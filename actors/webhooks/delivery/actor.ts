@@ -1,11 +1,11 @@
-/** Signs and sends webhooks on a thread of its own: opened secrets are seen by no other. */
+/** Signs and sends webhooks on a thread of its own. Decrypted secrets exist on that thread only. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { deliveries, type DeliveriesProtocol } from './protocol.js'
 import { createSigner } from './signer.js'
 import type { DeliveryWorker } from './delivery-loop.js'
 
 export type DeliveriesNeeds = {
-  /** Null for an actor that only signs what it is given. */
+  /** Null for an actor that only signs. */
   readonly worker: DeliveryWorker | null
 }
 

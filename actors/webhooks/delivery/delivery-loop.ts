@@ -1,7 +1,7 @@
 /**
- * Sends what the outbox tells of. Two loops: one turns events into deliveries, the other leases
- * lanes that have something due and runs them. Everything that matters is in the database: a worker
- * that dies loses its leases after a few seconds, and whoever takes them goes on.
+ * Sends the events of the outbox. One loop creates deliveries from events. The other leases
+ * delivery lanes with due deliveries and runs them. All state is in the database: when a worker
+ * dies its leases expire after a few seconds, and another worker takes them over.
  */
 import { setMaxListeners } from 'node:events'
 import type { Lifecycle } from '../../../runtime/kernel/actor.js'
@@ -49,18 +49,21 @@ import { INACTIVE, Lane, type LaneKeeper, PAUSED, type Target } from './lane.js'
 import type { DeliveryOutcomes } from './metrics.js'
 import type { Sender } from './sender.js'
 
-/** Receivers served side by side. One holds its place for a turn (lane.ts), and rests where it is slow. */
+/**
+ * Delivery lanes served concurrently. A lane holds its place for one turn (lane.ts), and rests when
+ * its receiver is slow.
+ */
 const LANES_MAX = 512
 const CLAIM_MAX = 64
-/** In `svc_share_refused_total`. */
+/** Value of the label `resource` of `svc_share_refused_total`. */
 const RESOURCE = 'webhook_lanes'
 const DUE_EACH = 32
 const LEASE_SECS = 6
 const RENEW_MS = 2_000
-/** Wake-ups may be lost: look without one. */
+/** Wake signals can be lost, so the queue is also polled at this interval. */
 const LOOK_MS_MAX = 1_000
 const MISHAP_MS = 1_000
-/** Attempts that still run when the worker stops are given up after this. */
+/** Running attempts are aborted this long after a stop begins. */
 const GRACE_MS = 5_000
 
 export type WorkerNeeds = {
@@ -79,9 +82,9 @@ export type WorkerNeeds = {
 }
 
 export interface DeliveryWorker {
-  /** Works until the life ends. */
+  /** Runs until the lifecycle ends. */
   start(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): void
-  /** Resolves when nothing of it runs any more. */
+  /** Resolves when all its work has ended. */
   settled(): Promise<void>
 }
 
@@ -95,7 +98,7 @@ export function createDeliveryWorker(needs: WorkerNeeds): DeliveryWorker {
   }
 }
 
-/** A worker from start to stop. */
+/** The loops of a worker, from start to stop. */
 class Shift {
   readonly #needs: WorkerNeeds
   readonly #signal: AbortSignal
@@ -107,7 +110,7 @@ class Shift {
   readonly #due = new Bell()
   readonly #release: (lane: LaneRelease) => Promise<void>
   readonly #keeper: LaneKeeper
-  /** Places for lanes, divided between tenants. */
+  /** Places for delivery lanes, shared between tenants. */
   readonly #places: FairShare
 
   constructor(
@@ -127,7 +130,7 @@ class Shift {
       counts: needs.shares,
     })
     const giveUp = new AbortController()
-    // Each running attempt listens.
+    // Every running attempt adds a listener.
     setMaxListeners(0, giveUp.signal)
     signal.addEventListener('abort', () => setTimeout(() => giveUp.abort(), GRACE_MS).unref(), {
       once: true,
@@ -169,7 +172,7 @@ class Shift {
     for (const { lane } of this.#lanes.values()) lane.wake()
   }
 
-  /** Without a listening connection the worker still looks by itself. */
+  /** Listens for wake signals. Without the connection the loops still poll. */
   async #listen(): Promise<(() => void)[]> {
     const events = () => this.#events.ring()
     const due = () => this.#due.ring()
@@ -180,7 +183,7 @@ class Shift {
         await listener.listen(DELIVERIES_CHANNEL, { notified: due, caughtUp: due }),
       ]
     } catch (error) {
-      this.#log.warn({ err: error }, 'webhooks: no wake-ups, looking once a second')
+      this.#log.warn({ err: error }, 'webhooks: wake signals unavailable, polling once a second')
       return []
     }
   }
@@ -209,7 +212,7 @@ class Shift {
     })
   }
 
-  /** How many lanes may be claimed at once, and of whom. */
+  /** The number of delivery lanes that may be claimed, in total and per tenant. */
   #room(): LaneRoom {
     const limit = Math.max(0, Math.min(CLAIM_MAX, LANES_MAX - this.#places.inUse))
     const held = new Map<string, number>()
@@ -238,17 +241,17 @@ class Shift {
       } catch (error) {
         if (this.#signal.aborted) return
         loop.failed()
-        this.#log.warn({ err: error }, 'webhooks: cannot work, trying again')
+        this.#log.warn({ err: error }, 'webhooks: round failed, retrying')
         await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
       }
     }
   }
 
-  /** Crosses tenants, like everything here: one worker sends for all of them. */
+  /** Crosses tenants: one worker sends for all of them. */
   async #claim(room: LaneRoom) {
     return this.#needs.database.system(async (tx) => {
       const lanes = await claimLanes(tx, this.#lease, room, LEASE_SECS)
-      // A tenant that has its share is looked at again when one of its lanes ends, which rings.
+      // A tenant at its share is checked again when one of its lanes ends, which wakes the loop.
       const full = tenantsAtMost(room, lanes)
       const nextMs = lanes.length < room.limit ? await nextLaneMs(tx, LOOK_MS_MAX, full) : 0
       return { claimed: await load(tx, lanes), nextMs }
@@ -259,7 +262,7 @@ class Shift {
     const { tenantId, webhookId } = claimed
     const place = this.#places.tryAcquire([tenantId])
     if (isRefused(place)) {
-      // Both loops claimed at once. Due as it was; who has a place for it takes it.
+      // Both loops claimed concurrently. The lane stays due, for any worker with a free place.
       const { failures, failingSince } = claimed
       void this.#giveBack({ tenantId, webhookId, failures, failingSince, heldSecs: 0 })
       return
@@ -270,7 +273,7 @@ class Shift {
       .then((release) => this.#giveBack(release))
       .finally(() => {
         place()
-        // It may have been claimed again by now.
+        // Another worker may have claimed it since.
         if (this.#lanes.get(webhookId)?.lane === lane) this.#lanes.delete(webhookId)
         this.#due.ring()
       })
@@ -281,9 +284,9 @@ class Shift {
     try {
       await this.#release(release)
     } catch (error) {
-      // The lease runs out.
+      // The lease expires.
       const { webhookId } = release
-      this.#log.warn({ err: error, webhookId }, 'a webhook lane was not given back')
+      this.#log.warn({ err: error, webhookId }, 'webhooks: lane not released')
     }
   }
 
@@ -315,7 +318,7 @@ class Shift {
       return cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
     })
     outcomes.count('cancelled', cancelled)
-    this.#log.warn({ tenantId, webhookId, cancelled }, 'a webhook subscription was switched off')
+    this.#log.warn({ tenantId, webhookId, cancelled }, 'webhooks: subscription deactivated')
   }
 
   async #cancel({ tenantId, webhookId }: ClaimedLane): Promise<void> {
@@ -330,7 +333,7 @@ class Shift {
     try {
       await this.#needs.database.system((tx) => renewLanes(tx, this.#lease, LEASE_SECS))
     } catch (error) {
-      this.#log.warn({ err: error }, 'webhooks: leases were not renewed')
+      this.#log.warn({ err: error }, 'webhooks: lease renewal failed')
     }
   }
 }
@@ -341,14 +344,14 @@ type Claim = {
   readonly due: readonly DueDelivery[]
 }
 
-/** Tenants of which a worker takes no more lanes once it has these. */
+/** Tenants whose share is full once these lanes are claimed. */
 function tenantsAtMost({ held, perTenantMax }: LaneRoom, more: readonly ClaimedLane[]): string[] {
   const counts = new Map(held)
   for (const { tenantId } of more) counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1)
   return [...counts].filter(([, count]) => count >= perTenantMax).map(([tenantId]) => tenantId)
 }
 
-/** Lanes that were claimed, with what is needed to run them. */
+/** Loads targets and due deliveries of claimed lanes. */
 async function load(tx: Transaction, lanes: readonly ClaimedLane[]): Promise<Claim[]> {
   const ids = lanes.map(({ webhookId }) => webhookId)
   const [targets, due] = await loaded(tx, ids, [])
@@ -361,7 +364,7 @@ async function load(tx: Transaction, lanes: readonly ClaimedLane[]): Promise<Cla
   })
 }
 
-/** Where these lanes send to, and what they have due. */
+/** Targets and due deliveries of these lanes. */
 async function loaded(
   tx: Transaction,
   webhookIds: readonly string[],

@@ -1,7 +1,7 @@
-/** Figures of deliveries (decisions.md section 14, metrics). */
+/** Metrics of deliveries. */
 import { Counter, type Registry } from 'prom-client'
 
-/** What became of an attempt; `cancelled` are deliveries that ended without one. */
+/** Outcome of an attempt. `cancelled` deliveries ended without one. */
 export type DeliveryOutcome = 'succeeded' | 'retrying' | 'failed' | 'cancelled'
 
 export interface DeliveryOutcomes {
@@ -10,14 +10,14 @@ export interface DeliveryOutcomes {
 
 const NAME = 'svc_webhook_deliveries_total'
 
-/** The counter of a registry, registered when it is asked for the first time. */
+/** Registers the counter at the first call. */
 export function deliveryOutcomes(registry: Registry): DeliveryOutcomes {
   const known = registry.getSingleMetric(NAME) as Counter<'outcome'> | undefined
   const counter =
     known ??
     new Counter({
       name: NAME,
-      help: 'Attempts at webhook deliveries of events by what became of them; test deliveries are not counted.',
+      help: 'Attempts of webhook deliveries by outcome, without test deliveries.',
       labelNames: ['outcome'],
       registers: [registry],
     })

@@ -1,4 +1,7 @@
-/** Signs webhook deliveries (interface.md, Events, Delivery). Keys derived from secrets stay here. */
+/**
+ * Signs webhook deliveries (docs/reference/webhooks.md, Signatures). Derived keys stay in this
+ * actor.
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type DeliveriesProtocol = {
@@ -6,9 +9,9 @@ export type DeliveriesProtocol = {
 }
 
 export type SignDelivery = {
-  /** The subscription's secret as its owner knows it; its UTF-8 bytes are the key material. */
+  /** The subscription's secret. Its UTF-8 bytes are the key material. */
   secret: string
-  /** The secret before the last rotation while both are valid, else null. */
+  /** The secret before the last rotation while both are valid, otherwise null. */
   previousSecret: string | null
   timestampSecs: number
   maxAgeSecs: number
@@ -18,9 +21,12 @@ export type SignDelivery = {
   payload: Uint8Array
 }
 export type SignOutcome =
-  /** Header names in lower case, ready to send. */
+  /** Header names are in lower case. */
   | { tag: 'signed'; headers: SignatureHeaders }
-  /** A field would break out of the canonical string or a header, or the secret is too short. */
+  /**
+   * A field contains characters that would break the canonical string or a header, or the secret is
+   * too short.
+   */
   | { tag: 'refused'; field: 'secret' | 'timestamp' | 'max_age' | 'delivery_id' | 'event_type' }
 
 export type SignatureHeaders = {

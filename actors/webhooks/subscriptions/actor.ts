@@ -1,4 +1,4 @@
-/** Webhook subscriptions of a tenant. Their deliveries are sent by the async plane. */
+/** Webhook subscriptions of a tenant. The async plane sends their deliveries. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -37,11 +37,11 @@ export type WebhooksNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly urlRules: TargetRules
-  /** The types of events that can occur in this deployment. */
+  /** Event types that this deployment can emit. */
   readonly offered: readonly EventType[]
   /** `webhooks.max_subscriptions_per_tenant`. */
   readonly subscriptionsMax: number
-  /** Attempts of a delivery that is replayed. */
+  /** Number of attempts of a replayed delivery. */
   readonly attempts: number
   /** `webhooks.delivery_retention_days`. */
   readonly retentionDays: number
@@ -77,7 +77,7 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
       events: eventFeed(database),
 
       async list({ tenantId, limit, after }, { signal }) {
-        // One more than asked for tells whether there is another page.
+        // Reads one row more than the limit to detect a next page.
         const rows = await database.tenant(
           tenantId,
           (tx) => listWebhooks(tx, tenantId, limit + 1, after),

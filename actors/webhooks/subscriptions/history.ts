@@ -1,4 +1,4 @@
-/** The history of deliveries: read it, and send parts of it again. */
+/** The delivery history: lists deliveries, replays them and recovers missed events. */
 import type { Handlers } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -23,7 +23,10 @@ import { isUuid } from '../../domain/ids.js'
 import type { Delivery, WebhooksProtocol } from './protocol.js'
 
 const DAY_MS = 86_400_000
-/** What one call starts again of either kind; the answer says whether there is more. */
+/**
+ * Maximum number of deliveries of each kind that one call starts again. The response says whether
+ * there are more.
+ */
 const RECOVER_MAX = 1_000
 const UNKNOWN = { tag: 'unknown' } as const
 

@@ -1,4 +1,7 @@
-/** Webhook subscriptions, their secrets and their history. decisions.md sections 9 and 22. */
+/**
+ * Messages about webhook subscriptions, their secrets and their history.
+ * docs/reference/webhooks.md.
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
@@ -11,11 +14,11 @@ export type WebhooksProtocol = {
   replace: Ask<ReplaceWebhook, WebhookReplaced | WebhookInvalid | WebhookUnknown>
   remove: Ask<RemoveWebhook, WebhookRemoved | WebhookUnknown>
   rotateSecret: Ask<RotateSecret, SecretRotated | WebhookInvalid | WebhookUnknown>
-  /** One attempt, at once, at an inactive subscription as well. */
+  /** Makes one attempt at once, even for an inactive subscription. */
   test: Ask<TestWebhook, WebhookTested | WebhookUnknown | WebhooksBusy | IdempotencyRefused>
   deliveries: Ask<ListDeliveries, DeliveriesListed | WebhookUnknown>
   replay: Ask<ReplayDelivery, DeliveryReplayed | ReplayRefused | WebhookUnknown>
-  /** Events of the tenant in their order, for those who fetch instead of being called. */
+  /** Lists events of the tenant in order, for receivers that poll. */
   events: Ask<ListEvents, EventsListed>
   recover: Ask<RecoverDeliveries, DeliveriesRecovered | ReplayRefused | WebhookUnknown>
 }
@@ -32,7 +35,7 @@ export type Webhook = {
   readonly updatedAt: Date
 }
 
-/** What its owner says of a subscription. */
+/** The members of a subscription that its owner sets. */
 export type WebhookDraft = {
   readonly url: string
   readonly eventTypes: readonly string[]
@@ -50,7 +53,7 @@ export type WebhookInvalid = {
   readonly detail: string
 }
 
-/** Place in a list ordered by creation, newest first: the last row seen. */
+/** Position in a list ordered by creation, newest first: the last row of the previous page. */
 export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type Page = {
   /** 1 to 200. */
@@ -68,20 +71,20 @@ export type WebhooksListed = {
 export type CreateWebhook = {
   readonly caller: Caller
   readonly draft: WebhookDraft
-  /** Null: one is made. */
+  /** Null: the service generates one. */
   readonly secret: string | null
   readonly idempotency: IdempotencyClaim | null
 }
 export type WebhookCreated = {
   readonly tag: 'created'
   readonly webhook: Webhook
-  /** Null when the caller knows it, and in replays. */
+  /** Null in replays, and when the caller supplied the secret. */
   readonly secret: string | null
   readonly replayed: boolean
 }
 export type TooManyWebhooks = { readonly tag: 'too_many'; readonly max: number }
 
-/** A subscription, and who changes it. */
+/** A change of a subscription, with its caller. */
 export type ManagedWebhook = { readonly caller: Caller; readonly webhookId: string }
 export type ReplaceWebhook = ManagedWebhook & { readonly draft: WebhookDraft }
 export type RemoveWebhook = ManagedWebhook
@@ -89,22 +92,22 @@ export type WebhookReplaced = { readonly tag: 'replaced'; readonly webhook: Webh
 export type WebhookRemoved = { readonly tag: 'removed' }
 
 export type RotateSecret = ManagedWebhook & {
-  /** Null: one is made. */
+  /** Null: the service generates one. */
   readonly secret: string | null
-  /** How long the old secret stays in force beside the new one. */
+  /** How long the old secret stays valid, in seconds. */
   readonly overlapSecs: number
 }
 export type SecretRotated = {
   readonly tag: 'rotated'
   readonly webhookId: string
-  /** Null when the caller knows it. */
+  /** Null when the caller supplied the secret. */
   readonly secret: string | null
   readonly rotatedAt: Date
   readonly previousExpiresAt: Date
 }
 
 export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
-/** Null: from now on. Otherwise what has a higher number. */
+/** Null: starts at the next event. Otherwise events with a higher number. */
 export type ListEvents = {
   readonly tenantId: TenantId
   readonly after: number | null
@@ -121,7 +124,7 @@ export type TenantEvent = {
 export type EventsListed = {
   readonly tag: 'listed'
   readonly events: readonly TenantEvent[]
-  /** What to ask with next. */
+  /** Value of `after` for the next call. */
   readonly nextAfter: number
 }
 
@@ -150,7 +153,7 @@ export type Delivery = {
 }
 
 export type TestWebhook = NamedWebhook & {
-  /** Who wants to know. */
+  /** The caller. */
   readonly actor: { readonly type: string; readonly id: string }
   readonly idempotency: IdempotencyClaim | null
 }
@@ -159,7 +162,7 @@ export type WebhookTested = {
   readonly delivery: Delivery
   readonly replayed: boolean
 }
-/** As many test deliveries as may run at once are running. */
+/** The limit of concurrent test deliveries is reached. */
 export type WebhooksBusy = { readonly tag: 'busy' }
 
 export type ListDeliveries = NamedWebhook &
@@ -182,9 +185,9 @@ export type DeliveriesRecovered = {
   readonly tag: 'recovered'
   /** Failed deliveries that start again. */
   readonly replayed: number
-  /** Events that had no delivery and have one now. */
+  /** Events without a delivery that have one now. */
   readonly added: number
-  /** True: there are more; ask again. */
+  /** True: there are more, call again. */
   readonly more: boolean
 }
 

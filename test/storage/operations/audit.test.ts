@@ -313,7 +313,7 @@ test('a row that is changed, taken out, moved or made up breaks the chain where 
   )
   t.deepEqual(check(await chainOf(fresh, tenant)), {
     sequence: 3,
-    reason: 'was changed: its hash is another one',
+    reason: 'was changed: its hash differs',
   })
   await restore()
   t.is(check(await chainOf(fresh, tenant)), undefined)
