@@ -108,7 +108,7 @@ export async function dueDeliveries(
   tx: Transaction,
   webhookIds: readonly string[],
   limitEach: number,
-  inHand: readonly string[],
+  inProgress: readonly string[],
 ): Promise<DueDelivery[]> {
   const { rows } = await tx.query<DueDelivery>({
     name: 'delivery.due',
@@ -121,7 +121,7 @@ export async function dueDeliveries(
              where w.webhook_id = lane.id and w.next_attempt_at <= statement_timestamp()
                and w.id <> all($3::uuid[])
              order by w.next_attempt_at limit $2) d`,
-    values: [webhookIds, limitEach, inHand],
+    values: [webhookIds, limitEach, inProgress],
   })
   return rows
 }

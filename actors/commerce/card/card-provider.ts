@@ -48,11 +48,11 @@ import type {
   ChargeOrder,
   OrderName,
   PendingAnswer,
-  Rail,
+  PaymentProvider,
   TakeAnswer,
 } from '../payments/payment-provider.js'
 
-export const CARD_RAIL = 'card'
+export const CARD_PROVIDER = 'card'
 
 /** Minimum time between two look-ups for a buyer who waits at our page. */
 const LOOK_UP_PAUSE_MS = 5_000
@@ -73,7 +73,7 @@ const ABANDONED = 'abandoned'
 const EXPIRED = 'checkout_expired'
 const NO_PAYOUTS = 'payouts_not_supported'
 
-export type CardRailNeeds = {
+export type CardProviderNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly client: CardClient
@@ -85,7 +85,7 @@ export type CardRailNeeds = {
   readonly clearingMs: number
 }
 
-export function cardRail(needs: CardRailNeeds): Rail {
+export function cardProvider(needs: CardProviderNeeds): PaymentProvider {
   const { database, clock, client, webhookSecret, checkoutHosts, plainHttp, clearingMs } = needs
   const refunds: CardRefunds = cardRefunds(client)
 
@@ -446,7 +446,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
   }
 
   return {
-    name: CARD_RAIL,
+    name: CARD_PROVIDER,
     offers: (environment, { amountMinor, currency }) =>
       environment === 'production' && providerAmount(amountMinor, currency) !== undefined,
     leadsTo: checkoutHosts.flatMap((host) =>
@@ -484,7 +484,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
 
     payOut: async () => ({ tag: 'refused', code: NO_PAYOUTS }),
 
-    provider: {
+    notifications: {
       readWebhook: (body, signature, now) => readWebhook(webhookSecret, body, signature, now),
       async dispute(id, signal) {
         const dispute = await find(`/v1/disputes/${id}`, signal)

@@ -84,12 +84,12 @@ export type CardClientOptions = {
   readonly timeoutMs: number
   readonly connector: Connector
   /** Counts calls by outcome. */
-  readonly called: (outcome: 'ok' | 'refused' | 'unavailable') => void
+  readonly countCall: (outcome: 'ok' | 'refused' | 'unavailable') => void
   readonly counts?: ShareCounts | undefined
 }
 
 export function createCardClient(options: CardClientOptions): CardClient {
-  const { apiBaseUrl, secretKey, timeoutMs, connector, called } = options
+  const { apiBaseUrl, secretKey, timeoutMs, connector, countCall } = options
   const base = new URL(apiBaseUrl)
   const prefix = base.pathname.replace(/\/+$/, '')
   const upstreams = createUpstreams(connector)
@@ -143,13 +143,13 @@ export function createCardClient(options: CardClientOptions): CardClient {
         if (isRefused(release)) throw new ProviderUnavailable('busy')
         try {
           const answer = await ask({ ...call, signal })
-          called(answer.tag)
+          countCall(answer.tag)
           return answer
         } finally {
           release()
         }
       } catch (error) {
-        called('unavailable')
+        countCall('unavailable')
         throw error
       }
     },

@@ -178,5 +178,5 @@ export function isPageOf(url: string, hosts: readonly string[], plainHttp: boole
   if (protocol !== 'https:' && !(plainHttp && LOOPBACK_HOSTS.has(hostname))) return false
   // A host without a port means port 443.
   const named = host + (port === '' && protocol === 'https:' ? ':443' : '')
-  return hosts.some((one) => one.toLowerCase() === host || one.toLowerCase() === named)
+  return hosts.some((allowed) => allowed.toLowerCase() === host || allowed.toLowerCase() === named)
 }

@@ -5,31 +5,31 @@
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { receiveCardEvent } from '../../../storage/commerce/card-payments.js'
-import { CARD_RAIL } from '../card/card-provider.js'
+import { CARD_PROVIDER } from '../card/card-provider.js'
 import type { CheckoutNeeds } from './needs.js'
 import type { CardEvent, CardEventReceived, CardEventRefused, NoCardProvider } from './protocol.js'
 
 const RECEIVED: CardEventReceived = { tag: 'received' }
 
-export function cardEvents({ database, clock, rails, heard }: CheckoutNeeds) {
+export function cardEvents({ database, clock, providers, countWebhook }: CheckoutNeeds) {
   return {
     async receiveCardEvent(
       { body, signature }: CardEvent,
       { signal, log }: MessageContext,
     ): Promise<CardEventReceived | CardEventRefused | NoCardProvider> {
-      const provider = rails.get(CARD_RAIL)?.provider
-      if (provider === undefined) return { tag: 'no_provider' }
+      const notifications = providers.get(CARD_PROVIDER)?.notifications
+      if (notifications === undefined) return { tag: 'no_provider' }
       const receivedAt = clock.now()
-      const event = provider.readWebhook(body, signature, receivedAt)
+      const event = notifications.readWebhook(body, signature, receivedAt)
       if (event.tag === 'refused') {
-        heard('refused')
+        countWebhook('refused')
         const { reason } = event
         log.warn({ reason }, 'card webhook refused')
         return { tag: 'event_refused', reason }
       }
       const { about } = event
       if (about === 'nothing') {
-        heard('ignored')
+        countWebhook('ignored')
         return RECEIVED
       }
       // Crosses tenants: the provider sends the events of one account without naming a tenant.
@@ -37,7 +37,7 @@ export function cardEvents({ database, clock, rails, heard }: CheckoutNeeds) {
         (tx) => receiveCardEvent(tx, { ...event, about, receivedAt }),
         { signal },
       )
-      heard(isNew ? 'received' : 'repeated')
+      countWebhook(isNew ? 'received' : 'repeated')
       return RECEIVED
     },
   }

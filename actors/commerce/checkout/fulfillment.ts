@@ -33,8 +33,8 @@ export function fulfillments({ database, sealer }: CheckoutNeeds) {
     const context = webhookSecretContext(id)
     const sealed = previousSecret === null ? [secret] : [secret, previousSecret]
     return Promise.all(
-      sealed.map(async (one) =>
-        Buffer.from(await sealer.open(tenantId, context, one)).toString('utf8'),
+      sealed.map(async (value) =>
+        Buffer.from(await sealer.open(tenantId, context, value)).toString('utf8'),
       ),
     )
   }
@@ -45,7 +45,7 @@ export function fulfillments({ database, sealer }: CheckoutNeeds) {
   async function tenantsOf(secret: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
     const hint = secretHint(secret)
     const found = await database.system((tx) => webhooksByHint(tx, hint), { signal })
-    const asked = digestOf(secret)
+    const digest = digestOf(secret)
     const tenantIds = new Set<string>()
     for (const webhook of found) {
       const secrets = await secretsOf(webhook)
@@ -53,7 +53,9 @@ export function fulfillments({ database, sealer }: CheckoutNeeds) {
         await database.system((tx) => storeHint(tx, webhook.id, secretHint(secrets[0]!)))
       }
       // Compares every candidate, including those after a match.
-      const fits = secrets.map((one) => timingSafeEqual(digestOf(one), asked)).includes(true)
+      const fits = secrets
+        .map((candidate) => timingSafeEqual(digestOf(candidate), digest))
+        .includes(true)
       const scoped = selectedTypes(webhook.eventTypes).some((type) => type.startsWith(PAYMENTS))
       if (fits && scoped) tenantIds.add(webhook.tenantId)
     }

@@ -107,8 +107,8 @@ export function checkouts(needs: CheckoutNeeds) {
     order: { readonly quantity: number; readonly link: PaymentLinkRow | null },
     { signal, requestId }: MessageContext,
   ): Promise<CheckoutOpened | SubscriptionOpened | CheckoutRefused> {
-    const said = { ...details, metadata: metadataOf(details, order.link) }
-    const fault = detailsFault(said, tenant)
+    const merged = { ...details, metadata: metadataOf(details, order.link) }
+    const fault = detailsFault(merged, tenant)
     if (fault !== null) return fault
     const amountMinor = offer.amountMinor * order.quantity
     if (amountMinor > AMOUNT_MINOR_MAX) {
@@ -246,7 +246,7 @@ async function write(
       id: subscriptionId,
     })
   }
-  const told = await openCharge(
+  const opened = await openCharge(
     tx,
     { clock, random },
     {
@@ -264,7 +264,7 @@ async function write(
     },
     requestId,
   )
-  if (told === undefined) throw new Error('a new charge has the id of another one')
+  if (opened === undefined) throw new Error('a new charge has the id of another one')
   await insertCheckoutSession(tx, {
     tenantId,
     id: checkoutSessionId,
@@ -301,7 +301,7 @@ async function write(
           subscriptionId,
           recurring: { interval, intervalCount },
         }
-  return { outcome, events: told.events }
+  return { outcome, events: opened.events }
 }
 
 export function hashOf(token: string): Uint8Array {

@@ -15,8 +15,8 @@ import type { CheckoutTransferRow } from '../../../storage/commerce/checkout-tra
 import { findOffer, findOwnPaymentLink } from '../../../storage/commerce/products.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
-import { railDesk } from '../payments/charge.js'
-import type { Rail } from '../payments/payment-provider.js'
+import { chargeProcessing } from '../payments/charge-processing.js'
+import type { PaymentProvider } from '../payments/payment-provider.js'
 import { isEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { type LinkTerms, termsOf } from '../x402/offers.js'
@@ -46,7 +46,7 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/
 /** A session token. Link tokens are shorter. */
 const LINK_TOKEN = /^[A-Za-z0-9_-]{22,42}$/
 /** Details of a checkout that starts at the page of a link: the buyer has not entered any. */
-const NOTHING_SAID = {
+const NO_DETAILS = {
   quantity: null,
   successUrl: null,
   cancelUrl: null,
@@ -65,12 +65,12 @@ type Seen = {
 }
 
 /** The provider page to redirect the buyer to, or null when there is none. */
-type Asked = { readonly sendTo: string | null }
+type StartedPayment = { readonly sendTo: string | null }
 
 export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Checkouts) {
-  const { database, clock, rails, baseUrl } = needs
-  const leadsSomewhere = (rail: string | null) => (rails.get(rail ?? '')?.leadsTo.length ?? 0) > 0
-  const desk = railDesk(needs)
+  const { database, clock, providers, baseUrl } = needs
+  const hasOwnPage = (rail: string | null) => (providers.get(rail ?? '')?.leadsTo.length ?? 0) > 0
+  const processing = chargeProcessing(needs)
 
   /** Crosses tenants: a buyer names a page and no tenant. */
   async function see(token: string, signal: AbortSignal): Promise<Seen | PayEnded | PayUnknown> {
@@ -109,9 +109,9 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
           : { interval, intervalCount },
       chargeId: charge.id,
       customerEmail: charge.customerEmail,
-      rails: railsIn(ways).map(({ name }) => name),
-      continues: status === 'paying' && charge.status === 'pending' && leadsSomewhere(charge.rail),
-      leadsTo: railsIn(ways).flatMap(({ leadsTo }) => leadsTo),
+      rails: providersIn(ways).map(({ name }) => name),
+      continues: status === 'paying' && charge.status === 'pending' && hasOwnPage(charge.rail),
+      leadsTo: providersIn(ways).flatMap(({ leadsTo }) => leadsTo),
       x402: x402Shown(sessionPath(session.id), ways, transfers),
       successUrl: session.successUrl === null ? null : withCharge(session.successUrl, charge.id),
       cancelUrl: session.cancelUrl,
@@ -125,10 +125,10 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
    */
   async function begin(
     seen: Seen,
-    rail: Rail,
+    provider: PaymentProvider,
     message: Pay,
     context: MessageContext,
-  ): Promise<Asked | 'full'> {
+  ): Promise<StartedPayment | 'full'> {
     const { session, charge } = seen
     const { tenantId } = session
     const email = message.customerEmail === '' ? null : message.customerEmail
@@ -136,11 +136,11 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     const took = await database.tenant(
       tenantId,
       async (tx) => {
-        if (!(await desk.canBook(tx, charge, rail))) return 'full'
+        if (!(await processing.canBook(tx, charge, provider))) return 'full'
         return beginPaying(tx, {
           tenantId,
           id: session.id,
-          rail: rail.name,
+          rail: provider.name,
           // The subscription belongs to the signed-in user who ordered it.
           customerEmail: charge.subscriptionId === null ? email : null,
           now,
@@ -152,7 +152,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     if (took === 'full') {
       const { currency } = charge
       context.log.error(
-        { tenantId, rail: rail.name, currency },
+        { tenantId, rail: provider.name, currency },
         'the ledger of a payment provider is full',
       )
       return 'full'
@@ -160,7 +160,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     if (!took) return { sendTo: null }
     const customerEmail =
       charge.subscriptionId === null ? (email ?? charge.customerEmail) : charge.customerEmail
-    return ask({ ...seen, charge: { ...charge, customerEmail } }, rail, message, context)
+    return ask({ ...seen, charge: { ...charge, customerEmail } }, provider, message, context)
   }
 
   /**
@@ -169,14 +169,14 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
    */
   async function ask(
     { charge, page }: Seen,
-    rail: Rail,
+    provider: PaymentProvider,
     message: Pay,
     context: MessageContext,
-  ): Promise<Asked> {
+  ): Promise<StartedPayment> {
     const { tenantId } = charge
     // From here on the outcome is needed even if the browser disconnects.
     const signal = AbortSignal.timeout(ASK_AGAIN_MS / 2)
-    const answer = await rail
+    const answer = await provider
       .take(
         {
           tenantId,
@@ -202,7 +202,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
         return undefined
       })
     if (answer === undefined) return { sendTo: null }
-    await desk.record(charge, rail, answer, { requestId: context.requestId })
+    await processing.record(charge, provider, answer, { requestId: context.requestId })
     return { sendTo: answer.tag === 'pending' ? answer.sendTo : null }
   }
 
@@ -211,14 +211,14 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
    * and page. Without an answer in time the page shows the stored state.
    */
   async function lookUp({ charge, page }: Seen, context: MessageContext): Promise<boolean> {
-    const rail = page.state === 'processing' ? rails.get(charge.rail ?? '') : undefined
-    if (rail?.lookUp === undefined) return false
+    const provider = page.state === 'processing' ? providers.get(charge.rail ?? '') : undefined
+    if (provider?.lookUp === undefined) return false
     const { tenantId, id: chargeId, amountMinor, currency } = charge
     const order = { tenantId, chargeId, amountMinor, currency }
     try {
-      const answer = await rail.lookUp(order, AbortSignal.timeout(LOOK_UP_MS))
+      const answer = await provider.lookUp(order, AbortSignal.timeout(LOOK_UP_MS))
       if (answer === undefined) return false
-      await desk.record(charge, rail, answer, { requestId: context.requestId })
+      await processing.record(charge, provider, answer, { requestId: context.requestId })
       return answer.tag !== 'pending'
     } catch (error) {
       context.log.warn({ err: error, chargeId }, 'payment look-up failed')
@@ -251,7 +251,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     token: string,
     context: MessageContext,
   ): Promise<PaySent | LinkUnpayable | PayUnknown> {
-    const opened = await checkoutLink({ ...NOTHING_SAID, token }, context)
+    const opened = await checkoutLink({ ...NO_DETAILS, token }, context)
     if (opened.tag === 'no_way_to_pay') {
       const shown = await showLink(token, context.signal)
       return shown.tag === 'link_page' ? { ...shown, tag: 'link_unpayable' } : shown
@@ -281,16 +281,16 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       const seen = await see(message.token, context.signal)
       if ('tag' in seen) return seen
       if (seen.page.state === 'open') {
-        const rail = railsIn(seen.ways).find(({ name }) => name === message.rail)
-        if (rail === undefined) return { ...seen.page, tag: 'again', fault: 'rail' }
+        const provider = providersIn(seen.ways).find(({ name }) => name === message.rail)
+        if (provider === undefined) return { ...seen.page, tag: 'again', fault: 'rail' }
         if (message.customerEmail !== '' && !isEmail(message.customerEmail)) {
           return { ...seen.page, tag: 'again', fault: 'email' }
         }
-        const asked = await begin(seen, rail, message, context)
-        if (asked === 'full') return { ...seen.page, tag: 'full' }
-        if (asked.sendTo !== null) return { tag: 'sent', location: asked.sendTo }
+        const started = await begin(seen, provider, message, context)
+        if (started === 'full') return { ...seen.page, tag: 'full' }
+        if (started.sendTo !== null) return { tag: 'sent', location: started.sendTo }
       } else if (seen.page.continues && message.rail === seen.charge.rail) {
-        const { sendTo } = await ask(seen, desk.railOf(message.rail), message, context)
+        const { sendTo } = await ask(seen, processing.providerNamed(message.rail), message, context)
         if (sendTo !== null) return { tag: 'sent', location: sendTo }
       }
       const after = await see(message.token, context.signal)
@@ -314,8 +314,8 @@ function stateOf(
   return isUnderWay ? 'processing' : 'open'
 }
 
-function railsIn(ways: readonly WayToPay[]): readonly Rail[] {
-  return ways.flatMap((way) => (way.tag === 'rail' ? [way.rail] : []))
+function providersIn(ways: readonly WayToPay[]): readonly PaymentProvider[] {
+  return ways.flatMap((way) => (way.tag === 'provider' ? [way.provider] : []))
 }
 
 /** The x402 terms that the payment link of a charge sets. */

@@ -55,8 +55,8 @@ type ListRows<Row> = (
   after: ListOf['after'],
 ) => Promise<Row[]>
 
-export function goods({ database, clock, random }: CommerceNeeds) {
-  const note = (
+export function catalog({ database, clock, random }: CommerceNeeds) {
+  const audit = (
     tx: Transaction,
     caller: Caller,
     type: AuditOnlyType,
@@ -97,7 +97,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
             const row = await insert(tx)
             if ('tag' in row) return row
             const resource = { type: kind, id: row.id }
-            await note(tx, caller, `commerce.${kind}.created`, resource, context, {})
+            await audit(tx, caller, `commerce.${kind}.created`, resource, context, {})
             return { tag: 'created', row: show(row), replayed: false }
           },
           (outcome) => (outcome.tag === 'created' ? outcome : undefined),
@@ -149,7 +149,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
       async (tx) => {
         const row = await change(tx, tenantId, id, active)
         if (row === undefined) return { tag: 'unknown' }
-        await note(tx, caller, `commerce.${kind}.changed`, { type: kind, id }, context, { active })
+        await audit(tx, caller, `commerce.${kind}.changed`, { type: kind, id }, context, { active })
         return { tag: 'changed', row: show(row) }
       },
       { signal: context.signal },

@@ -14,10 +14,10 @@ import { postEntry } from '../../../storage/commerce/ledger.js'
 import type { NewEvent } from '../../../storage/platform/outbox.js'
 import { insertSettlement } from '../../../storage/commerce/settlements.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type ChargeMeans, paymentEvent, settlementEvent } from './events.js'
+import { type ChargeDeps, paymentEvent, settlementEvent } from './events.js'
 
 /** A transition, with the events to emit. */
-export type Told<Row> = { readonly row: Row; readonly events: readonly NewEvent[] }
+export type Transition<Row> = { readonly row: Row; readonly events: readonly NewEvent[] }
 
 /**
  * Inserts a pending charge and emits `commerce.payment.pending`.
@@ -27,14 +27,14 @@ export type Told<Row> = { readonly row: Row; readonly events: readonly NewEvent[
  */
 export async function openCharge(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   charge: NewCharge,
   requestId?: string,
   more: Readonly<Record<string, unknown>> = {},
-): Promise<Told<ChargeRow> | undefined> {
+): Promise<Transition<ChargeRow> | undefined> {
   const row = await insertCharge(tx, charge)
   if (row === undefined) return undefined
-  const event = paymentEvent('commerce.payment.pending', row, means, requestId, undefined, more)
+  const event = paymentEvent('commerce.payment.pending', row, deps, requestId, undefined, more)
   return { row, events: [event] }
 }
 
@@ -59,11 +59,11 @@ export type Payment = {
  */
 export async function chargePaid(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   payment: Payment,
   requestId?: string,
-): Promise<Told<ChargeRow> | undefined> {
-  const { clock, random } = means
+): Promise<Transition<ChargeRow> | undefined> {
+  const { clock, random } = deps
   const { tenantId, chargeId, rail, railReference, buyerId, direct } = payment
   const now = clock.now()
   const row = await succeedCharge(tx, tenantId, chargeId, { rail, railReference, buyerId, now })
@@ -79,7 +79,7 @@ export async function chargePaid(
       { account: 'pending', rail, amountMinor: -amountMinor },
     ],
   })
-  const paid = paymentEvent('commerce.payment.succeeded', row, means, requestId)
+  const paid = paymentEvent('commerce.payment.succeeded', row, deps, requestId)
   if (direct) {
     await postEntry(tx, {
       ...entry,
@@ -102,7 +102,7 @@ export async function chargePaid(
     dueAt: now,
     createdAt: now,
   })
-  const created = settlementEvent('commerce.settlement.created', settlement, means, requestId)
+  const created = settlementEvent('commerce.settlement.created', settlement, deps, requestId)
   return { row, events: [paid, created] }
 }
 
@@ -112,12 +112,12 @@ export async function chargePaid(
  */
 export async function chargeFailed(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   failure: { readonly tenantId: string; readonly chargeId: string; readonly code: string },
   requestId?: string,
-): Promise<Told<ChargeRow> | undefined> {
+): Promise<Transition<ChargeRow> | undefined> {
   const { tenantId, chargeId, code } = failure
-  const row = await failCharge(tx, tenantId, chargeId, code, means.clock.now())
+  const row = await failCharge(tx, tenantId, chargeId, code, deps.clock.now())
   if (row === undefined) return undefined
-  return { row, events: [paymentEvent('commerce.payment.failed', row, means, requestId)] }
+  return { row, events: [paymentEvent('commerce.payment.failed', row, deps, requestId)] }
 }

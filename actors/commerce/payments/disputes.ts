@@ -18,8 +18,8 @@ import {
 } from '../../../storage/commerce/settlements.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
-import type { Told } from './charges.js'
-import type { ChargeMeans } from './events.js'
+import type { Transition } from './charges.js'
+import type { ChargeDeps } from './events.js'
 import { disputeEvent, settlementEvent } from './events.js'
 
 /** The ledger account of a settlement by its status. */
@@ -36,7 +36,7 @@ export const ACCOUNT_OF: Readonly<Record<SettlementStatus, LedgerAccount>> = {
  */
 export async function openDispute(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   charge: ChargeRow,
   reason: string,
   {
@@ -46,8 +46,8 @@ export async function openDispute(
     readonly requestId?: string | undefined
     readonly amountMinor?: number | undefined
   } = {},
-): Promise<Told<DisputeRow> | undefined> {
-  const { clock, random } = means
+): Promise<Transition<DisputeRow> | undefined> {
+  const { clock, random } = deps
   const { tenantId, id: chargeId, currency } = charge
   const settlement = await lockSettlement(tx, tenantId, chargeId)
   const left = settlement?.amountMinor ?? charge.amountMinor
@@ -61,11 +61,11 @@ export async function openDispute(
     createdAt: clock.now(),
   })
   if (row === undefined) return undefined
-  const events = [disputeEvent('commerce.dispute.opened', row, means, requestId)]
+  const events = [disputeEvent('commerce.dispute.opened', row, deps, requestId)]
   const held =
     settlement === undefined
       ? undefined
-      : await stepSettlement(tx, means, settlement, 'held', 'dispute', null, requestId)
+      : await stepSettlement(tx, deps, settlement, 'held', 'dispute', null, requestId)
   return { row, events: held === undefined ? events : [...events, ...held.events] }
 }
 
@@ -75,7 +75,7 @@ export async function openDispute(
  */
 export async function closeDispute(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   ending: {
     readonly tenantId: string
     readonly id: string
@@ -84,23 +84,21 @@ export async function closeDispute(
     readonly caller?: Caller | undefined
   },
   requestId?: string,
-): Promise<(Told<DisputeRow> & { readonly changed: boolean }) | undefined> {
+): Promise<(Transition<DisputeRow> & { readonly changed: boolean }) | undefined> {
   const { tenantId, id, outcome, caller } = ending
   const found = await findDispute(tx, tenantId, id)
   if (found === undefined) return undefined
   // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, found.chargeId)
   const settlement = await lockSettlement(tx, tenantId, found.chargeId)
-  const now = means.clock.now()
+  const now = deps.clock.now()
   const row = await closeRow(tx, tenantId, id, outcome, now)
   if (row === undefined) return { row: found, events: [], changed: false }
-  const events: NewEvent[] = [
-    disputeEvent('commerce.dispute.closed', row, means, requestId, caller),
-  ]
+  const events: NewEvent[] = [disputeEvent('commerce.dispute.closed', row, deps, requestId, caller)]
   if (settlement !== undefined) {
-    const taken = outcome === 'lost' ? await takeBack(tx, means, row, settlement) : 0
+    const taken = outcome === 'lost' ? await takeBack(tx, deps, row, settlement) : 0
     const left = { ...settlement, amountMinor: settlement.amountMinor - taken }
-    const released = await stepSettlement(tx, means, left, 'released', null, null, requestId)
+    const released = await stepSettlement(tx, deps, left, 'released', null, null, requestId)
     events.push(...(released?.events ?? []))
   }
   return { row, events, changed: true }
@@ -112,7 +110,7 @@ export async function closeDispute(
  */
 async function takeBack(
   tx: Transaction,
-  { clock, random }: ChargeMeans,
+  { clock, random }: ChargeDeps,
   { id: subjectId, chargeId, amountMinor: disputedMinor }: DisputeRow,
   { tenantId, id, rail, currency, status }: SettlementRow,
 ): Promise<number> {
@@ -145,14 +143,14 @@ async function takeBack(
  */
 export async function stepSettlement(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   settlement: SettlementRow,
   to: 'held' | 'released',
   holdReason: 'clearing' | 'dispute' | null,
   dueAt: Date | null,
   requestId?: string,
-): Promise<Told<SettlementRow> | undefined> {
-  const { clock, random } = means
+): Promise<Transition<SettlementRow> | undefined> {
+  const { clock, random } = deps
   const { tenantId, id, status: from, rail, currency, amountMinor } = settlement
   const now = clock.now()
   const row = await moveSettlement(tx, { tenantId, id, from, to, holdReason, dueAt, now })
@@ -172,5 +170,5 @@ export async function stepSettlement(
     })
   }
   const type = to === 'held' ? 'commerce.settlement.held' : 'commerce.settlement.released'
-  return { row, events: [settlementEvent(type, row, means, requestId)] }
+  return { row, events: [settlementEvent(type, row, deps, requestId)] }
 }

@@ -7,11 +7,11 @@ import type { PayoutRow } from '../../../storage/commerce/payouts.js'
 import type { RefundRow } from '../../../storage/commerce/refunds.js'
 import type { DisputeRow } from '../../../storage/commerce/disputes.js'
 import type { SettlementRow } from '../../../storage/commerce/settlements.js'
-import type { StatementRow } from '../../../storage/commerce/merchant-statements.js'
+import type { MerchantStatementRow } from '../../../storage/commerce/merchant-statements.js'
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 
-export type ChargeMeans = { readonly clock: Clock; readonly random: Random }
+export type ChargeDeps = { readonly clock: Clock; readonly random: Random }
 
 /** The actor of events that time or a payment provider causes. */
 const SYSTEM = { type: 'service', id: 'commerce' } as const
@@ -39,7 +39,7 @@ export function refundFields({
 export function paymentEvent(
   type: PaymentType,
   charge: ChargeRow,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   requestId?: string,
   caller?: Caller,
   more: Readonly<Record<string, unknown>> = {},
@@ -66,10 +66,10 @@ export function paymentEvent(
     resource: { type: 'charge', id: charge.id },
     requestId: requestId ?? null,
   }
-  return { ...stamped(type, charge.tenantId, means), data, audit }
+  return { ...stamped(type, charge.tenantId, deps), data, audit }
 }
 
-export const settlementEvent = teller<
+export const settlementEvent = eventComposer<
   'commerce.settlement.created' | 'commerce.settlement.held' | 'commerce.settlement.released',
   SettlementRow
 >('settlement', (row) => ({
@@ -81,7 +81,7 @@ export const settlementEvent = teller<
   ...known('hold_reason', row.holdReason),
 }))
 
-export const disputeEvent = teller<
+export const disputeEvent = eventComposer<
   'commerce.dispute.opened' | 'commerce.dispute.closed',
   DisputeRow
 >('dispute', (row) => ({
@@ -93,7 +93,7 @@ export const disputeEvent = teller<
   ...known('outcome', row.outcome),
 }))
 
-export const payoutEvent = teller<
+export const payoutEvent = eventComposer<
   'commerce.payout.submitted' | 'commerce.payout.paid' | 'commerce.payout.failed',
   PayoutRow
 >('payout', (row) => ({
@@ -104,7 +104,7 @@ export const payoutEvent = teller<
   ...known('failure_code', row.failureCode),
 }))
 
-export const statementEvent = teller<'commerce.statement.created', StatementRow>(
+export const statementEvent = eventComposer<'commerce.statement.created', MerchantStatementRow>(
   'statement',
   (row) => ({
     currency: row.currency,
@@ -117,28 +117,28 @@ export const statementEvent = teller<'commerce.statement.created', StatementRow>
 )
 
 /** Builds an event composer for one resource type: actor, resource, public fields. */
-function teller<
+function eventComposer<
   Type extends string,
   Row extends { readonly id: string; readonly tenantId: string },
 >(resourceType: string, fieldsOf: (row: Row) => Readonly<Record<string, unknown>>) {
   return (
     type: Type,
     row: Row,
-    means: ChargeMeans,
+    deps: ChargeDeps,
     requestId?: string,
     caller?: Caller,
   ): NewEvent => {
     const actor = caller === undefined ? SYSTEM : actorOf(caller)
     const resource = { type: resourceType, id: row.id }
     return {
-      ...stamped(type, row.tenantId, means),
+      ...stamped(type, row.tenantId, deps),
       data: eventData({ actor, resource, requestId }, fieldsOf(row)),
       ...(caller === undefined ? {} : { audit: doneBy(caller) }),
     }
   }
 }
 
-function stamped(type: string, tenantId: string, { clock, random }: ChargeMeans) {
+function stamped(type: string, tenantId: string, { clock, random }: ChargeDeps) {
   return { id: random.uuid(), tenantId, type, occurredAt: clock.now() }
 }
 

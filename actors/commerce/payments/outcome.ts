@@ -14,7 +14,7 @@ import {
   type SubscriptionRow,
 } from '../../../storage/commerce/subscriptions.js'
 import { chargeFailed, chargePaid } from './charges.js'
-import type { ChargeMeans } from './events.js'
+import type { ChargeDeps } from './events.js'
 import { openDispute } from './disputes.js'
 import { periodBounds } from './periods.js'
 import type { FinalAnswer } from './payment-provider.js'
@@ -28,7 +28,7 @@ export const DUNNING_MS: readonly number[] = [24 * HOUR_MS, 72 * HOUR_MS, 120 * 
 /** @returns the events to emit. Undefined when the charge has ended before. */
 export async function applyAnswer(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   charge: Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>,
   rail: string,
   answer: FinalAnswer,
@@ -39,10 +39,10 @@ export async function applyAnswer(
   // Lock order: the subscription before its charge (subscription-end.ts).
   const subscription =
     subscriptionId === null ? undefined : await lockSubscription(tx, tenantId, subscriptionId)
-  const told = paid
+  const transition = paid
     ? await chargePaid(
         tx,
-        means,
+        deps,
         {
           tenantId,
           chargeId,
@@ -53,23 +53,23 @@ export async function applyAnswer(
         },
         requestId,
       )
-    : await chargeFailed(tx, means, { tenantId, chargeId, code: answer.code }, requestId)
-  if (told === undefined) return undefined
+    : await chargeFailed(tx, deps, { tenantId, chargeId, code: answer.code }, requestId)
+  if (transition === undefined) return undefined
   await completeCheckout(tx, tenantId, chargeId)
   if (subscription !== undefined && period !== null) {
     const mandate = paid ? answer.mandate : null
     await (paid
-      ? goOn(tx, means, subscription, period, rail, mandate)
-      : fallOff(tx, means, subscription, period))
+      ? continueSubscription(tx, deps, subscription, period, rail, mandate)
+      : refuseRenewal(tx, deps, subscription, period))
   }
-  if (!paid || answer.disputed === null) return told.events
-  const disputed = await openDispute(tx, means, told.row, answer.disputed, { requestId })
-  return [...told.events, ...(disputed?.events ?? [])]
+  if (!paid || answer.disputed === null) return transition.events
+  const disputed = await openDispute(tx, deps, transition.row, answer.disputed, { requestId })
+  return [...transition.events, ...(disputed?.events ?? [])]
 }
 
-async function goOn(
+async function continueSubscription(
   tx: Transaction,
-  { clock }: ChargeMeans,
+  { clock }: ChargeDeps,
   subscription: SubscriptionRow,
   period: number,
   rail: string,
@@ -82,9 +82,9 @@ async function goOn(
   await beginPeriod(tx, { tenantId, id, period, rail, mandate, anchorAt, start, end, now })
 }
 
-async function fallOff(
+async function refuseRenewal(
   tx: Transaction,
-  { clock }: ChargeMeans,
+  { clock }: ChargeDeps,
   { tenantId, id, attempts }: SubscriptionRow,
   period: number,
 ): Promise<void> {

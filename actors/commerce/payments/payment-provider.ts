@@ -13,11 +13,11 @@
  */
 import type { Environment } from '../../domain/tenants/tenancy.js'
 
-export interface Rail {
+export interface PaymentProvider {
   /** Lower case, as in `charges.rail`. Never changes. */
   readonly name: string
   /** True if buyers of such a tenant are offered the provider for the amount. */
-  offers(environment: Environment, amount: RailAmount): boolean
+  offers(environment: Environment, amount: PaymentAmount): boolean
   /** Origins of the pages to which `take` redirects buyers. Empty where it redirects none. */
   readonly leadsTo: readonly string[]
   /** Milliseconds that a payment is held before it is available. */
@@ -40,14 +40,14 @@ export interface Rail {
   /** Pays the available balance out to the merchant's account. */
   payOut(order: PayoutOrder, signal: AbortSignal): Promise<DoneAnswer>
   /** Absent on providers that send no webhooks. */
-  readonly provider?: RailProvider | undefined
+  readonly notifications?: ProviderNotifications | undefined
 }
 
 /**
  * Notifications that a provider sends: signed webhooks, disputes, and refunds made at its own
  * dashboard.
  */
-export interface RailProvider {
+export interface ProviderNotifications {
   /** Verifies the signature of a webhook and parses it. Pure. */
   readWebhook(body: Uint8Array, signature: string | null, now: Date): WebhookReading
   /** Looks up a dispute. @returns undefined when the provider does not know it. */
@@ -93,7 +93,7 @@ export type ProviderDispute = {
   readonly status: 'open' | 'won' | 'lost'
 }
 
-export type RailAmount = { readonly amountMinor: number; readonly currency: string }
+export type PaymentAmount = { readonly amountMinor: number; readonly currency: string }
 
 export type OrderName = {
   readonly tenantId: string
@@ -176,8 +176,8 @@ export type FinalDone =
  */
 export type DoneAnswer = FinalDone | { readonly tag: 'pending' }
 
-export type Rails = ReadonlyMap<string, Rail>
+export type PaymentProviders = ReadonlyMap<string, PaymentProvider>
 
-export function railsOf(rails: readonly Rail[]): Rails {
-  return new Map(rails.map((rail) => [rail.name, rail]))
+export function providersByName(providers: readonly PaymentProvider[]): PaymentProviders {
+  return new Map(providers.map((provider) => [provider.name, provider]))
 }

@@ -26,7 +26,7 @@ const UNKNOWN = { tag: 'unknown' } as const
 /**
  * The merchant receives payments by this provider directly, so only the merchant can refund them.
  */
-const DIRECT_RAIL = 'x402'
+const DIRECT_PROVIDER = 'x402'
 const TOO_MUCH = {
   tag: 'invalid',
   pointer: '/amount_minor',
@@ -40,8 +40,8 @@ const NO_REFERENCE = {
 
 type Reserved = { readonly tag: 'reserved'; readonly refundId: string; readonly replayed?: boolean }
 
-export function refunding({ database, clock, random, rails }: CommerceNeeds) {
-  const means = { clock, random }
+export function refunds({ database, clock, random, providers }: CommerceNeeds) {
+  const deps = { clock, random }
 
   async function reserve(
     tx: Transaction,
@@ -54,8 +54,8 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     if (charge === undefined) return UNKNOWN
     if (charge.disputeStatus === 'opened') return { tag: 'disputed' }
     if (charge.status === 'pending' || charge.status === 'failed') return { tag: 'not_paid' }
-    if (charge.rail === DIRECT_RAIL) return record(tx, message, requestId)
-    if (!rails.has(charge.rail ?? '')) return { tag: 'no_refunds' }
+    if (charge.rail === DIRECT_PROVIDER) return record(tx, message, requestId)
+    if (!providers.has(charge.rail ?? '')) return { tag: 'no_refunds' }
     const now = clock.now()
     const reserved = await reserveRefund(tx, charge, amountMinor, now)
     if (reserved === 'funds') return { tag: 'insufficient_funds' }
@@ -109,7 +109,7 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     }
     const more = refundFields(refund)
     appendEvents(tx, [
-      paymentEvent('commerce.payment.refunded', charge, means, requestId, caller, more),
+      paymentEvent('commerce.payment.refunded', charge, deps, requestId, caller, more),
     ])
     return { tag: 'reserved', refundId: id }
   }
@@ -123,10 +123,10 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     const { caller } = message
     const { tenantId, id: refundId, chargeId, amountMinor } = refund
     const charge = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, chargeId))
-    const rail = rails.get(charge?.rail ?? '')
-    if (charge === undefined || rail === undefined) return
+    const provider = providers.get(charge?.rail ?? '')
+    if (charge === undefined || provider === undefined) return
     const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
-    const answer = await rail
+    const answer = await provider
       .refund(order, AbortSignal.timeout(ASK_AGAIN_MS / 2))
       .catch((error: unknown) => {
         context.log.warn({ err: error, refundId }, 'payment provider unavailable')
@@ -134,7 +134,7 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
       })
     if (answer === undefined || answer.tag === 'pending') return
     await database.tenant(tenantId, async (tx) => {
-      const events = await applyRefund(tx, means, refund, answer, context.requestId, caller)
+      const events = await applyRefund(tx, deps, refund, answer, context.requestId, caller)
       appendEvents(tx, events ?? [])
     })
   }

@@ -10,7 +10,7 @@ import { finishRefund, revertRefund, type RefundRow } from '../../../storage/com
 import { lockSettlement, reduceSettlement } from '../../../storage/commerce/settlements.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
-import type { ChargeMeans } from './events.js'
+import type { ChargeDeps } from './events.js'
 import { ACCOUNT_OF } from './disputes.js'
 import { paymentEvent, refundFields } from './events.js'
 import type { FinalDone } from './payment-provider.js'
@@ -18,14 +18,14 @@ import type { FinalDone } from './payment-provider.js'
 /** @returns the events to emit. Undefined when the refund has ended before. */
 export async function applyRefund(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   refund: Pick<RefundRow, 'tenantId' | 'id' | 'chargeId' | 'amountMinor' | 'externalReference'>,
   answer: FinalDone,
   requestId?: string,
   caller?: Caller,
 ): Promise<readonly NewEvent[] | undefined> {
   const { tenantId, id, chargeId, amountMinor } = refund
-  const { clock, random } = means
+  const { clock, random } = deps
   const now = clock.now()
   // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, chargeId)
@@ -53,7 +53,7 @@ export async function applyRefund(
     await reduceSettlement(tx, tenantId, settlement.id, amountMinor, now)
   }
   const more = refundFields(refund)
-  return [paymentEvent('commerce.payment.refunded', charge, means, requestId, caller, more)]
+  return [paymentEvent('commerce.payment.refunded', charge, deps, requestId, caller, more)]
 }
 
 /**
@@ -63,11 +63,11 @@ export async function applyRefund(
  */
 export async function takeRefundBack(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   { tenantId, id, chargeId, amountMinor }: RefundRow,
   code: string,
 ): Promise<readonly NewEvent[] | undefined> {
-  const { clock, random } = means
+  const { clock, random } = deps
   const now = clock.now()
   // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, chargeId)
@@ -91,5 +91,5 @@ export async function takeRefundBack(
   if (settlement !== undefined) {
     await reduceSettlement(tx, tenantId, settlement.id, -amountMinor, now)
   }
-  return [paymentEvent('commerce.payment.refunded', charge, means)]
+  return [paymentEvent('commerce.payment.refunded', charge, deps)]
 }

@@ -13,7 +13,7 @@ import {
   type SubscriptionRow,
 } from '../../../storage/commerce/subscriptions.js'
 import { chargeFailed } from './charges.js'
-import type { ChargeMeans } from './events.js'
+import type { ChargeDeps } from './events.js'
 
 /** `failure_code` of a first payment that was never started. */
 const CANCELED = 'subscription_canceled'
@@ -24,17 +24,17 @@ const CANCELED = 'subscription_canceled'
  */
 export async function endSubscription(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   tenantId: string,
   id: string,
   requestId?: string,
 ): Promise<{ readonly row: SubscriptionRow | undefined; readonly events: readonly NewEvent[] }> {
   const events: NewEvent[] = []
   for (const chargeId of await closeCheckoutsOf(tx, tenantId, id)) {
-    const failed = await chargeFailed(tx, means, { tenantId, chargeId, code: CANCELED }, requestId)
+    const failed = await chargeFailed(tx, deps, { tenantId, chargeId, code: CANCELED }, requestId)
     events.push(...(failed?.events ?? []))
   }
-  const now = means.clock.now()
+  const now = deps.clock.now()
   const row = await cancelSubscription(tx, tenantId, id, now)
   await concludeChargesOf(tx, tenantId, id, now)
   return { row, events }

@@ -26,17 +26,17 @@ import type {
   Unknown,
 } from './protocol.js'
 import { listedOf, subscriptionOf } from './records.js'
-import { SANDBOX_RAIL } from './sandbox-rail.js'
+import { SANDBOX_PROVIDER } from './sandbox-provider.js'
 import { endSubscription } from './subscription-end.js'
 
 const UNKNOWN: Unknown = { tag: 'unknown' }
-const INVOICED_RAIL = 'x402'
+const INVOICED_PROVIDER = 'x402'
 
 /** A change, with the events to emit in addition to the audit record. */
 type Done = { readonly row: SubscriptionRow; readonly events: readonly NewEvent[] }
 
 export function subscriptions({ database, clock, random }: CommerceNeeds) {
-  const means = { clock, random }
+  const deps = { clock, random }
 
   /** Changes a subscription of the caller's tenant, and audits the change. */
   async function change(
@@ -99,7 +99,7 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         context,
         async (tx, { tenantId, id }, now) => {
           if (message.atPeriodEnd) return doneOf(await cancelAtPeriodEnd(tx, tenantId, id, now))
-          const { row, events } = await endSubscription(tx, means, tenantId, id, context.requestId)
+          const { row, events } = await endSubscription(tx, deps, tenantId, id, context.requestId)
           return doneOf(row, events)
         },
         { at_period_end: message.atPeriodEnd },
@@ -113,12 +113,12 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         async (tx, { tenantId, id, rail, mandate }, now) => {
           // Renewals of this kind are invoices: the buyer decides their outcome.
           if (
-            rail === INVOICED_RAIL &&
+            rail === INVOICED_PROVIDER &&
             (await findTenant(tx, tenantId))?.environment === 'sandbox'
           ) {
             return doneOf(await renewNow(tx, tenantId, id, now))
           }
-          if (rail !== SANDBOX_RAIL || mandate === null) return NO_SANDBOX
+          if (rail !== SANDBOX_PROVIDER || mandate === null) return NO_SANDBOX
           await changeMandate(tx, tenantId, mandate, message.outcome)
           return doneOf(await renewNow(tx, tenantId, id, now))
         },

@@ -15,7 +15,7 @@ import { listSettlements } from '../../../storage/commerce/settlements.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import {
   findStatement,
-  insertStatement,
+  insertMerchantStatement,
   listStatements,
 } from '../../../storage/commerce/merchant-statements.js'
 import { closeDispute } from '../payments/disputes.js'
@@ -29,9 +29,9 @@ import type {
   Named,
   Unknown,
 } from '../payments/protocol.js'
-import type { Rails } from '../payments/payment-provider.js'
+import type { PaymentProviders } from '../payments/payment-provider.js'
 import { listedOf } from '../payments/records.js'
-import { SANDBOX_RAIL } from '../payments/sandbox-rail.js'
+import { SANDBOX_PROVIDER } from '../payments/sandbox-provider.js'
 import { isUuid } from '../../domain/ids.js'
 import { type CreatePayout, type Payout, type SettlementProtocol, settlement } from './protocol.js'
 import { balancesOf, disputeOf, payoutOf, settlementOf, statementOf } from './records.js'
@@ -40,7 +40,7 @@ export type SettlementNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  readonly rails: Rails
+  readonly providers: PaymentProviders
 }
 
 const anyOrder = () => undefined
@@ -62,8 +62,8 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
     createStatement: anyOrder,
   },
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, rails }) => {
-    const means = { clock, random }
+  create: ({ database, clock, random, providers }) => {
+    const deps = { clock, random }
 
     type Rows<Row> = (
       tx: Transaction,
@@ -139,8 +139,8 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
           { account: 'in_transit', rail, amountMinor: -amount },
         ],
       })
-      const told = payoutEvent('commerce.payout.submitted', row, means, requestId, caller)
-      appendEvents(tx, [told])
+      const transition = payoutEvent('commerce.payout.submitted', row, deps, requestId, caller)
+      appendEvents(tx, [transition])
       return { tag: 'created', row: payoutOf(row), replayed: false }
     }
 
@@ -166,18 +166,18 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
             const found = await findDispute(tx, tenantId, message.id)
             if (found === undefined) return { tag: 'unknown' }
             const charge = await findCharge(tx, tenantId, found.chargeId)
-            if (charge?.rail !== SANDBOX_RAIL) return { tag: 'not_sandbox' }
-            const told = await closeDispute(tx, means, { ...message, tenantId }, requestId)
-            if (told?.changed !== true) return { tag: 'closed' }
-            appendEvents(tx, told.events)
-            return { tag: 'changed', row: disputeOf(told.row) }
+            if (charge?.rail !== SANDBOX_PROVIDER) return { tag: 'not_sandbox' }
+            const transition = await closeDispute(tx, deps, { ...message, tenantId }, requestId)
+            if (transition?.changed !== true) return { tag: 'closed' }
+            appendEvents(tx, transition.events)
+            return { tag: 'changed', row: disputeOf(transition.row) }
           },
           { signal },
         )
       },
 
       async createPayout(message, { signal, requestId }) {
-        if (!rails.has(message.rail)) {
+        if (!providers.has(message.rail)) {
           return {
             tag: 'invalid',
             pointer: '/rail',
@@ -207,10 +207,16 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
               idempotency,
               async () => {
                 const now = clock.now()
-                const row = await insertStatement(tx, tenantId, currency, random.uuid(), now)
+                const row = await insertMerchantStatement(
+                  tx,
+                  tenantId,
+                  currency,
+                  random.uuid(),
+                  now,
+                )
                 if (row === undefined) return NOTHING_BOOKED
                 appendEvents(tx, [
-                  statementEvent('commerce.statement.created', row, means, requestId, caller),
+                  statementEvent('commerce.statement.created', row, deps, requestId, caller),
                 ])
                 return { tag: 'created' as const, row: statementOf(row), replayed: false }
               },

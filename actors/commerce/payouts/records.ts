@@ -3,7 +3,7 @@ import type { DisputeRow } from '../../../storage/commerce/disputes.js'
 import type { LedgerBalance } from '../../../storage/commerce/ledger.js'
 import type { PayoutRow } from '../../../storage/commerce/payouts.js'
 import type { SettlementRow } from '../../../storage/commerce/settlements.js'
-import type { StatementRow } from '../../../storage/commerce/merchant-statements.js'
+import type { MerchantStatementRow } from '../../../storage/commerce/merchant-statements.js'
 import type { Balance, Dispute, Payout, Settlement, Statement } from './protocol.js'
 
 export function settlementOf({ tenantId: _tenant, ...settlement }: SettlementRow): Settlement {
@@ -18,7 +18,7 @@ export function payoutOf({ tenantId: _tenant, ...payout }: PayoutRow): Payout {
   return payout
 }
 
-export function statementOf(row: StatementRow): Statement {
+export function statementOf(row: MerchantStatementRow): Statement {
   const { id, currency, openingBalanceMinor, closingBalanceMinor, totals } = row
   const { periodStart, periodEnd, createdAt } = row
   return {

@@ -16,8 +16,8 @@ import {
   type X402PaymentRow,
 } from '../../../storage/commerce/x402-payments.js'
 import type { Chain } from '../x402/chain.js'
-import { endings, expectedOf, type Held, onChain } from '../x402/endings.js'
-import type { Facilitator, Settlement } from '../x402/facilitator.js'
+import { endings, expectedOf, type LeasedPayment, onChain } from '../x402/endings.js'
+import type { Facilitator, SettlementResult } from '../x402/facilitator.js'
 import type { ReconciliationMetrics } from '../x402/metrics.js'
 import type { FacilitatorRequest } from '../x402/offers.js'
 import { arrivals, type WatchedChain } from './arrivals.js'
@@ -58,7 +58,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
     const ends = endings({ database, clock, random })
     let countedMs = Number.NEGATIVE_INFINITY
 
-    async function lookInto(row: X402PaymentRow, held: Held): Promise<Finding> {
+    async function lookInto(row: X402PaymentRow, held: LeasedPayment): Promise<Finding> {
       const nowSecs = Math.floor(clock.now().getTime() / 1000)
       const chain = chains.get(row.network)
       if (chain !== undefined) {
@@ -67,7 +67,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
         if (finding.tag !== 'ask') return finding
       }
       const request = row.request as FacilitatorRequest
-      const said: Settlement = await facilitator!.settle(request, expectedOf(held))
+      const said: SettlementResult = await facilitator!.settle(request, expectedOf(held))
       return afterFacilitator(said, chain !== undefined)
     }
 
@@ -110,7 +110,9 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
           lifecycle.log.warn({ err: outcome.reason as unknown }, 'x402: check failed')
         }
       }
-      const ended = outcomes.filter((one) => one.status === 'fulfilled' && one.value).length
+      const ended = outcomes.filter(
+        (outcome) => outcome.status === 'fulfilled' && outcome.value,
+      ).length
       return { looked: rows.length, ended, full: rows.length === AT_ONCE_MAX }
     }
 

@@ -26,7 +26,7 @@ import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { applyAnswer } from '../payments/outcome.js'
 import type { Chain } from '../x402/chain.js'
 
-const RAIL = 'x402'
+const PROVIDER = 'x402'
 /** Block range of one query that nodes accept. */
 const BLOCKS_EACH = 1_800
 /** Queries per round. Later rounds scan the rest. */
@@ -50,7 +50,7 @@ export type ArrivalNeeds = {
 }
 
 export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log: Logger) {
-  const means = { clock, random }
+  const deps = { clock, random }
   const background = { pool: 'background' } as const
 
   /** Scans the new blocks that are deep enough. @returns the number of transfers that arrived. */
@@ -68,12 +68,12 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
       return 0
     }
     const assets = [...new Set(payees.map(({ asset }) => asset))]
-    const payTo = [...new Set(payees.map((one) => one.payTo))]
+    const payTo = [...new Set(payees.map((payee) => payee.payTo))]
     let arrived = 0
     for (let page = 0, from = cursor + 1; page < PAGES_MAX && from <= end; page += 1) {
       const to = Math.min(end, from + BLOCKS_EACH - 1)
-      for (let at = 0; at < payTo.length; at += PAYEES_EACH) {
-        const among = { assets, payTo: payTo.slice(at, at + PAYEES_EACH) }
+      for (let start = 0; start < payTo.length; start += PAYEES_EACH) {
+        const among = { assets, payTo: payTo.slice(start, start + PAYEES_EACH) }
         const seen = await chain.transfers(among, from, to)
         if (seen === null) return arrived
         for (const transfer of seen) {
@@ -134,7 +134,7 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
       buyerId: `${network}:${payer!}`,
       direct: true,
     } as const
-    return applyAnswer(tx, means, charge, RAIL, answer)
+    return applyAnswer(tx, deps, charge, PROVIDER, answer)
   }
 
   return {

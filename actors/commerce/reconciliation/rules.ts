@@ -2,8 +2,8 @@
  * Decides what a check of a payment in state `unknown` means. Pure. docs/reference/commerce.md,
  * x402.
  */
-import type { Sighting } from '../x402/chain.js'
-import type { Settlement } from '../x402/facilitator.js'
+import type { AuthorizationStatus } from '../x402/chain.js'
+import type { SettlementResult } from '../x402/facilitator.js'
 import type { ErrorReason } from '../x402/reasons.js'
 
 export type Finding =
@@ -25,7 +25,7 @@ const AGAIN_SECS_MAX = 300
  * facilitator.
  */
 export function afterChain(
-  seen: Sighting,
+  seen: AuthorizationStatus,
   validBeforeSecs: number,
   nowSecs: number,
 ): Finding | { readonly tag: 'ask' } {
@@ -63,7 +63,7 @@ const AMBIGUOUS: ReadonlySet<ErrorReason> = new Set([
  * @param watched the chain can be queried: then only the chain decides that a payment failed, or
  *   that a settlement claimed by the facilitator happened.
  */
-export function afterFacilitator(said: Settlement, watched: boolean): Finding {
+export function afterFacilitator(said: SettlementResult, watched: boolean): Finding {
   switch (said.tag) {
     case 'settled':
       return watched ? unknown('awaiting confirmation on the chain', said.transaction) : said

@@ -6,15 +6,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineActor } from '../../../runtime/kernel/actor.js'
-import { billingRounds } from './rounds.js'
-import type { BillingNeeds } from './needs.js'
+import { renewalRounds } from './rounds.js'
+import type { RenewalNeeds } from './needs.js'
 import { type BillingProtocol, billing } from './protocol.js'
 
 const LOOK_MS = 1_000
 
 export const billingActor = defineActor<
   BillingProtocol,
-  BillingNeeds & { readonly byTimer: boolean }
+  RenewalNeeds & { readonly byTimer: boolean }
 >({
   address: billing,
   asks: {},
@@ -22,7 +22,7 @@ export const billingActor = defineActor<
   lane: { round: () => undefined },
   supervision: { onFailure: 'resume' },
   create: (needs, lifecycle) => {
-    const { round } = billingRounds(needs, lifecycle)
+    const { round } = renewalRounds(needs, lifecycle)
 
     const loop = lifecycle.loop('rounds')
 

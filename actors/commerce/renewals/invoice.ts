@@ -23,10 +23,10 @@ import { offersOf } from '../x402/offers.js'
 import { payeesOf } from '../x402/payees.js'
 import { sessionPath } from '../x402/sales.js'
 import { awaitTransfers } from '../x402/transfers.js'
-import type { BillingNeeds } from './needs.js'
+import type { RenewalNeeds } from './needs.js'
 
 /** The provider whose payments the buyer signs one by one. */
-export const INVOICED_RAIL = 'x402'
+export const INVOICED_PROVIDER = 'x402'
 const TOKEN_BYTES = 32
 /** The end of an invoice makes its subscription due. This delay covers failures of that step. */
 const LOOK_AGAIN_MS = 3_600_000
@@ -37,7 +37,7 @@ const LOOK_AGAIN_MS = 3_600_000
  */
 export async function openInvoice(
   tx: Transaction,
-  needs: Pick<BillingNeeds, 'clock' | 'random' | 'x402' | 'baseUrl'>,
+  needs: Pick<RenewalNeeds, 'clock' | 'random' | 'x402' | 'baseUrl'>,
   subscription: SubscriptionRow,
 ): Promise<void> {
   const { clock, random, x402, baseUrl } = needs
@@ -55,13 +55,13 @@ export async function openInvoice(
   if ((await findPeriodCharge(tx, tenantId, subscriptionId, period)) !== undefined) return
   const token = random.token(TOKEN_BYTES)
   const [chargeId, sessionId] = [random.uuid(), random.uuid()]
-  const told = await openCharge(
+  const transition = await openCharge(
     tx,
     needs,
     {
       id: chargeId,
       tenantId,
-      rail: INVOICED_RAIL,
+      rail: INVOICED_PROVIDER,
       amountMinor,
       currency,
       metadata: subscription.metadata,
@@ -84,7 +84,7 @@ export async function openInvoice(
       x402_url: baseUrl + sessionPath(sessionId),
     },
   )
-  if (told === undefined) return
+  if (transition === undefined) return
   await insertCheckoutSession(tx, {
     tenantId,
     id: sessionId,
@@ -101,13 +101,13 @@ export async function openInvoice(
     const session = { tenantId, id: sessionId, chargeId, expiresAt, createdAt: now }
     await awaitTransfers(tx, random, offers, x402.watched, session)
   }
-  appendEvents(tx, told.events)
+  appendEvents(tx, transition.events)
 }
 
 /** Handles an invoice that expired unpaid: opens the next one, or ends the subscription. */
 export async function invoiceLapsed(
   tx: Transaction,
-  { clock }: Pick<BillingNeeds, 'clock'>,
+  { clock }: Pick<RenewalNeeds, 'clock'>,
   {
     tenantId,
     id,

@@ -8,15 +8,15 @@ import { type ChargeRow, findPeriodCharge } from '../../../storage/commerce/char
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { lockSubscription, type SubscriptionRow } from '../../../storage/commerce/subscriptions.js'
 import { openCharge } from '../payments/charges.js'
-import { railDesk } from '../payments/charge.js'
+import { chargeProcessing } from '../payments/charge-processing.js'
 import { endSubscription } from '../payments/subscription-end.js'
-import { INVOICED_RAIL, openInvoice } from './invoice.js'
-import type { BillingNeeds } from './needs.js'
+import { INVOICED_PROVIDER, openInvoice } from './invoice.js'
+import type { RenewalNeeds } from './needs.js'
 
-export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
+export function renewal(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
   const { database, clock, random } = needs
-  const desk = railDesk(needs)
-  const means = { clock, random }
+  const processing = chargeProcessing(needs)
+  const deps = { clock, random }
   const options = { pool: 'background', signal: lifecycle.signal } as const
 
   /**
@@ -31,22 +31,22 @@ export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal'
         const now = await lockSubscription(tx, tenantId, id)
         if (now === undefined || (now.status !== 'active' && now.status !== 'past_due')) return
         if (now.cancelAtPeriodEnd) {
-          const { events } = await endSubscription(tx, means, tenantId, id)
+          const { events } = await endSubscription(tx, deps, tenantId, id)
           appendEvents(tx, events)
           return
         }
-        if (now.rail === INVOICED_RAIL) {
+        if (now.rail === INVOICED_PROVIDER) {
           await openInvoice(tx, needs, now)
           return
         }
-        if (!(await desk.canBook(tx, now, desk.railOf(now.rail)))) {
+        if (!(await processing.canBook(tx, now, processing.providerNamed(now.rail)))) {
           const { rail, currency } = now
           const what = { tenantId, subscriptionId: id, rail, currency }
           lifecycle.log.error(what, 'renewals: ledger of a payment provider is full, renewal waits')
           return
         }
         const period = now.period + 1
-        const told = await openCharge(tx, means, {
+        const opened = await openCharge(tx, deps, {
           id: random.uuid(),
           tenantId,
           rail: now.rail,
@@ -65,9 +65,9 @@ export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal'
           // The subscription stays due until the charge is answered.
           dueAt: null,
         })
-        if (told === undefined) return findPeriodCharge(tx, tenantId, id, period)
-        appendEvents(tx, told.events)
-        return told.row
+        if (opened === undefined) return findPeriodCharge(tx, tenantId, id, period)
+        appendEvents(tx, opened.events)
+        return opened.row
       },
       options,
     )
@@ -78,12 +78,12 @@ export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal'
     const charge = await charged(subscription)
     if (charge === undefined || charge.status !== 'pending') return
     if (mandate === null) throw new Error('a subscription that renews has no mandate')
-    const rail = desk.railOf(charge.rail)
+    const provider = processing.providerNamed(charge.rail)
     const { id: chargeId, amountMinor, currency } = charge
-    const answer = await rail.take(
+    const answer = await provider.take(
       { tenantId, chargeId, amountMinor, currency, by: { tag: 'mandate', mandate } },
-      desk.limit(lifecycle.signal),
+      processing.limit(lifecycle.signal),
     )
-    await desk.record(charge, rail, answer, options)
+    await processing.record(charge, provider, answer, options)
   }
 }

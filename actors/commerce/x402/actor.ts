@@ -60,9 +60,9 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     const { database, clock, compute, facilitator, metrics, v1 } = needs
     const till = facilitator === null ? null : payments({ ...needs, facilitator })
     /** Proofs in progress, so that concurrent requests with the same proof share one judgement. */
-    const inHand = new Map<string, Promise<Verdict>>()
+    const inProgress = new Map<string, Promise<Verdict>>()
 
-    const means = () => ({
+    const settings = () => ({
       assets: needs.assets,
       maxTimeoutSecs: needs.maxTimeoutSecs,
       baseUrl: needs.baseUrl,
@@ -92,7 +92,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     async function judge(
       sale: Sale,
       proof: Proof,
-      errand: Parameters<ReturnType<typeof payments>['carryOut']>[1],
+      paymentContext: Parameters<ReturnType<typeof payments>['carryOut']>[1],
     ): Promise<Verdict> {
       const { tenantId, bill, offers, resource } = sale
       const known = await till!.known(tenantId, targetOfBill(bill), proof)
@@ -106,7 +106,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       if (!(await isSigned(proof, offer))) {
         return { tag: 'refused', reason: 'invalid_exact_evm_payload_signature' }
       }
-      return till!.carryOut({ tenantId, bill, offer, resource, proof }, errand)
+      return till!.carryOut({ tenantId, bill, offer, resource, proof }, paymentContext)
     }
 
     async function isSigned({ signature, authorization }: Proof, offer: Offer): Promise<boolean> {
@@ -122,10 +122,10 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       const hashes = [proof.proofSha256, proof.payloadSha256].map((hash) => hash.toString('hex'))
       const { paymentLinkId, checkoutSessionId } = targetOfBill(sale.bill)
       const key = [paymentLinkId, checkoutSessionId, ...hashes].join(' ')
-      let judged = inHand.get(key)
+      let judged = inProgress.get(key)
       if (judged === undefined) {
-        judged = judge(...args).finally(() => inHand.delete(key))
-        inHand.set(key, judged)
+        judged = judge(...args).finally(() => inProgress.delete(key))
+        inProgress.set(key, judged)
       }
       return judged
     }
@@ -154,7 +154,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
 
       async challenge(order, { signal }) {
         const found = await ordered(order, signal)
-        const sale = found === undefined ? UNKNOWN : saleOf(found, order, means())
+        const sale = found === undefined ? UNKNOWN : saleOf(found, order, settings())
         if ('tag' in sale) return sale
         return { tag: 'payment_required', challenge: challenge(PROOF_MISSING, sale) }
       },
@@ -162,7 +162,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       async pay(order, { signal, requestId, log }) {
         const found = await ordered(order, signal)
         if (found === undefined) return UNKNOWN
-        const sale = saleOf(found, order, means())
+        const sale = saleOf(found, order, settings())
         if ('tag' in sale) {
           if (sale.tag === 'invalid_buyer') return sale
           return (await remembered(found, order)) ?? sale

@@ -30,7 +30,7 @@ export type OnChain = {
   readonly nonce: string
 }
 
-export type Sighting =
+export type AuthorizationStatus =
   /** The transfer is in a block. */
   | { readonly tag: 'settled'; readonly transaction: string }
   /** Spent without paying: the payer cancelled the authorization. */
@@ -61,7 +61,7 @@ export interface Chain {
     to: number,
   ): Promise<readonly TransferLog[] | null>
   /** @param transaction a transaction hash to check first, if one is known. */
-  look(payment: OnChain, transaction: string | null): Promise<Sighting>
+  look(payment: OnChain, transaction: string | null): Promise<AuthorizationStatus>
   /** Chain id that the node reports, for readiness. Null when the node does not respond. */
   chainId(): Promise<number | null>
 }
@@ -137,7 +137,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     return undefined
   }
 
-  async function look(payment: OnChain, transaction: string | null): Promise<Sighting> {
+  async function look(payment: OnChain, transaction: string | null): Promise<AuthorizationStatus> {
     if (transaction !== null && (await transferIn(transaction, payment)) === true) {
       return { tag: 'settled', transaction }
     }

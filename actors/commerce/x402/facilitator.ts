@@ -18,7 +18,7 @@ export type Verification =
   /** No verdict. No money was taken. */
   | { readonly tag: 'unavailable'; readonly error: string }
 
-export type Settlement =
+export type SettlementResult =
   /** `transaction` is a lower-case hash. */
   | { readonly tag: 'settled'; readonly transaction: string }
   /** No transaction was sent. */
@@ -41,7 +41,7 @@ export type Expected = {
 
 export interface Facilitator {
   verify(request: FacilitatorRequest, expected: Expected): Promise<Verification>
-  settle(request: FacilitatorRequest, expected: Expected): Promise<Settlement>
+  settle(request: FacilitatorRequest, expected: Expected): Promise<SettlementResult>
   close(): Promise<void>
 }
 
@@ -68,7 +68,7 @@ export function createFacilitator(options: FacilitatorOptions): Facilitator {
     },
     async settle(message, expected) {
       const post = { url: endpoints.settle, message, timeoutMs: settleTimeoutMs }
-      return judgeSettlement(await postJson(upstreams, post), expected)
+      return judgeSettlementResult(await postJson(upstreams, post), expected)
     },
     close: () => upstreams.destroy(),
   }
@@ -91,7 +91,7 @@ export function judgeVerification(answer: JsonAnswer, { payer }: Expected): Veri
 }
 
 /** Exported for property tests. */
-export function judgeSettlement(answer: JsonAnswer, expected: Expected): Settlement {
+export function judgeSettlementResult(answer: JsonAnswer, expected: Expected): SettlementResult {
   if (answer.tag === 'failed') {
     // A request that was never sent changed nothing.
     return answer.sent
@@ -100,7 +100,7 @@ export function judgeSettlement(answer: JsonAnswer, expected: Expected): Settlem
   }
   const said = membersOf(answer.json)
   const transaction = transactionOf(said['transaction'])
-  const unknown = (error: string): Settlement => ({ tag: 'unknown', error, transaction })
+  const unknown = (error: string): SettlementResult => ({ tag: 'unknown', error, transaction })
   if (said['success'] === true) {
     if (transaction === null) return unknown('no_transaction')
     if (isAnother(said['payer'], expected.payer)) return unknown('another_payer')

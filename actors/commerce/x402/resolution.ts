@@ -18,8 +18,8 @@ import { listedOf } from '../payments/records.js'
 import { audited } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import type { X402Needs } from './needs.js'
-import type { Sighting } from './chain.js'
-import { endings, type Held, onChain } from './endings.js'
+import type { AuthorizationStatus } from './chain.js'
+import { endings, type LeasedPayment, onChain } from './endings.js'
 import type {
   ListPayments,
   Resolution,
@@ -46,7 +46,7 @@ const REORGANIZATION_SECS = 60
  */
 export function resolutionFault(
   { outcome }: Resolution,
-  seen: Sighting | null,
+  seen: AuthorizationStatus | null,
   validBeforeSecs: number,
   nowSecs: number,
 ): string | null {
@@ -91,12 +91,12 @@ export function resolutions(needs: X402Needs) {
    * @returns false when the lease was lost.
    */
   function end(
-    held: Held,
+    leased: LeasedPayment,
     { caller, resolution }: ResolvePayment,
-    seen: Sighting | null,
+    seen: AuthorizationStatus | null,
     requestId: string | undefined,
   ): Promise<boolean> {
-    const { tenantId, id } = held
+    const { tenantId, id } = leased
     const alsoAudit = (tx: Transaction) =>
       appendAudit(tx, [
         audited(caller, {
@@ -106,14 +106,14 @@ export function resolutions(needs: X402Needs) {
           occurredAt: clock.now(),
           resource: { type: 'x402_payment', id },
           requestId,
-          data: { charge_id: held.chargeId, ...resolution, chain: seen?.tag ?? null },
+          data: { charge_id: leased.chargeId, ...resolution, chain: seen?.tag ?? null },
         }),
       ])
     if (resolution.outcome === 'settled') {
       const transaction = seen?.tag === 'settled' ? seen.transaction : resolution.transaction
-      return ends.settled(held, transaction.toLowerCase(), requestId, alsoAudit)
+      return ends.settled(leased, transaction.toLowerCase(), requestId, alsoAudit)
     }
-    return ends.failed(held, 'unexpected_settle_error', requestId, alsoAudit)
+    return ends.failed(leased, 'unexpected_settle_error', requestId, alsoAudit)
   }
 
   return {
@@ -137,17 +137,17 @@ export function resolutions(needs: X402Needs) {
       const { mine, row } = await take(tenantId, id, lease, signal)
       if (row === undefined) return UNKNOWN
       if (mine === undefined) return ended(row, resolution)
-      const held: Held = { ...mine, lease }
+      const leased: LeasedPayment = { ...mine, lease }
       const claimed = resolution.outcome === 'settled' ? resolution.transaction : null
       const node = nodes.get(mine.network)
-      const seen = node === undefined ? null : await node.look(onChain(held), claimed)
+      const seen = node === undefined ? null : await node.look(onChain(leased), claimed)
       const nowSecs = Math.floor(clock.now().getTime() / 1000)
       const fault = resolutionFault(resolution, seen, Number(mine.validBefore), nowSecs)
       if (fault !== null) {
-        await ends.postponed(held, LOOK_AFTER_SECS, null)
+        await ends.postponed(leased, LOOK_AFTER_SECS, null)
         return refused(fault)
       }
-      if (!(await end(held, message, seen, requestId))) return refused(BUSY)
+      if (!(await end(leased, message, seen, requestId))) return refused(BUSY)
       metrics.resolved.inc({ outcome: resolution.outcome })
       const { outcome } = resolution
       log.warn({ charge_id: mine.chargeId, outcome }, 'x402: payment resolved by an operator')

@@ -40,7 +40,7 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   lane: { live: () => undefined, startup: () => undefined, ready: () => undefined },
   create: ({ database, keys, process }, { signal, log }) => {
     let seen: Findings = { faults: ['not checked yet'], keysLoaded: false }
-    let told = 'not checked yet'
+    let logged = 'not checked yet'
 
     async function databaseFault(): Promise<string | null> {
       try {
@@ -69,11 +69,11 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
       const faults = [...(lost === null ? [] : [lost]), ...ofKeys.faults]
       // Actors and background loops are queried with each probe, and their changes are logged here.
       const all = [...faults, ...process.unfit().map((name) => `${name} fails`)]
-      const after = all.join('; ')
+      const current = all.join('; ')
       // Details are logged only. The probe response has none.
-      if (told !== after && all.length > 0) log.warn({ faults: all }, 'not ready')
-      if (told !== after && all.length === 0) log.info('ready')
-      told = after
+      if (logged !== current && all.length > 0) log.warn({ faults: all }, 'not ready')
+      if (logged !== current && all.length === 0) log.info('ready')
+      logged = current
       seen = { faults, keysLoaded: ofKeys.keysLoaded }
     }
 

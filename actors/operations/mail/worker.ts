@@ -25,7 +25,7 @@ import {
 } from '../../../storage/operations/outgoing-mail.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { Bell } from '../../platform/batching/wake-signal.js'
+import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import type { Mailer, Posted } from './client.js'
 import type { Letter } from '../../platform/mail/render.js'
 import type { MailOutcomes } from './metrics.js'
@@ -62,15 +62,15 @@ export interface MailWorker {
 
 export function createMailWorker(needs: MailWorkerNeeds): MailWorker {
   let running: Promise<void> = Promise.resolve()
-  let shift: Shift | undefined
+  let mailLoop: MailLoop | undefined
   return {
     get sending() {
-      return shift?.sending ?? 0
+      return mailLoop?.sending ?? 0
     },
     start({ signal, log, loop }) {
       running = running.then(() => {
-        shift = new Shift(needs, signal, log, loop('queue'))
-        return shift.work()
+        mailLoop = new MailLoop(needs, signal, log, loop('queue'))
+        return mailLoop.work()
       })
     },
     settled: () => running,
@@ -78,14 +78,14 @@ export function createMailWorker(needs: MailWorkerNeeds): MailWorker {
 }
 
 /** The loop of a worker, from start to stop. */
-class Shift {
+class MailLoop {
   readonly #needs: MailWorkerNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
   readonly #loop: Loop
   readonly #lease: string
-  readonly #bell = new Bell()
-  readonly #inHand = new Set<Promise<void>>()
+  readonly #wakeSignal = new WakeSignal()
+  readonly #inProgress = new Set<Promise<void>>()
   /** Number of messages in progress, by tenant. */
   readonly #tenants = new Map<string, number>()
   readonly #places: FairShare
@@ -105,11 +105,11 @@ class Shift {
   }
 
   get sending(): number {
-    return this.#inHand.size
+    return this.#inProgress.size
   }
 
   async work(): Promise<void> {
-    const ring = () => this.#bell.ring()
+    const ring = () => this.#wakeSignal.wake()
     this.#signal.addEventListener('abort', ring, { once: true })
     const renewal = setInterval(() => void this.#renew(), RENEW_MS)
     let leave = () => {}
@@ -129,7 +129,7 @@ class Shift {
         await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
       }
     }
-    await Promise.all(this.#inHand)
+    await Promise.all(this.#inProgress)
     clearInterval(renewal)
     leave()
   }
@@ -137,7 +137,7 @@ class Shift {
   async #round(): Promise<void> {
     const { database } = this.#needs
     const limit = SENDING_MAX - this.#places.inUse
-    if (limit === 0) return this.#bell.rest(LOOK_MS_MAX)
+    if (limit === 0) return this.#wakeSignal.wait(LOOK_MS_MAX)
     const room = { limit, perTenantMax: SENDING_PER_TENANT_MAX, held: this.#held() }
     // Crosses tenants: one worker sends for all of them.
     const { claimed, nextMs } = await database.system(async (tx) => {
@@ -148,7 +148,7 @@ class Shift {
       return { claimed, nextMs }
     })
     for (const mail of claimed) this.#begin(mail)
-    if (claimed.length < limit) await this.#bell.rest(nextMs)
+    if (claimed.length < limit) await this.#wakeSignal.wait(nextMs)
   }
 
   #begin(mail: ClaimedMail): void {
@@ -163,13 +163,13 @@ class Shift {
       })
       .finally(() => {
         place()
-        this.#inHand.delete(done)
+        this.#inProgress.delete(done)
         const left = this.#places.usedBy(0, tenantId)
         if (left === 0) this.#tenants.delete(tenantId)
         else this.#tenants.set(tenantId, left)
-        this.#bell.ring()
+        this.#wakeSignal.wake()
       })
-    this.#inHand.add(done)
+    this.#inProgress.add(done)
     this.#tenants.set(tenantId, this.#places.usedBy(0, tenantId))
   }
 
@@ -188,7 +188,7 @@ class Shift {
   }
 
   async #renew(): Promise<void> {
-    if (this.#inHand.size === 0) return
+    if (this.#inProgress.size === 0) return
     try {
       await this.#needs.database.system((tx) => renewMail(tx, this.#lease, LEASE_SECS))
     } catch (error) {

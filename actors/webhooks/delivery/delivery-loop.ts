@@ -35,7 +35,7 @@ import {
   releaseLanes,
   renewLanes,
   wakeAndClaimLanes,
-} from '../../../storage/webhooks/webhook-lanes.js'
+} from '../../../storage/webhooks/delivery-lanes.js'
 import {
   deactivateWebhook,
   type WebhookTarget,
@@ -43,9 +43,9 @@ import {
   webhookTargets,
 } from '../../../storage/webhooks/webhooks.js'
 import { inBatches } from './batches.js'
-import { Bell } from '../../platform/batching/wake-signal.js'
+import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
-import { INACTIVE, Lane, type LaneKeeper, PAUSED, type Target } from './lane.js'
+import { INACTIVE, DeliveryLane, type LaneHost, PAUSED, type Target } from './delivery-lane.js'
 import type { DeliveryOutcomes } from './metrics.js'
 import type { Sender } from './sender.js'
 
@@ -92,24 +92,24 @@ export function createDeliveryWorker(needs: WorkerNeeds): DeliveryWorker {
   let running: Promise<void> = Promise.resolve()
   return {
     start(lifecycle) {
-      running = running.then(() => new Shift(needs, lifecycle).work())
+      running = running.then(() => new DeliveryLoops(needs, lifecycle).work())
     },
     settled: () => running,
   }
 }
 
 /** The loops of a worker, from start to stop. */
-class Shift {
+class DeliveryLoops {
   readonly #needs: WorkerNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
   readonly #loopOf: Lifecycle['loop']
   readonly #lease: string
-  readonly #lanes = new Map<string, { tenantId: string; lane: Lane; done: Promise<void> }>()
-  readonly #events = new Bell()
-  readonly #due = new Bell()
+  readonly #lanes = new Map<string, { tenantId: string; lane: DeliveryLane; done: Promise<void> }>()
+  readonly #eventSignal = new WakeSignal()
+  readonly #dueSignal = new WakeSignal()
   readonly #release: (lane: LaneRelease) => Promise<void>
-  readonly #keeper: LaneKeeper
+  readonly #host: LaneHost
   /** Places for delivery lanes, shared between tenants. */
   readonly #places: FairShare
 
@@ -138,7 +138,7 @@ class Shift {
     this.#release = inBatches((lanes) =>
       database.system((tx) => releaseLanes(tx, this.#lease, lanes)),
     )
-    this.#keeper = {
+    this.#host = {
       sender,
       schedule,
       outcomes,
@@ -150,14 +150,14 @@ class Shift {
       record: inBatches<AttemptRecord>((attempts) =>
         database.system((tx) => recordAttempts(tx, attempts)),
       ),
-      refill: (lane, inHand) => this.#refill(lane, inHand),
+      refill: (lane, inProgress) => this.#refill(lane, inProgress),
       deactivate: (lane) => this.#deactivate(lane),
       cancel: (lane) => this.#cancel(lane),
     }
   }
 
   async work(): Promise<void> {
-    this.#signal.addEventListener('abort', () => this.#ringAll(), { once: true })
+    this.#signal.addEventListener('abort', () => this.#wakeAll(), { once: true })
     const renewal = setInterval(() => void this.#renew(), RENEW_MS)
     const leave = await this.#listen()
     await Promise.all([this.#fanOutLoop(), this.#claimLoop()])
@@ -166,16 +166,16 @@ class Shift {
     for (const end of leave) end()
   }
 
-  #ringAll(): void {
-    this.#events.ring()
-    this.#due.ring()
+  #wakeAll(): void {
+    this.#eventSignal.wake()
+    this.#dueSignal.wake()
     for (const { lane } of this.#lanes.values()) lane.wake()
   }
 
   /** Listens for wake signals. Without the connection the loops still poll. */
   async #listen(): Promise<(() => void)[]> {
-    const events = () => this.#events.ring()
-    const due = () => this.#due.ring()
+    const events = () => this.#eventSignal.wake()
+    const due = () => this.#dueSignal.wake()
     const { listener } = this.#needs
     try {
       return [
@@ -207,8 +207,8 @@ class Shift {
       const ours = new Set(taken?.map(({ lane: { webhookId } }) => webhookId))
       const others = lanes.filter(({ webhookId }) => !ours.has(webhookId))
       for (const { webhookId } of others) this.#lanes.get(webhookId)?.lane.wake()
-      if (others.some(({ webhookId }) => !this.#lanes.has(webhookId))) this.#due.ring()
-      if (events < FAN_OUT_BATCH) await this.#events.rest(LOOK_MS_MAX)
+      if (others.some(({ webhookId }) => !this.#lanes.has(webhookId))) this.#dueSignal.wake()
+      if (events < FAN_OUT_BATCH) await this.#eventSignal.wait(LOOK_MS_MAX)
     })
   }
 
@@ -225,10 +225,10 @@ class Shift {
   async #claimLoop(): Promise<void> {
     await this.#loop('deliveries', async () => {
       const room = this.#room()
-      if (room.limit === 0) return this.#due.rest(LOOK_MS_MAX)
+      if (room.limit === 0) return this.#dueSignal.wait(LOOK_MS_MAX)
       const { claimed, nextMs } = await this.#claim(room)
       for (const claim of claimed) this.#run(claim)
-      if (claimed.length < room.limit) await this.#due.rest(nextMs)
+      if (claimed.length < room.limit) await this.#dueSignal.wait(nextMs)
     })
   }
 
@@ -267,7 +267,7 @@ class Shift {
       void this.#giveBack({ tenantId, webhookId, failures, failingSince, heldSecs: 0 })
       return
     }
-    const lane = new Lane(this.#keeper, claimed, () => this.#open(target), due)
+    const lane = new DeliveryLane(this.#host, claimed, () => this.#open(target), due)
     const done = lane
       .run()
       .then((release) => this.#giveBack(release))
@@ -275,7 +275,7 @@ class Shift {
         place()
         // Another worker may have claimed it since.
         if (this.#lanes.get(webhookId)?.lane === lane) this.#lanes.delete(webhookId)
-        this.#due.ring()
+        this.#dueSignal.wake()
       })
     this.#lanes.set(webhookId, { tenantId, lane, done })
   }
@@ -290,9 +290,9 @@ class Shift {
     }
   }
 
-  async #refill(lane: ClaimedLane, inHand: readonly string[]) {
+  async #refill(lane: ClaimedLane, inProgress: readonly string[]) {
     const [[target], due] = await this.#needs.database.system((tx) =>
-      loaded(tx, [lane.webhookId], inHand),
+      loaded(tx, [lane.webhookId], inProgress),
     )
     return { target: await this.#open(target), due }
   }
@@ -368,11 +368,11 @@ async function load(tx: Transaction, lanes: readonly ClaimedLane[]): Promise<Cla
 async function loaded(
   tx: Transaction,
   webhookIds: readonly string[],
-  inHand: readonly string[],
+  inProgress: readonly string[],
 ): Promise<[WebhookTarget[], DueDelivery[]]> {
   if (webhookIds.length === 0) return [[], []]
   return [
     await webhookTargets(tx, webhookIds),
-    await dueDeliveries(tx, webhookIds, DUE_EACH, inHand),
+    await dueDeliveries(tx, webhookIds, DUE_EACH, inProgress),
   ]
 }

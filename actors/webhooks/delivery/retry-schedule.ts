@@ -34,14 +34,14 @@ const RETRIED_4XX = new Set([408, 425, 429])
  */
 export function judgeAttempt(
   { responseStatus, retryAfterSecs }: AttemptResult,
-  rung: number,
+  attempt: number,
   schedule: readonly number[],
   chance: number,
 ): Verdict {
   if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300) {
     return { status: 'succeeded', waitSecs: null }
   }
-  const waitSecs = schedule[rung]
+  const waitSecs = schedule[attempt]
   if (waitSecs === undefined || isPermanent(responseStatus)) {
     return { status: 'failed', waitSecs: null }
   }
@@ -67,10 +67,10 @@ export function readRetryAfter(value: string | undefined, now: Date): number | n
   if (value === undefined) return null
   const text = value.trim()
   if (DECIMAL.test(text)) return Number(text)
-  const at = Date.parse(text)
+  const timeMs = Date.parse(text)
   // `Date.parse` would read other numbers as years.
-  if (Number.isNaN(at) || !/^[A-Za-z]/.test(text)) return null
-  return Math.max(0, Math.ceil((at - now.getTime()) / 1000))
+  if (Number.isNaN(timeMs) || !/^[A-Za-z]/.test(text)) return null
+  return Math.max(0, Math.ceil((timeMs - now.getTime()) / 1000))
 }
 
 /** Consecutive failures without a response until the circuit opens. */

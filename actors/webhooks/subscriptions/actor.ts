@@ -15,7 +15,7 @@ import {
   secretHint,
   webhookSecretContext,
 } from '../../../storage/webhooks/webhooks.js'
-import { INACTIVE } from '../delivery/lane.js'
+import { INACTIVE } from '../delivery/delivery-lane.js'
 import type { Sender } from '../delivery/sender.js'
 import type { EventType } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'

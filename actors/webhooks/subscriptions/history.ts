@@ -14,7 +14,7 @@ import {
 } from '../../../storage/webhooks/deliveries.js'
 import { eventsNotDelivered } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { DELIVERIES_CHANNEL, wakeLanes } from '../../../storage/webhooks/webhook-lanes.js'
+import { DELIVERIES_CHANNEL, wakeLanes } from '../../../storage/webhooks/delivery-lanes.js'
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { findWebhook } from '../../../storage/webhooks/webhooks.js'
 import { envelopeOf } from '../delivery/envelope.js'

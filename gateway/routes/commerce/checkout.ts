@@ -76,12 +76,9 @@ const result = {
         '22 or more characters of base64url, or 32 or more of hex.',
     }),
   checkout_session_id: z.uuid(),
-  x402_url: z
-    .url()
-    .optional()
-    .meta({
-      description: 'Agents pay the checkout here by x402. Present where the tenant offers x402.',
-    }),
+  x402_url: z.url().optional().meta({
+    description: 'Agents pay the checkout here by x402. Present where the tenant offers x402.',
+  }),
   charge_id: z.uuid(),
   status: z.literal('open'),
   amount_minor: z.int(),

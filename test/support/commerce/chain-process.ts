@@ -1,6 +1,6 @@
 /**
  * A chain in a process of its own: what it is made of is native code that must not run in two threads
- * of one. Told its options as the first message, it answers once it listens and ends with its parent.
+ * of one. Transition its options as the first message, it answers once it listens and ends with its parent.
  */
 import { createRequire } from 'node:module'
 

@@ -1,10 +1,13 @@
 /** Commerce without HTTP: its actors on a held clock, over a rail that may fail at any moment. */
 import { checkoutActor } from '../../../actors/commerce/checkout/actor.js'
 import type { CheckoutNeeds } from '../../../actors/commerce/checkout/needs.js'
-import { billingRounds } from '../../../actors/commerce/renewals/rounds.js'
+import { renewalRounds } from '../../../actors/commerce/renewals/rounds.js'
 import { commerceActor } from '../../../actors/commerce/payments/actor.js'
-import { type Rail, railsOf } from '../../../actors/commerce/payments/payment-provider.js'
-import { sandboxRail } from '../../../actors/commerce/payments/sandbox-rail.js'
+import {
+  type PaymentProvider,
+  providersByName,
+} from '../../../actors/commerce/payments/payment-provider.js'
+import { sandboxProvider } from '../../../actors/commerce/payments/sandbox-provider.js'
 import type { Caller } from '../../../actors/domain/audit.js'
 import { settlementActor } from '../../../actors/commerce/payouts/actor.js'
 import { type HeldClock, heldClock } from '../../../runtime/kernel/clock.js'
@@ -16,7 +19,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 /** When a question to a rail breaks: before it is heard, or after it was answered. */
 export type Mishap = 'none' | 'before' | 'after'
 
-export function flaky(rail: Rail, next: () => Mishap): Rail {
+export function flaky(rail: PaymentProvider, next: () => Mishap): PaymentProvider {
   async function through<T>(ask: () => Promise<T>): Promise<T> {
     const mishap = next()
     if (mishap === 'before') throw new Error('the rail was not reached')
@@ -39,9 +42,9 @@ export function flaky(rail: Rail, next: () => Mishap): Rail {
 export function openTill(database: Database, next: () => Mishap = () => 'none') {
   const clock: HeldClock = heldClock(new Date('2031-01-31T12:00:00.000Z'))
   const random = systemRandom(clock)
-  const rails = railsOf([flaky(sandboxRail({ database, clock }), next)])
-  const needs = { database, clock, random, rails, paid: () => undefined }
-  const pages = { baseUrl: 'http://localhost', heard: () => undefined }
+  const providers = providersByName([flaky(sandboxProvider({ database, clock }), next)])
+  const needs = { database, clock, random, providers, countPayment: () => undefined }
+  const pages = { baseUrl: 'http://localhost', countWebhook: () => undefined }
   const settings = { checkout_ttl_secs: 86_400, redirect_hosts: [] }
   const sealer = {} as CheckoutNeeds['sealer']
   const lifecycle = { signal: new AbortController().signal }
@@ -52,7 +55,7 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
     settlement: spawnInline(settlementActor, needs).ref,
     /** One more process that works on what is due. */
     worker: (log: Logger = silentLogger) =>
-      billingRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...lifecycle, log })
+      renewalRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...lifecycle, log })
         .round,
   }
 }

@@ -8,7 +8,10 @@ import {
   isPlainSignature,
 } from '../../../../actors/commerce/x402/authorization.js'
 import { isSignedByPayer } from '../../../../actors/commerce/x402/compute.js'
-import { judgeSettlement, judgeVerification } from '../../../../actors/commerce/x402/facilitator.js'
+import {
+  judgeSettlementResult,
+  judgeVerification,
+} from '../../../../actors/commerce/x402/facilitator.js'
 import { offersOf } from '../../../../actors/commerce/x402/offers.js'
 import { ERROR_REASONS, reasonOf } from '../../../../actors/commerce/x402/reasons.js'
 import { resolutionFault } from '../../../../actors/commerce/x402/resolution.js'
@@ -201,7 +204,7 @@ const good = { success: true, transaction, network: expected.network, payer: exp
 
 test('a settlement counts when everything in it fits', (t) => {
   const judge = (json: unknown, status = 200) =>
-    judgeSettlement({ tag: 'answered', status, json }, expected).tag
+    judgeSettlementResult({ tag: 'answered', status, json }, expected).tag
   t.is(judge(good), 'settled')
   t.is(judge({ ...good, payer: expected.payer.toUpperCase().replace('0X', '0x') }), 'settled')
   t.is(judge({ ...good, amount: '5' }), 'settled')
@@ -231,18 +234,24 @@ test('a settlement counts when everything in it fits', (t) => {
   }
   for (const errorReason of ['insufficient_funds', 'invalid_exact_evm_nonce_already_used']) {
     const said = { success: false, errorReason, transaction }
-    const judged = judgeSettlement({ tag: 'answered', status: 200, json: said }, expected)
+    const judged = judgeSettlementResult({ tag: 'answered', status: 200, json: said }, expected)
     t.deepEqual(judged, { tag: 'unknown', error: errorReason, transaction })
   }
-  t.is(judgeSettlement({ tag: 'failed', error: 'timeout', sent: true }, expected).tag, 'unknown')
-  t.is(judgeSettlement({ tag: 'failed', error: 'refused', sent: false }, expected).tag, 'failed')
+  t.is(
+    judgeSettlementResult({ tag: 'failed', error: 'timeout', sent: true }, expected).tag,
+    'unknown',
+  )
+  t.is(
+    judgeSettlementResult({ tag: 'failed', error: 'refused', sent: false }, expected).tag,
+    'failed',
+  )
 })
 
 test('no answer of a facilitator makes a settlement by accident', (t) => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.integer({ min: 200, max: 599 }), (json, status) => {
       const answer = { tag: 'answered', status, json } as const
-      t.not(judgeSettlement(answer, expected).tag, 'settled')
+      t.not(judgeSettlementResult(answer, expected).tag, 'settled')
       t.not(judgeVerification(answer, expected).tag, 'valid')
     }),
   )

@@ -9,35 +9,41 @@ import { roomInBooks } from '../../../storage/commerce/ledger.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction, TransactionOptions } from '../../../storage/platform/sql.js'
 import { applyAnswer } from './outcome.js'
-import type { Rail, Rails, TakeAnswer } from './payment-provider.js'
+import type { PaymentProvider, PaymentProviders, TakeAnswer } from './payment-provider.js'
 
 /** Maximum time that a worker waits for a provider. Shorter than its lease. */
-const RAIL_MS = 20_000
+const PROVIDER_MS = 20_000
 
-export type DeskNeeds = {
+export type ChargeProcessingNeeds = {
   readonly database: Pick<Database, 'tenant'>
   readonly clock: Clock
   readonly random: Random
-  readonly rails: Rails
+  readonly providers: PaymentProviders
   /** Counts payments by outcome. */
-  readonly paid: (rail: string, outcome: 'succeeded' | 'failed') => void
+  readonly countPayment: (rail: string, outcome: 'succeeded' | 'failed') => void
 }
 
-type Asked = Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>
+type PendingCharge = Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>
 
-export function railDesk({ database, clock, random, rails, paid }: DeskNeeds) {
-  const means = { clock, random }
+export function chargeProcessing({
+  database,
+  clock,
+  random,
+  providers,
+  countPayment,
+}: ChargeProcessingNeeds) {
+  const deps = { clock, random }
 
   return {
     /** @throws when the provider is no longer configured. The work is then retried later. */
-    railOf(name: string | null): Rail {
-      const rail = rails.get(name ?? '')
-      if (rail === undefined) throw new Error(`unknown payment provider: ${name}`)
-      return rail
+    providerNamed(name: string | null): PaymentProvider {
+      const provider = providers.get(name ?? '')
+      if (provider === undefined) throw new Error(`unknown payment provider: ${name}`)
+      return provider
     },
 
     /** Aborts the wait for an answer. */
-    limit: (ending: AbortSignal) => AbortSignal.any([ending, AbortSignal.timeout(RAIL_MS)]),
+    limit: (ending: AbortSignal) => AbortSignal.any([ending, AbortSignal.timeout(PROVIDER_MS)]),
 
     /**
      * True if the ledger has room for the amount. Check this before the provider is called: money
@@ -46,16 +52,16 @@ export function railDesk({ database, clock, random, rails, paid }: DeskNeeds) {
     canBook: (
       tx: Transaction,
       { tenantId, currency, amountMinor }: Pick<ChargeRow, 'tenantId' | 'currency' | 'amountMinor'>,
-      rail: Rail,
-    ) => roomInBooks(tx, tenantId, currency, rail.name, amountMinor),
+      provider: PaymentProvider,
+    ) => roomInBooks(tx, tenantId, currency, provider.name, amountMinor),
 
     /**
      * Stores the consequences of the answer and emits its events, once. A pending answer sets the
      * time at which the provider is asked again.
      */
     async record(
-      charge: Asked,
-      rail: Rail,
+      charge: PendingCharge,
+      provider: PaymentProvider,
       answer: TakeAnswer,
       { requestId, ...options }: TransactionOptions & { readonly requestId?: string | undefined },
     ): Promise<void> {
@@ -67,14 +73,14 @@ export function railDesk({ database, clock, random, rails, paid }: DeskNeeds) {
       const events = await database.tenant(
         tenantId,
         async (tx) => {
-          const told = await applyAnswer(tx, means, charge, rail.name, answer, requestId)
-          appendEvents(tx, told ?? [])
-          return told
+          const emitted = await applyAnswer(tx, deps, charge, provider.name, answer, requestId)
+          appendEvents(tx, emitted ?? [])
+          return emitted
         },
         options,
       )
       if (events === undefined) return
-      paid(rail.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
+      countPayment(provider.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
     },
   }
 }

@@ -19,22 +19,26 @@ import {
   reserveForeignRefund,
 } from '../../../storage/commerce/refunds.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { CARD_RAIL } from '../card/card-provider.js'
-import { railDesk } from '../payments/charge.js'
+import { CARD_PROVIDER } from '../card/card-provider.js'
+import { chargeProcessing } from '../payments/charge-processing.js'
 import { closeDispute, openDispute } from '../payments/disputes.js'
-import type { ProviderDispute, ProviderRefund, RailProvider } from '../payments/payment-provider.js'
+import type {
+  ProviderDispute,
+  ProviderRefund,
+  ProviderNotifications,
+} from '../payments/payment-provider.js'
 import { applyRefund, takeRefundBack } from '../payments/refunds.js'
-import type { BillingNeeds } from './needs.js'
+import type { RenewalNeeds } from './needs.js'
 
 /** `refunds.reason` of refunds that were made at the provider. */
 const MADE_AT_PROVIDER = 'made at the card provider'
 
 type Follow = (tx: Transaction, charge: ChargeView) => Promise<readonly NewEvent[]>
 
-export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
-  const { database, clock, random, rails } = needs
-  const desk = railDesk(needs)
-  const means = { clock, random }
+export function cardObjects(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
+  const { database, clock, random, providers } = needs
+  const processing = chargeProcessing(needs)
+  const deps = { clock, random }
   const options = { pool: 'background', signal: lifecycle.signal } as const
 
   const followDispute =
@@ -43,13 +47,13 @@ export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal
       const { tenantId, id: chargeId } = charge
       const amountMinor =
         seen.currency === charge.currency ? (seen.amountMinor ?? undefined) : undefined
-      const opened = await openDispute(tx, means, charge, seen.reason, { amountMinor })
+      const opened = await openDispute(tx, deps, charge, seen.reason, { amountMinor })
       const events = opened?.events ?? []
       if (seen.status === 'open') return events
       const dispute = opened?.row ?? (await findDisputeOf(tx, tenantId, chargeId))
       if (dispute === undefined) throw new Error('a new dispute is missing')
       const { id } = dispute
-      const closed = await closeDispute(tx, means, { tenantId, id, outcome: seen.status })
+      const closed = await closeDispute(tx, deps, { tenantId, id, outcome: seen.status })
       return [...events, ...(closed?.events ?? [])]
     }
 
@@ -65,7 +69,7 @@ export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal
       }
       const { answer } = seen
       if (known?.status === 'succeeded' && answer.tag === 'refused') {
-        return (await takeRefundBack(tx, means, known, answer.code)) ?? []
+        return (await takeRefundBack(tx, deps, known, answer.code)) ?? []
       }
       // A pending refund of ours is finished by its own look-up.
       if (known !== undefined || seen.refundId !== null || answer.tag !== 'done') return []
@@ -78,19 +82,19 @@ export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal
       const reason = MADE_AT_PROVIDER
       const status = 'pending'
       await insertRefund(tx, { ...refund, status, reason, createdAt: now, dueAt: now })
-      return (await applyRefund(tx, means, refund, answer)) ?? []
+      return (await applyRefund(tx, deps, refund, answer)) ?? []
     }
 
   async function look(
-    provider: RailProvider,
+    notifications: ProviderNotifications,
     { about, objectId }: CardEventRow,
   ): Promise<{ readonly paymentId: string; readonly follow: Follow } | undefined> {
-    const limit = desk.limit(lifecycle.signal)
+    const limit = processing.limit(lifecycle.signal)
     if (about === 'dispute') {
-      const seen = await provider.dispute(objectId, limit)
+      const seen = await notifications.dispute(objectId, limit)
       return seen && { paymentId: seen.paymentId, follow: followDispute(seen) }
     }
-    const seen = await provider.refund(objectId, limit)
+    const seen = await notifications.refund(objectId, limit)
     return seen && { paymentId: seen.paymentId, follow: followRefund(objectId, seen) }
   }
 
@@ -116,13 +120,14 @@ export function cardNews(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal
   }
 
   return async (event: CardEventRow): Promise<void> => {
-    const provider = rails.get(CARD_RAIL)?.provider
-    if (provider === undefined) throw new Error('no card provider is configured')
-    const news = await look(provider, event)
+    const notifications = providers.get(CARD_PROVIDER)?.notifications
+    if (notifications === undefined) throw new Error('no card provider is configured')
+    const change = await look(notifications, event)
     // Crosses tenants: the provider does not name a tenant.
     const payment =
-      news && (await database.system((tx) => cardPaymentOf(tx, news.paymentId), options))
-    if (news !== undefined && payment !== undefined) return carryOut(event, payment, news.follow)
+      change && (await database.system((tx) => cardPaymentOf(tx, change.paymentId), options))
+    if (change !== undefined && payment !== undefined)
+      return carryOut(event, payment, change.follow)
     const { id: eventId, type } = event
     lifecycle.log.warn({ eventId, type }, 'card webhook for an unknown payment')
     await database.system((tx) => finishCardEvent(tx, eventId), options)

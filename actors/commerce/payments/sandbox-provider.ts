@@ -12,9 +12,15 @@ import {
 } from '../../../storage/commerce/sandbox-provider.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { findTenant } from '../../../storage/identity/tenants.js'
-import type { ChargeOrder, DoneAnswer, FinalAnswer, OrderName, Rail } from './payment-provider.js'
+import type {
+  ChargeOrder,
+  DoneAnswer,
+  FinalAnswer,
+  OrderName,
+  PaymentProvider,
+} from './payment-provider.js'
 
-export const SANDBOX_RAIL = 'sandbox'
+export const SANDBOX_PROVIDER = 'sandbox'
 
 /**
  * Refunds and payouts whose amount ends in these two digits are refused, so that callers can test
@@ -26,7 +32,10 @@ const NEVER_ASKED = 'abandoned'
 /** Refusal for a tenant that was a sandbox before: its old subscriptions and balances remain. */
 const NOT_HERE = 'sandbox_only'
 
-export function sandboxRail(needs: { readonly database: Database; readonly clock: Clock }): Rail {
+export function sandboxProvider(needs: {
+  readonly database: Database
+  readonly clock: Clock
+}): PaymentProvider {
   const { database, clock } = needs
 
   function ask(
@@ -48,7 +57,7 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
   }
 
   return {
-    name: SANDBOX_RAIL,
+    name: SANDBOX_PROVIDER,
     offers: (environment) => environment === 'sandbox',
     leadsTo: [],
     clearingMs: 0,

@@ -1,6 +1,6 @@
 /** How long a receiver keeps its place, and when it is given a rest. */
 import test from 'ava'
-import { Lane, type LaneKeeper } from '../../../../actors/webhooks/delivery/lane.js'
+import { DeliveryLane, type LaneHost } from '../../../../actors/webhooks/delivery/delivery-lane.js'
 import { silentLogger } from '../../../../runtime/kernel/log.js'
 import type { DueDelivery } from '../../../../storage/webhooks/deliveries.js'
 
@@ -25,7 +25,7 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
     }
   }
   let sent = 0
-  const keeper: LaneKeeper = {
+  const host: LaneHost = {
     sender: {
       async send() {
         sent += 1
@@ -53,7 +53,7 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
     deactivate: async () => undefined,
     cancel: async () => undefined,
   }
-  const lane = new Lane(keeper, CLAIMED, async () => TARGET, [])
+  const lane = new DeliveryLane(host, CLAIMED, async () => TARGET, [])
   return { lane, sent: () => sent }
 }
 

@@ -12,7 +12,7 @@ import {
   renewLanes,
   wakeAndClaimLanes,
   wakeLanes,
-} from '../../../storage/webhooks/webhook-lanes.js'
+} from '../../../storage/webhooks/delivery-lanes.js'
 import { insertWebhook } from '../../../storage/webhooks/webhooks.js'
 import { freshDatabase } from '../../support/storage/database.js'
 

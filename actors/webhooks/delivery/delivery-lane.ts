@@ -4,8 +4,8 @@
  */
 import type { Logger } from '../../../runtime/kernel/log.js'
 import type { AttemptRecord, DueDelivery } from '../../../storage/webhooks/deliveries.js'
-import type { ClaimedLane, LaneRelease } from '../../../storage/webhooks/webhook-lanes.js'
-import { Bell } from '../../platform/batching/wake-signal.js'
+import type { ClaimedLane, LaneRelease } from '../../../storage/webhooks/delivery-lanes.js'
+import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import {
   CIRCUIT_FAILURES,
   GONE,
@@ -51,7 +51,7 @@ export type OpenTarget = {
 export type Target = OpenTarget | typeof PAUSED | undefined
 
 /** The services that the worker provides to a lane. */
-export interface LaneKeeper {
+export interface LaneHost {
   readonly sender: Sender
   readonly schedule: readonly number[]
   readonly outcomes: DeliveryOutcomes
@@ -67,7 +67,7 @@ export interface LaneKeeper {
   /** Reads more due deliveries and the current target. */
   refill(
     lane: ClaimedLane,
-    inHand: readonly string[],
+    inProgress: readonly string[],
   ): Promise<{ target: Target; due: DueDelivery[] }>
   /** Deactivates the subscription and cancels its pending deliveries. */
   deactivate(lane: ClaimedLane): Promise<void>
@@ -75,12 +75,12 @@ export interface LaneKeeper {
   cancel(lane: ClaimedLane): Promise<void>
 }
 
-export class Lane {
-  readonly #keeper: LaneKeeper
+export class DeliveryLane {
+  readonly #host: LaneHost
   readonly #lane: ClaimedLane
   readonly #open: () => Promise<Target>
-  readonly #news = new Bell()
-  readonly #inHand = new Map<string, Promise<void>>()
+  readonly #dueSignal = new WakeSignal()
+  readonly #inProgress = new Map<string, Promise<void>>()
   #due: DueDelivery[]
   #target: Target
   #readMs: number
@@ -95,17 +95,17 @@ export class Lane {
   #fault: unknown
 
   constructor(
-    keeper: LaneKeeper,
+    host: LaneHost,
     lane: ClaimedLane,
     open: () => Promise<Target>,
     due: readonly DueDelivery[],
   ) {
-    this.#keeper = keeper
+    this.#host = host
     this.#lane = lane
     this.#open = open
-    this.#readMs = keeper.nowMs()
+    this.#readMs = host.nowMs()
     this.#due = [...due]
-    this.#beganMs = keeper.nowMs()
+    this.#beganMs = host.nowMs()
     this.#failures = lane.failures
     this.#failingSince = lane.failingSince
   }
@@ -113,7 +113,7 @@ export class Lane {
   /** Signals that new deliveries may be due. */
   wake(): void {
     this.#wakes += 1
-    this.#news.ring()
+    this.#dueSignal.wake()
   }
 
   /** Runs one turn. Never throws. @returns the state for the release of the lane. */
@@ -123,10 +123,10 @@ export class Lane {
     } catch (error) {
       this.#fault ??= error
     }
-    await Promise.all(this.#inHand.values())
+    await Promise.all(this.#inProgress.values())
     const { tenantId, webhookId } = this.#lane
     if (this.#fault !== undefined) {
-      this.#keeper.log.warn({ err: this.#fault, webhookId }, 'webhooks: lane stopped early')
+      this.#host.log.warn({ err: this.#fault, webhookId }, 'webhooks: lane stopped early')
     }
     return {
       tenantId,
@@ -139,27 +139,27 @@ export class Lane {
 
   #restSecs(): number {
     if (this.#fault !== undefined) return MISHAP_REST_SECS
-    const slow = slowRestSecs(this.#durationsMs, this.#keeper.nowMs() - this.#beganMs)
+    const slow = slowRestSecs(this.#durationsMs, this.#host.nowMs() - this.#beganMs)
     return Math.max(slow, restSecs(this.#failures))
   }
 
   #isOver(): boolean {
-    return this.#started >= TURN_ATTEMPTS || this.#keeper.nowMs() - this.#beganMs >= TURN_MS
+    return this.#started >= TURN_ATTEMPTS || this.#host.nowMs() - this.#beganMs >= TURN_MS
   }
 
   async #send(): Promise<void> {
     this.#target = await this.#open()
-    while (!this.#ended && !this.#isOver() && !this.#keeper.stopping()) {
-      if (this.#target === undefined) return this.#keeper.cancel(this.#lane)
+    while (!this.#ended && !this.#isOver() && !this.#host.stopping()) {
+      if (this.#target === undefined) return this.#host.cancel(this.#lane)
       if (this.#target === PAUSED) return
       // After a rest a single attempt probes the receiver before others follow.
       const room = this.#failures >= CIRCUIT_FAILURES ? 1 : ATTEMPTS_AT_ONCE
-      if (this.#inHand.size >= room) {
-        await Promise.race(this.#inHand.values())
+      if (this.#inProgress.size >= room) {
+        await Promise.race(this.#inProgress.values())
         continue
       }
       // The rest stays due in the database.
-      if (this.#keeper.nowMs() - this.#readMs > TARGET_MS_MAX) this.#due = []
+      if (this.#host.nowMs() - this.#readMs > TARGET_MS_MAX) this.#due = []
       const next = this.#due.shift()
       if (next !== undefined) this.#start(next, this.#target)
       else if (!(await this.#more())) return
@@ -169,14 +169,14 @@ export class Lane {
   /** Fetches more due deliveries. @returns false when there are none and no attempt runs. */
   async #more(): Promise<boolean> {
     const wakes = this.#wakes
-    const { target, due } = await this.#keeper.refill(this.#lane, [...this.#inHand.keys()])
+    const { target, due } = await this.#host.refill(this.#lane, [...this.#inProgress.keys()])
     this.#target = target
-    this.#readMs = this.#keeper.nowMs()
+    this.#readMs = this.#host.nowMs()
     this.#due = due
     if (due.length > 0 || target === undefined) return true
     if (this.#wakes !== wakes) return true
-    if (this.#inHand.size === 0) return false
-    await Promise.race([...this.#inHand.values(), this.#news.rest(REFILL_MS)])
+    if (this.#inProgress.size === 0) return false
+    await Promise.race([...this.#inProgress.values(), this.#dueSignal.wait(REFILL_MS)])
     return true
   }
 
@@ -188,21 +188,21 @@ export class Lane {
         this.#fault ??= error
         this.#ended = true
       })
-      .finally(() => this.#inHand.delete(delivery.id))
-    this.#inHand.set(delivery.id, done)
+      .finally(() => this.#inProgress.delete(delivery.id))
+    this.#inProgress.set(delivery.id, done)
   }
 
   async #attempt(delivery: DueDelivery, target: OpenTarget): Promise<void> {
-    const { sender, schedule, outcomes, giveUp } = this.#keeper
+    const { sender, schedule, outcomes, giveUp } = this.#host
     const { id: deliveryId, tenantId, eventType, body } = delivery
     const result = await sender.send({ tenantId, deliveryId, eventType, body, ...target }, giveUp)
     if (result.error === 'cancelled') return
     this.#durationsMs.push(result.durationMs)
-    const rung = delivery.attemptCount - delivery.attemptsBefore + 1
-    const verdict = judgeAttempt(result, rung, schedule, this.#keeper.chance())
+    const attempt = delivery.attemptCount - delivery.attemptsBefore + 1
+    const verdict = judgeAttempt(result, attempt, schedule, this.#host.chance())
     const { attemptedAt, durationMs, responseStatus, error } = result
-    const attempt = { attemptedAt, durationMs, responseStatus, error }
-    await this.#keeper.record({ tenantId, deliveryId, ...attempt, ...verdict })
+    const record = { attemptedAt, durationMs, responseStatus, error }
+    await this.#host.record({ tenantId, deliveryId, ...record, ...verdict })
     outcomes.count(verdict.status)
 
     this.#failures = isAlive(result) ? 0 : this.#failures + 1
@@ -212,7 +212,7 @@ export class Lane {
     const failingMs = attemptedAt.getTime() - (this.#failingSince ?? attemptedAt).getTime()
     if (responseStatus === GONE || failingMs >= FAILING_MS_MAX) {
       this.#ended = true
-      await this.#keeper.deactivate(this.#lane)
+      await this.#host.deactivate(this.#lane)
     }
   }
 }
