@@ -23,7 +23,7 @@ import { egressActor } from '../actors/vault/egress/actor.js'
 import { healthActor } from '../actors/operations/health/actor.js'
 import { keysActor } from '../actors/oauth/signing-keys/actor.js'
 import { organizationsActor } from '../actors/identity/organizations/actor.js'
-import { notifyActor } from '../actors/operations/mail/actor.js'
+import { mailActor } from '../actors/operations/mail/actor.js'
 import { loginActor } from '../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../actors/identity/passkeys/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
@@ -33,9 +33,9 @@ import { rosterActor } from '../actors/agents/management/actor.js'
 import { sshcaActor } from '../actors/vault/ssh-certificates/actor.js'
 import { ssoActor } from '../actors/identity/federated-login/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
-import { throttleActor } from '../actors/operations/rate-limits/actor.js'
+import { rateLimitsActor } from '../actors/operations/rate-limits/actor.js'
 import { tokensActor } from '../actors/oauth/tokens/actor.js'
-import { upkeepActor } from '../actors/operations/retention/actor.js'
+import { retentionActor } from '../actors/operations/retention/actor.js'
 import { usersActor } from '../actors/identity/users/actor.js'
 import { webhooksActor } from '../actors/webhooks/subscriptions/actor.js'
 import { vaultActor } from '../actors/vault/vault/actor.js'
@@ -64,7 +64,7 @@ export const placements = [
   placement(healthActor,       inline,                                                   A, C, J),
   placement(keysActor,         inline,                                                   A, C, J),
   placement(tenantsActor,      inline,                                                   A, C, J),
-  placement(throttleActor,     inline,                                                   A, C, J),
+  placement(rateLimitsActor,   inline,                                                   A, C, J),
   placement(tokensActor,       inline,                                                   A, C, J),
   placement(discoveryActor,    inline,                                                   A, C   ),
   placement(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A, C   ),
@@ -89,7 +89,7 @@ export const placements = [
   placement(rosterActor,       inline,                                                      C   ),
   placement(webhooksActor,     inline,                                                      C   ),
   placement(deliveriesActor,   thread('webhooks'),                                             J),
-  placement(notifyActor,       inline,                                                         J),
+  placement(mailActor,         inline,                                                         J),
   placement(sshcaActor,        pool('sshca', { threadsMax: SSHCA_THREADS_MAX }),         A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
   placement(checkoutActor,     inline,                                                   A      ),
@@ -99,7 +99,7 @@ export const placements = [
   placement(egressActor,       thread('egress'),                                         A      ),
   placement(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),
   placement(reconciliationActor, inline,                                                       J),
-  placement(upkeepActor,       inline,                                                         J),
+  placement(retentionActor,    inline,                                                         J),
 ]
 
 /** The planes that a process serves. */
@@ -115,7 +115,7 @@ export function isServed(plane: Plane, actor: string): boolean {
 /** Actors that only work by themselves: absent where background tasks are off. */
 const BACKGROUND: ReadonlySet<string> = new Set([
   deliveriesActor.address.name,
-  notifyActor.address.name,
+  mailActor.address.name,
   reconciliationActor.address.name,
 ])
 

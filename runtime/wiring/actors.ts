@@ -22,7 +22,7 @@ import { healthActor } from '../../actors/operations/health/actor.js'
 import { keysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { keys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
-import { notifyActor } from '../../actors/operations/mail/actor.js'
+import { mailActor } from '../../actors/operations/mail/actor.js'
 import { loginActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'
@@ -46,12 +46,12 @@ import { sshca } from '../../actors/vault/ssh-certificates/protocol.js'
 import { sso } from '../../actors/identity/federated-login/protocol.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
-import { throttleActor } from '../../actors/operations/rate-limits/actor.js'
+import { rateLimitsActor } from '../../actors/operations/rate-limits/actor.js'
 import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import { settleLostCalls } from '../../actors/vault/egress/admission/lost-calls.js'
-import { upkeepActor } from '../../actors/operations/retention/actor.js'
+import { retentionActor } from '../../actors/operations/retention/actor.js'
 import { usersActor } from '../../actors/identity/users/actor.js'
 import { users } from '../../actors/identity/users/protocol.js'
 import { eventTypesOf } from '../configuration/feature-details.js'
@@ -104,7 +104,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       random,
       settings: tenancy,
     })),
-    wireActor(throttleActor, () => {
+    wireActor(rateLimitsActor, () => {
       return { coordination, clock, log: resources.log, policies: policiesWith(auth) }
     }),
     wireActor(tokensActor, ({ ref, onStop }) => {
@@ -344,7 +344,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         retentionDays: webhooks.delivery_retention_days,
       }
     }),
-    wireActor(notifyActor, ({ onStop }) => {
+    wireActor(mailActor, ({ onStop }) => {
       const worker = mailWorkerOf(resources)
       onStop(() => worker.settled())
       return { worker }
@@ -372,13 +372,13 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       return x402Needs(resources, compute, context.onStop)
     }),
     wireActor(reconciliationActor, ({ onStop }) => reconciliationNeeds(resources, onStop)),
-    wireActor(upkeepActor, ({ ref }) => ({
+    wireActor(retentionActor, ({ ref }) => ({
       database,
       keys: ref(keys),
       clock,
       registry,
       reseal: resealOf(resources),
-      settle: (signal) => settleLostCalls(resources, signal),
+      endLostCalls: (signal) => settleLostCalls(resources, signal),
       retention: { ...webhooks, ...settings.commerce },
       byTimer: settings.deployment.background_tasks_enabled,
     })),

@@ -20,7 +20,7 @@ export function vaultExportsOf(resources: ProcessResources): VaultExports {
   })
 }
 
-/** What upkeep does for sealed values: of the vault and of everybody else. */
+/** Re-encryption of sealed values by the retention actor, for the vault and all other areas. */
 export function resealOf(resources: ProcessResources): (signal: AbortSignal) => Promise<number> {
   return (signal) => resealAll(resources, signal)
 }

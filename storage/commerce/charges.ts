@@ -18,7 +18,7 @@ export type ChargeRow = {
   amountMinor: number
   currency: string
   refundedAmountMinor: number
-  /** Sum of the refunds that the provider has not answered yet. */
+  /** Sum of the pending refunds. */
   refundingAmountMinor: number
   /** Amount that lost disputes took back. */
   reversedAmountMinor: number

@@ -174,7 +174,7 @@ export async function completeCheckout(
 }
 
 /**
- * open -> expired for the sessions of a subscription that ends.
+ * open -> expired for the sessions of an ending subscription.
  * @returns the charges of the closed sessions.
  */
 export async function closeCheckoutsOf(

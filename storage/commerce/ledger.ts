@@ -79,7 +79,7 @@ export async function postEntry(tx: Transaction, entry: NewLedgerEntry): Promise
 }
 
 /**
- * Maximum balance of an account that still accepts payments. Accounts hold exact integers up to
+ * Maximum balance for an account to accept payments. Accounts hold exact integers up to
  * 2^53 - 1 (0012_commerce). The reserve above this limit covers a thousand maximum charges in
  * progress, with their refunds and disputes.
  */

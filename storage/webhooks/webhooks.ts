@@ -290,7 +290,7 @@ export async function webhooksByHint(tx: Transaction, hint: number): Promise<Hin
   return rows
 }
 
-/** Stores the hint of a secret that is older than hints. */
+/** Stores the hint of a secret from before hints existed. */
 export async function storeHint(tx: Transaction, id: string, hint: number): Promise<void> {
   await tx.query({
     name: 'webhook.store_hint',

@@ -190,7 +190,7 @@ export function idOf(value: unknown): string | undefined {
   return typeof value === 'string' && ID.test(value) ? value : undefined
 }
 
-/** The id of a member that is an object or its id, depending on `expand`. */
+/** The id in a member, which is an object or its id depending on `expand`. */
 export function idIn(value: unknown): string | undefined {
   return idOf(value) ?? idOf(membersOf(value)?.['id'])
 }

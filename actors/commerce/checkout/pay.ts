@@ -45,7 +45,7 @@ const LOOK_UP_MS = 5_000
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
 /** A session token. Link tokens are shorter. */
 const LINK_TOKEN = /^[A-Za-z0-9_-]{22,42}$/
-/** Details of a checkout that starts at the page of a link: the buyer has not entered any. */
+/** Empty details for a checkout from the page of a link. */
 const NO_DETAILS = {
   quantity: null,
   successUrl: null,

@@ -25,7 +25,7 @@ export interface PaymentProvider {
   /** Takes a payment. */
   take(order: ChargeOrder, signal: AbortSignal): Promise<TakeAnswer>
   /**
-   * Returns the outcome of a payment that may have been requested. An `abandoned` payment that is
+   * Returns the outcome of a possibly requested payment. An `abandoned` payment that is
    * not taken yet is refused permanently, so that it cannot succeed later. A provider without a
    * page of its own refuses any payment that it has not seen.
    */

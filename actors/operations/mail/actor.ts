@@ -1,12 +1,12 @@
 /** Sends mail in the async plane. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
-import { notify, type NotifyProtocol } from './protocol.js'
+import { mail, type MailProtocol } from './protocol.js'
 import type { MailWorker } from './worker.js'
 
-export type NotifyNeeds = { readonly worker: MailWorker }
+export type MailNeeds = { readonly worker: MailWorker }
 
-export const notifyActor = defineActor<NotifyProtocol, NotifyNeeds>({
-  address: notify,
+export const mailActor = defineActor<MailProtocol, MailNeeds>({
+  address: mail,
   asks: {},
   mailbox: { capacity: 64, inflightMax: 8 },
   lane: { busy: () => undefined },

@@ -1,9 +1,9 @@
 /** The mail worker runs on its own. Its one message reports how busy it is. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
-export type NotifyProtocol = {
+export type MailProtocol = {
   /** Number of messages that this process is sending. */
   busy: Ask<Record<never, never>, { tag: 'busy'; sending: number }>
 }
 
-export const notify = address<NotifyProtocol>('notify', ['busy'])
+export const mail = address<MailProtocol>('notify', ['busy'])

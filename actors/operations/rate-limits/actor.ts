@@ -19,8 +19,8 @@ import {
   type PolicyName,
   type PolicyWindow,
   type Quota,
-  throttle,
-  type ThrottleProtocol,
+  rateLimits,
+  type RateLimitsProtocol,
   type WindowState,
 } from './protocol.js'
 
@@ -49,7 +49,7 @@ export interface SharedCounts {
   }>
 }
 
-export type ThrottleNeeds = {
+export type RateLimitsNeeds = {
   readonly coordination: SharedCounts
   readonly clock: Clock
   readonly log: Logger
@@ -68,8 +68,8 @@ type WindowTaken = {
   readonly quota: WindowQuota
 }
 
-export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
-  address: throttle,
+export const rateLimitsActor = defineActor<RateLimitsProtocol, RateLimitsNeeds>({
+  address: rateLimits,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: { take: () => undefined, settle: () => 'settle' },

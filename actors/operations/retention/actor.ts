@@ -36,7 +36,7 @@ import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
 import { keys, type KeysProtocol } from '../../oauth/signing-keys/protocol.js'
-import { type UpkeepProtocol, upkeep } from './protocol.js'
+import { type RetentionProtocol, retention } from './protocol.js'
 
 const ROUND_MS = 60_000
 const FIRST_ROUND_MS = 5_000
@@ -75,7 +75,7 @@ export type Retention = {
   readonly checkout_retention_days: number
 }
 
-export type UpkeepNeeds = {
+export type RetentionNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single'>
   readonly keys: ActorRef<KeysProtocol>
   readonly clock: Clock
@@ -83,7 +83,7 @@ export type UpkeepNeeds = {
   /** Re-encrypts values under data keys that were replaced. @returns the number of values. */
   readonly reseal: (signal: AbortSignal) => Promise<number>
   /** Emits the end events of egress calls whose process died. @returns the number of calls. */
-  readonly settle: (signal: AbortSignal) => Promise<number>
+  readonly endLostCalls: (signal: AbortSignal) => Promise<number>
   readonly retention: Retention
   /** False (`deployment.background_tasks_enabled`): sweeps only on request. */
   readonly byTimer: boolean
@@ -137,8 +137,8 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
 }
 
-export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
-  address: upkeep,
+export const retentionActor = defineActor<RetentionProtocol, RetentionNeeds>({
+  address: retention,
   asks: { keys },
   mailbox: { capacity: 4, inflightMax: 1 },
   lane: { sweep: () => 'round' },
@@ -183,8 +183,8 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
       return running
     }
 
-    async function settle(): Promise<void> {
-      const lost = await needs.settle(lifecycle.signal)
+    async function endLostCalls(): Promise<void> {
+      const lost = await needs.endLostCalls(lifecycle.signal)
       lostTotal.inc(lost)
       if (lost > 0) lifecycle.log.warn({ calls: lost }, 'egress calls ended with their process')
     }
@@ -216,7 +216,7 @@ export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
         const isThere = await done('sweeps', shared)
         // After an outage, end events that wait for the database are emitted by the process that
         // knows them.
-        if (isThere && !wasAway) await done('lost calls', settle)
+        if (isThere && !wasAway) await done('lost calls', endLostCalls)
         wasAway = !isThere
         await done('signing keys', () => keys.ask('maintain', null, { signal: lifecycle.signal }))
         await done('sealed values', async () =>

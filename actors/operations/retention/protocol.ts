@@ -1,7 +1,7 @@
 /** Deletes expired rows: challenges, sessions, refresh tokens, idempotency keys and others. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
-export type UpkeepProtocol = {
+export type RetentionProtocol = {
   /** Runs one round over everything that expires. The actor also runs it on its own timer. */
   sweep: Ask<null, Swept>
 }
@@ -12,4 +12,4 @@ export type Swept = {
   readonly removed: Readonly<Record<string, number>>
 }
 
-export const upkeep = address<UpkeepProtocol>('upkeep', ['sweep'])
+export const retention = address<RetentionProtocol>('upkeep', ['sweep'])

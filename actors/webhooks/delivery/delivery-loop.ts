@@ -232,11 +232,11 @@ class DeliveryLoops {
     })
   }
 
-  async #loop(name: string, context: () => Promise<void>): Promise<void> {
+  async #loop(name: string, round: () => Promise<void>): Promise<void> {
     const loop = this.#loopOf(name)
     while (!this.#signal.aborted) {
       try {
-        await context()
+        await round()
         loop.succeeded()
       } catch (error) {
         if (this.#signal.aborted) return

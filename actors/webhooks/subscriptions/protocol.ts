@@ -35,7 +35,7 @@ export type Webhook = {
   readonly updatedAt: Date
 }
 
-/** The members of a subscription that its owner sets. */
+/** The subscription members set by the owner. */
 export type WebhookDraft = {
   readonly url: string
   readonly eventTypes: readonly string[]

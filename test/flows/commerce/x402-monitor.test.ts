@@ -1,4 +1,4 @@
-/** Readiness rests on the nodes of the chains that are watched (interface.md, Health). */
+/** Readiness depends on the nodes of the watched chains (docs/reference/operations.md, Health). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { openShop } from '../../support/commerce/x402-shop.js'

@@ -116,7 +116,7 @@ test('a database that was not migrated is told as that', async (t) => {
   )
 })
 
-test('a database that cannot be reached is told with what the driver says', async (t) => {
+test('an unreachable database is reported with the driver error', async (t) => {
   const { err, code } = await runWith({ DATABASE_URL: 'postgres://svc@127.0.0.1:1/svc' }, 'create')
   t.is(code, 1)
   t.regex(

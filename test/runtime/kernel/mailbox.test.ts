@@ -133,7 +133,7 @@ test('shares that wait take turns for free places', (t) => {
   t.deepEqual(served, ['busy', 'quiet', 'busy', 'busy'])
 })
 
-test('a full mailbox takes a message of a share that waits with less', (t) => {
+test('a full mailbox accepts a message of a share with fewer waiting', (t) => {
   const mailbox = new Mailbox<SharedLetter>({ capacity: 3, inflightMax: 1 })
   const running = new SharedLetter('busy', 'one lane')
   t.is(mailbox.offer(running), 'start')

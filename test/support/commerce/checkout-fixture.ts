@@ -1,4 +1,7 @@
-/** Commerce without HTTP: its actors on a held clock, over a rail that may fail at any moment. */
+/**
+ * Commerce without HTTP: its actors on a controlled clock, over a payment provider that may fail at
+ * any moment.
+ */
 import { checkoutActor } from '../../../actors/commerce/checkout/actor.js'
 import type { CheckoutNeeds } from '../../../actors/commerce/checkout/needs.js'
 import { renewalRounds } from '../../../actors/commerce/renewals/rounds.js'
@@ -16,7 +19,7 @@ import { type Logger, silentLogger } from '../../../runtime/kernel/log.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
 
-/** When a question to a rail breaks: before it is heard, or after it was answered. */
+/** When a request to a provider fails: before it is seen, or after it was answered. */
 export type Mishap = 'none' | 'before' | 'after'
 
 export function flaky(rail: PaymentProvider, next: () => Mishap): PaymentProvider {
@@ -53,7 +56,7 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
     checkout: spawnInline(checkoutActor, { ...needs, ...pages, settings, sealer, x402: null }).ref,
     commerce: spawnInline(commerceActor, needs).ref,
     settlement: spawnInline(settlementActor, needs).ref,
-    /** One more process that works on what is due. */
+    /** Another process that does the due work. */
     worker: (log: Logger = silentLogger) =>
       renewalRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...lifecycle, log })
         .round,
@@ -83,7 +86,7 @@ export function callerIn(tenantId: string): Caller {
   }
 }
 
-/** Nobody in particular buys. */
+/** A buyer without personal data. */
 export const BUYER = {
   successUrl: null,
   cancelUrl: null,
@@ -94,7 +97,7 @@ export const BUYER = {
   idempotency: null,
 } as const
 
-/** What the books say of a tenant: ours, and those of the sandbox rail. */
+/** The books of a tenant: our ledger, and those of the sandbox provider. */
 export async function auditBooks(database: Database, tenantId: string) {
   const { rows } = await database.tenant(tenantId, (tx) =>
     tx.query<{

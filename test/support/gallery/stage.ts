@@ -63,7 +63,7 @@ export async function setScene(stage: Stage): Promise<Scene> {
   const [workspace, operators] = [await api.workspace('Harbour Works'), await bootstrapped(running)]
   const shop = await openShop(running)
   const settings = { branding: { name: 'Harbour Works', color: '#0b7285' } }
-  const shopSettings = { branding: { name: 'Tea ProcessResources', color: '#a61e4d' } }
+  const shopSettings = { branding: { name: 'Tea House', color: '#a61e4d' } }
   for (const [tenantId, given] of [
     [workspace.tenantId, settings],
     [shop.workspace.tenantId, shopSettings],

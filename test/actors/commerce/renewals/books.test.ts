@@ -1,4 +1,4 @@
-/** Whatever happens in whatever order, side by side and over a failing rail: the books add up. */
+/** Random concurrent operations over a failing payment provider: the ledger balances. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { freshDatabase } from '../../../support/storage/database.js'
@@ -42,7 +42,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   fc.constant({ do: 'work' as const }),
 )
 
-test('accounts add up to nothing, to their lines, and to what the rail has in its books', async (t) => {
+test('accounts sum to zero, match their lines, and match the books of the provider', async (t) => {
   t.timeout(180_000)
   await fc.assert(
     fc.asyncProperty(
@@ -100,7 +100,7 @@ test('accounts add up to nothing, to their lines, and to what the rail has in it
           await Promise.all(step.map(make))
           if (!(await sound())) return false
         }
-        // Then everything comes to rest, and agrees with the rail to the last cent.
+        // Then all work ends, and the ledger equals the provider's books to the cent.
         calm = true
         for (let context = 0; context < 6; context += 1) {
           till.clock.advance(130_000)

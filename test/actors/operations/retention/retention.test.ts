@@ -1,5 +1,5 @@
 import test from 'ava'
-import { upkeepActor } from '../../../../actors/operations/retention/actor.js'
+import { retentionActor } from '../../../../actors/operations/retention/actor.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { buildTown, request, type Town } from '../../oauth/tokens/tokens-fixture.js'
 
@@ -13,13 +13,13 @@ const DAY_MS = 86_400_000
 
 test.serial('a round removes what ran out and leaves what did not', async (t) => {
   const { database, keys, clock, registry } = town
-  const upkeep = spawnInline(upkeepActor, {
+  const upkeep = spawnInline(retentionActor, {
     database,
     keys,
     clock,
     registry,
     reseal: async () => 0,
-    settle: async () => 0,
+    endLostCalls: async () => 0,
     retention: { delivery_retention_days: 30, checkout_retention_days: 90 },
     byTimer: false,
   })

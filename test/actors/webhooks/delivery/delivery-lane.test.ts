@@ -1,4 +1,4 @@
-/** How long a receiver keeps its place, and when it is given a rest. */
+/** How long a receiver keeps its place, and when it has to rest. */
 import test from 'ava'
 import { DeliveryLane, type LaneHost } from '../../../../actors/webhooks/delivery/delivery-lane.js'
 import { silentLogger } from '../../../../runtime/kernel/log.js'
@@ -7,7 +7,10 @@ import type { DueDelivery } from '../../../../storage/webhooks/deliveries.js'
 const TARGET = { url: 'https://receiver.example/', secret: 'x', previousSecret: null }
 const CLAIMED = { tenantId: 't', webhookId: 'w', failures: 0, failingSince: null }
 
-/** A receiver with more due than ends, which takes `answerMs` of a clock of the test's for an answer. */
+/**
+ * A receiver with always more due deliveries, which takes `answerMs` of the test's clock for a
+ * response.
+ */
 function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
   let nowMs = 0
   let made = 0
@@ -57,26 +60,26 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
   return { lane, sent: () => sent }
 }
 
-test('a context ends after ten seconds, whatever is due', async (t) => {
+test('a turn ends after ten seconds, whatever is due', async (t) => {
   const { lane, sent } = endless(1_000)
   const release = await lane.run()
   t.is(release.heldSecs, 0)
   t.true(sent() >= 10 && sent() <= 14, String(sent()))
 })
 
-test('a context of a quick receiver ends after a thousand attempts', async (t) => {
+test('a turn of a fast receiver ends after a thousand attempts', async (t) => {
   const { lane, sent } = endless(0)
   const release = await lane.run()
   t.is(release.heldSecs, 0)
   t.is(sent(), 1_000)
 })
 
-test('a receiver whose answers are slow is given a rest, for a minute at most', async (t) => {
+test('a slow receiver rests, for a minute at most', async (t) => {
   const slow = endless(6_000)
   const rest = await slow.lane.run()
   t.true(slow.sent() <= 8)
   t.true(rest.heldSecs >= 20 && rest.heldSecs <= 60, String(rest.heldSecs))
-  // With nothing more to send, too: the next event finds it resting.
+  // Even without further deliveries, so that the next event finds it resting.
   const once = endless(14_000, 1)
   t.is((await once.lane.run()).heldSecs, 60)
 })

@@ -1,4 +1,4 @@
-/** Thread entry of the tests: the signer of webhooks, built inside of one. */
+/** Thread entry of the tests: the webhook signer in a thread. */
 import { deliveriesActor } from '../../../../actors/webhooks/delivery/actor.js'
 import { seatActor, serveThread } from '../../../../runtime/kernel/threads/thread-serve.js'
 
