@@ -1,4 +1,4 @@
-/** Every route of the build. A plane serves those whose actors sit in it. */
+/** All routes. A plane serves those whose actor it runs. */
 import { accountOperatorRoutes } from './routes/identity/accounts.js'
 import { accountRoutes } from './routes/identity/account.js'
 import { agentRoutes } from './routes/agents/agents.js'

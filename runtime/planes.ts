@@ -8,13 +8,13 @@ import { agentsActor } from '../actors/agents/agents/actor.js'
 import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
 import { backchannelActor } from '../actors/oauth/device-and-ciba/actor.js'
-import { billingActor } from '../actors/commerce/renewals/actor.js'
+import { renewalsWorker } from '../actors/commerce/renewals/worker.js'
 import { browserSessionsActor } from '../actors/identity/sessions/actor.js'
 import { delegationActor } from '../actors/agents/delegation/actor.js'
 import { checkoutActor } from '../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../actors/commerce/payments/actor.js'
 import { settlementActor } from '../actors/commerce/payouts/actor.js'
-import { deliveriesActor } from '../actors/webhooks/delivery/actor.js'
+import { deliveryWorker } from '../actors/webhooks/delivery/worker.js'
 import { auditActor } from '../actors/operations/audit/actor.js'
 import { credentialsActor } from '../actors/identity/password-recovery/actor.js'
 import { federationActor } from '../actors/identity/identity-providers/actor.js'
@@ -23,7 +23,7 @@ import { egressActor } from '../actors/vault/egress/actor.js'
 import { healthActor } from '../actors/operations/health/actor.js'
 import { keysActor } from '../actors/oauth/signing-keys/actor.js'
 import { organizationsActor } from '../actors/identity/organizations/actor.js'
-import { mailActor } from '../actors/operations/mail/actor.js'
+import { mailWorker } from '../actors/operations/mail/worker.js'
 import { loginActor } from '../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../actors/identity/passkeys/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
@@ -35,11 +35,11 @@ import { ssoActor } from '../actors/identity/federated-login/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
 import { rateLimitsActor } from '../actors/operations/rate-limits/actor.js'
 import { tokensActor } from '../actors/oauth/tokens/actor.js'
-import { retentionActor } from '../actors/operations/retention/actor.js'
+import { retentionWorker } from '../actors/operations/retention/worker.js'
 import { usersActor } from '../actors/identity/users/actor.js'
 import { webhooksActor } from '../actors/webhooks/subscriptions/actor.js'
 import { vaultActor } from '../actors/vault/vault/actor.js'
-import { reconciliationActor } from '../actors/commerce/reconciliation/actor.js'
+import { reconciliationWorker } from '../actors/commerce/reconciliation/worker.js'
 import { x402Actor } from '../actors/commerce/x402/actor.js'
 import { workspacesActor } from '../actors/agents/workspaces/actor.js'
 import type { Plane } from './configuration/deployment.js'
@@ -88,18 +88,18 @@ export const placements = [
   placement(auditActor,        inline,                                                      C   ),
   placement(rosterActor,       inline,                                                      C   ),
   placement(webhooksActor,     inline,                                                      C   ),
-  placement(deliveriesActor,   thread('webhooks'),                                             J),
-  placement(mailActor,         inline,                                                         J),
+  placement(deliveryWorker,    thread('webhooks'),                                             J),
+  placement(mailWorker,        inline,                                                         J),
   placement(sshcaActor,        pool('sshca', { threadsMax: SSHCA_THREADS_MAX }),         A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
   placement(checkoutActor,     inline,                                                   A      ),
   placement(commerceActor,     inline,                                                      C   ),
   placement(settlementActor,   inline,                                                      C   ),
-  placement(billingActor,      inline,                                                         J),
+  placement(renewalsWorker,    inline,                                                         J),
   placement(egressActor,       thread('egress'),                                         A      ),
   placement(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),
-  placement(reconciliationActor, inline,                                                       J),
-  placement(retentionActor,    inline,                                                         J),
+  placement(reconciliationWorker, inline,                                                      J),
+  placement(retentionWorker,   inline,                                                         J),
 ]
 
 /** The planes that a process serves. */
@@ -112,18 +112,24 @@ export function isServed(plane: Plane, actor: string): boolean {
   return plane !== 'async' || actor === healthActor.address.name
 }
 
-/** Actors that only work by themselves: absent where background tasks are off. */
-const BACKGROUND: ReadonlySet<string> = new Set([
-  deliveriesActor.address.name,
-  mailActor.address.name,
-  reconciliationActor.address.name,
+/** The workers: absent where background tasks are off. */
+const WORKERS: ReadonlySet<string> = new Set([
+  deliveryWorker.address.name,
+  mailWorker.address.name,
+  reconciliationWorker.address.name,
+  renewalsWorker.address.name,
+  retentionWorker.address.name,
 ])
 
-type PlacementSettings = Pick<Settings, 'deployment' | 'oidc' | 'passkey'>
+type PlacementSettings = Pick<Settings, 'commerce' | 'deployment' | 'oidc' | 'passkey'>
 
 /** Actors of features that a deployment turns on. */
-const isAbsent = (actor: string, { deployment, oidc, passkey }: PlacementSettings): boolean =>
-  (BACKGROUND.has(actor) && !deployment.background_tasks_enabled) ||
+const isAbsent = (
+  actor: string,
+  { commerce, deployment, oidc, passkey }: PlacementSettings,
+): boolean =>
+  (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
+  (actor === renewalsWorker.address.name && !commerce.enabled) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
   (actor === registrationActor.address.name && !oidc.dynamic_registration_enabled)
 

@@ -1,10 +1,8 @@
 /** Target 16: webhook MACs through the signer, beside a bare HMAC with a key at hand. */
 import { createHmac, randomBytes } from 'node:crypto'
-import { deliveriesActor } from '../../actors/webhooks/delivery/actor.js'
 import { deriveKey, suiteMac } from '../../actors/webhooks/delivery/canonical.js'
 import { createSigner } from '../../actors/webhooks/delivery/signer.js'
-import { spawnInline } from '../../runtime/kernel/inline.js'
-import { compare, publish, repeat, saturate } from '../harness.js'
+import { compare, publish, repeat } from '../harness.js'
 
 const payload = new Uint8Array(randomBytes(2048))
 const secrets = Array.from({ length: 100 }, () => `whsec_${randomBytes(32).toString('base64')}`)
@@ -27,7 +25,6 @@ const fields = {
 
 const key = deriveKey(secrets[0]!)
 const signer = createSigner()
-const actor = spawnInline(deliveriesActor, { worker: null })
 
 await publish(
   await compare({
@@ -50,13 +47,6 @@ await publish(
         },
       },
       {
-        name: 'signer actor inline, per MAC (two a delivery)',
-        run: async (ms) => {
-          const { operations } = await saturate(ms, 64, () => actor.ref.ask('sign', delivery()))
-          return { operations: operations * 2 }
-        },
-      },
-      {
         name: 'HKDF for every delivery, no cache',
         run: (ms) =>
           repeat(ms, () => suiteMac(deriveKey(secrets[0]!), fields, payload).digest('hex')),
@@ -64,4 +54,3 @@ await publish(
     ],
   }),
 )
-await actor.stop()

@@ -11,7 +11,7 @@ import { Worker } from 'node:worker_threads'
 import { Registry } from 'prom-client'
 import { deliveryOutcomes } from '../../actors/webhooks/delivery/metrics.js'
 import { createSender, type Sender } from '../../actors/webhooks/delivery/sender.js'
-import { createDeliveryWorker } from '../../actors/webhooks/delivery/delivery-loop.js'
+import { createDeliveryRunner } from '../../actors/webhooks/delivery/delivery-loop.js'
 import { runMigrations } from '../../migrations/main.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
@@ -114,7 +114,7 @@ export async function openWebhookStage(): Promise<WebhookStage> {
     } as Parameters<typeof insertTenant>[1])
   })
   const working = new AbortController()
-  const worker = createDeliveryWorker({
+  const runner = createDeliveryRunner({
     database,
     listener: database.listener,
     sealer,
@@ -151,14 +151,14 @@ export async function openWebhookStage(): Promise<WebhookStage> {
       )
     },
     work: () =>
-      worker.start({
+      void runner.run({
         signal: working.signal,
         log,
         loop: (name) => new Loops(clock).open(name),
       }),
     async end() {
       working.abort()
-      await worker.settled()
+      await runner.settled()
       await sender.close()
       await database.close()
       await postgres.stop()

@@ -24,7 +24,6 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
   address: health,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
-  lane: { live: () => undefined, startup: () => undefined, ready: () => undefined },
   create: () => ({
     live: async () => ({ tag: 'ok' }),
     startup: async () => ({ tag: 'ok' }),
@@ -41,11 +40,6 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
   address: discovery,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
-  lane: {
-    document: () => undefined,
-    requestCredential: () => undefined,
-    tenantDocument: () => undefined,
-  },
   create: () => ({
     document: async () => ({ tag: 'published', body: KEY_SET, etag: '"k1"', maxAgeSecs: 300 }),
     tenantDocument: async () => ({ tag: 'not_enabled' }),

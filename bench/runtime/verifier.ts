@@ -24,6 +24,5 @@ export const verifierActor = defineActor<VerifierProtocol, Record<never, never>>
   address: verifier,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 256 },
-  lane: { verify: () => undefined },
   create: () => ({ verify: async (message) => verify(message) }),
 })

@@ -7,10 +7,10 @@ import {
   ActorUnavailable,
   type ActorRef,
   type AskOptions,
+  type Lanes,
   type Leaver,
   type UnavailableReason,
 } from './actor.js'
-import { invariant } from './assert.js'
 import { type Clock, systemClock } from './clock.js'
 import { copyMessage, discardMessage } from './envelope.js'
 import { deadlineOf, Inbound, Job, type JobOwner, originOf } from './job.js'
@@ -39,20 +39,13 @@ export interface Executor {
   stop(): void
 }
 
-/** In which lane a message goes; `undefined` where it needs no turn. Throws for an unknown kind. */
+/** The lane of a message; `undefined` where it has none. */
 export type LaneOf = (kind: string, message: unknown) => string | undefined
 
 /** The lanes of a definition. */
-export function lanesOf(
-  actor: string,
-  lanes: Readonly<Record<string, (message: never) => string | undefined>>,
-): LaneOf {
-  const known = new Map(Object.entries(lanes))
-  return (kind, message) => {
-    const laneOf = known.get(kind)
-    invariant(laneOf !== undefined, `${actor} has a message ${kind}`)
-    return laneOf(message as never)
-  }
+export function lanesOf(lanes: Lanes = {}): LaneOf {
+  const byKind = new Map(Object.entries(lanes))
+  return (kind, message) => byKind.get(kind)?.(message as never)
 }
 
 export class ActorEndpoint implements JobOwner {
@@ -356,7 +349,7 @@ export class ActorEndpoint implements JobOwner {
   }
 }
 
-/** The typed face of a endpoint, and the way in for a link. */
+/** The typed reference to an endpoint, and the way in for a link. */
 export function refTo<P extends Protocol>(
   endpoint: ActorEndpoint,
 ): ActorRef<P> & { receive: ActorEndpoint['receive'] } {

@@ -114,8 +114,11 @@ export interface ActorDefinition<P extends Protocol, Needs> {
   readonly asks: Asked<Needs>
   /** `capacity` messages may wait, `inflightMax` run side by side. */
   readonly mailbox: { readonly capacity: number; readonly inflightMax: number }
-  /** Messages of one lane run in turn; `undefined` means the message needs no turn. */
-  readonly lane: { [K in keyof P]: (message: P[K]['message']) => string | undefined }
+  /**
+   * The lane of a message: messages of one lane run one after another. A message kind without an entry
+   * has no lane, nor has a message whose function returns `undefined`.
+   */
+  readonly lane?: { readonly [K in keyof P]?: (message: P[K]['message']) => string | undefined }
   /** A fresh instance; called again after a restart. */
   readonly create: (needs: Needs, lifecycle: Lifecycle) => Handlers<P>
   /** What follows a failure; see `supervisor.ts` for the values taken where this says nothing. */
@@ -149,12 +152,15 @@ export interface SupervisionPolicy {
   readonly backoffMsMax: number
 }
 
-/** A definition of whatever protocol and needs: what the machinery around an actor goes by. */
+/** Message kind -> its lane, for a kind that has lanes. */
+export type Lanes = Readonly<Record<string, ((message: never) => string | undefined) | undefined>>
+
+/** A definition of any protocol and needs: what the machinery around an actor uses. */
 export interface AnyDefinition {
   readonly address: { readonly name: string; readonly idempotent: readonly string[] }
   readonly asks: Readonly<Record<string, { readonly name: string }>>
   readonly mailbox: { readonly capacity: number; readonly inflightMax: number }
-  readonly lane: Readonly<Record<string, (message: never) => string | undefined>>
+  readonly lane?: Lanes
   readonly supervision?: Partial<SupervisionPolicy>
 }
 

@@ -45,7 +45,7 @@ export function spawnInline<P extends Protocol, Needs>(
   options: SpawnOptions = {},
 ): Spawned<P> {
   const name = options.name ?? definition.address.name
-  const cell = new ActorEndpoint(name, lanesOf(name, definition.lane), definition.mailbox, options)
+  const cell = new ActorEndpoint(name, lanesOf(definition.lane), definition.mailbox, options)
   cell.begin(new InlineExecutor(cell, definition, needs))
   return {
     ref: refTo<P>(cell),

@@ -1,5 +1,5 @@
 /**
- * Where actors sit. Placement is a property of the seat and not of the actor: one table says which
+ * Where actors sit. Placement is a property of the process and not of the actor: one table says which
  * actor runs in which plane, and where inside of the process. The checks here are what makes the
  * table safe to change: nobody asks an actor that is not there, and asks have a direction.
  */

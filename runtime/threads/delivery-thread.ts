@@ -2,11 +2,11 @@
  * Entry of the worker thread of the async plane. It has its own few connections and its own line to
  * the key management: what it opens there is seen by no other thread.
  */
-import { deliveriesActor } from '../../actors/webhooks/delivery/actor.js'
+import { deliveryWorker } from '../../actors/webhooks/delivery/worker.js'
 import { deliveryOutcomes } from '../../actors/webhooks/delivery/metrics.js'
 import { createSender, type SenderSettings } from '../../actors/webhooks/delivery/sender.js'
 import type { WebhooksSettings } from '../../actors/webhooks/delivery/settings.js'
-import { createDeliveryWorker } from '../../actors/webhooks/delivery/delivery-loop.js'
+import { createDeliveryRunner } from '../../actors/webhooks/delivery/delivery-loop.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
 import { wireActor } from '../kernel/wiring.js'
@@ -28,7 +28,7 @@ serveThread({
     const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
     const kms = await kmsOf(access, clock, log)
     const sender = createSender({ settings: sending, clock })
-    const worker = createDeliveryWorker({
+    const runner = createDeliveryRunner({
       database,
       listener: database.listener,
       sealer: createSealer({ database, kms, random, clock }),
@@ -41,9 +41,9 @@ serveThread({
       shares: metrics.shares,
     })
     return {
-      actors: [wireActor(deliveriesActor, () => ({ worker }))],
+      actors: [wireActor(deliveryWorker, () => ({ runner }))],
       async close() {
-        await worker.settled()
+        await runner.settled()
         await sender.close()
         await kms.close()
         await database.close()

@@ -22,7 +22,7 @@ import { healthActor } from '../../actors/operations/health/actor.js'
 import { keysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { keys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
-import { mailActor } from '../../actors/operations/mail/actor.js'
+import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { loginActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'
@@ -51,21 +51,21 @@ import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import { settleLostCalls } from '../../actors/vault/egress/admission/lost-calls.js'
-import { retentionActor } from '../../actors/operations/retention/actor.js'
+import { retentionWorker } from '../../actors/operations/retention/worker.js'
 import { usersActor } from '../../actors/identity/users/actor.js'
 import { users } from '../../actors/identity/users/protocol.js'
 import { eventTypesOf } from '../configuration/feature-details.js'
 import { webhooksActor } from '../../actors/webhooks/subscriptions/actor.js'
 import { vaultActor } from '../../actors/vault/vault/actor.js'
 import { workspacesActor } from '../../actors/agents/workspaces/actor.js'
-import { reconciliationActor } from '../../actors/commerce/reconciliation/actor.js'
+import { reconciliationWorker } from '../../actors/commerce/reconciliation/worker.js'
 import { x402Actor, x402Pool } from '../../actors/commerce/x402/actor.js'
 import type { X402Module } from '../../actors/commerce/x402/needs.js'
 import { commerceWirings } from './commerce.js'
 import { type ActorWiring, wireActor, type ActorContext } from '../kernel/wiring.js'
 import { openPool, type Pool, type PoolOptions } from '../kernel/threads/pool.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
-import { captchaOf, mailQueueOf, mailWorkerOf } from './mail.js'
+import { captchaOf, mailQueueOf, mailRunnerOf } from './mail.js'
 import { resealOf, vaultExportsOf } from './vault.js'
 import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
@@ -344,10 +344,10 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         retentionDays: webhooks.delivery_retention_days,
       }
     }),
-    wireActor(mailActor, ({ onStop }) => {
-      const worker = mailWorkerOf(resources)
-      onStop(() => worker.settled())
-      return { worker }
+    wireActor(mailWorker, ({ onStop }) => {
+      const runner = mailRunnerOf(resources)
+      onStop(() => runner.settled())
+      return { runner }
     }),
     wireActor(sshcaActor, (context) => ({
       database,
@@ -371,8 +371,8 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const compute = pooled<X402Module>(context, resources, x402Pool(processors(context)))
       return x402Needs(resources, compute, context.onStop)
     }),
-    wireActor(reconciliationActor, ({ onStop }) => reconciliationNeeds(resources, onStop)),
-    wireActor(retentionActor, ({ ref }) => ({
+    wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
+    wireActor(retentionWorker, ({ ref }) => ({
       database,
       keys: ref(keys),
       clock,
@@ -380,7 +380,6 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       reseal: resealOf(resources),
       endLostCalls: (signal) => settleLostCalls(resources, signal),
       retention: { ...webhooks, ...settings.commerce },
-      byTimer: settings.deployment.background_tasks_enabled,
     })),
   ]
 }

@@ -2,7 +2,7 @@
 import { checkoutActor } from '../../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../../actors/commerce/payments/actor.js'
 import { settlementActor } from '../../actors/commerce/payouts/actor.js'
-import { billingActor } from '../../actors/commerce/renewals/actor.js'
+import { renewalsWorker } from '../../actors/commerce/renewals/worker.js'
 import { paymentOutcomes, providerEvents } from '../../actors/commerce/payments/metrics.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import type { ProcessResources } from '../process/process-resources.js'
@@ -38,7 +38,7 @@ export function commerceWirings(resources: ProcessResources): readonly ActorWiri
       random,
       providers: paymentProviders(resources, onStop),
     })),
-    wireActor(billingActor, ({ onStop }) => ({
+    wireActor(renewalsWorker, ({ onStop }) => ({
       database,
       clock,
       random,
@@ -46,7 +46,6 @@ export function commerceWirings(resources: ProcessResources): readonly ActorWiri
       countPayment: paymentOutcomes(registry),
       x402: x402Means(settings),
       baseUrl: settings.oidc.issuer_url,
-      byTimer: settings.commerce.enabled && settings.deployment.background_tasks_enabled,
     })),
   ]
 }

@@ -111,7 +111,6 @@ const tokensActor = defineActor<Pick<TokensProtocol, 'authenticate'>, Record<str
   address: { ...tokens, idempotent: [] } as never,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 64 },
-  lane: { authenticate: () => undefined },
   create: () => ({ authenticate: async (message) => judge(message) }),
 })
 

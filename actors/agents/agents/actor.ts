@@ -19,13 +19,9 @@ export const agentsActor = defineActor<AgentsProtocol, AgentsNeeds>({
   // Completions and verifies of one challenge run in turn: the second finds it spent instead of
   // repeating the work. Across processes the conditional statements decide.
   lane: {
-    startRegistration: () => undefined,
     completeRegistration: ({ challengeId }) => challengeId,
     checkCompletion: ({ challengeId }) => challengeId,
-    registerDirectly: () => undefined,
-    challenge: () => undefined,
     verify: ({ challengeId }) => challengeId,
-    read: () => undefined,
   },
   create: (needs) => {
     const registering = registration(needs)

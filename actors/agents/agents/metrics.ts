@@ -1,5 +1,6 @@
-/** Figures of registration by proof of work (decisions.md section 14, metrics). */
-import { Counter, Histogram, type Registry } from 'prom-client'
+/** Metrics of registration by proof of work. */
+import type { Registry } from 'prom-client'
+import { counter, histogram } from '../../platform/metrics.js'
 
 export type PowOutcome =
   | 'issued'
@@ -15,32 +16,25 @@ export type PowOutcome =
 
 export interface PowOutcomes {
   count(outcome: PowOutcome): void
-  /** The bits of a challenge that was issued. */
+  /** Records the difficulty of an issued challenge. */
   asked(bits: number): void
 }
 
-const NAME = 'svc_agent_pow_challenges_total'
-const BITS_NAME = 'svc_agent_pow_difficulty_bits'
-
-/** The counter of a registry, registered when it is asked for the first time. */
 export function powOutcomes(registry: Registry): PowOutcomes {
-  const known = registry.getSingleMetric(NAME) as Counter<'outcome'> | undefined
-  const counter =
-    known ??
-    new Counter({
-      name: NAME,
-      help: 'Proof-of-work challenges by what became of them.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    })
-  const knownBits = registry.getSingleMetric(BITS_NAME) as Histogram | undefined
-  const bits =
-    knownBits ??
-    new Histogram({
-      name: BITS_NAME,
-      help: 'Leading zero bits that issued challenges ask for; they rise in a flood.',
-      buckets: [8, 12, 16, 18, 20, 21, 22, 23, 24, 26, 28],
-      registers: [registry],
-    })
-  return { count: (outcome) => counter.inc({ outcome }), asked: (asked) => bits.observe(asked) }
+  const challenges = counter(
+    registry,
+    'svc_agent_pow_challenges_total',
+    'Proof-of-work challenges by what became of them.',
+    ['outcome'],
+  )
+  const difficulty = histogram(
+    registry,
+    'svc_agent_pow_difficulty_bits',
+    'Leading zero bits that issued challenges ask for; they rise in a flood.',
+    [8, 12, 16, 18, 20, 21, 22, 23, 24, 26, 28],
+  )
+  return {
+    count: (outcome) => challenges.inc({ outcome }),
+    asked: (bits) => difficulty.observe(bits),
+  }
 }

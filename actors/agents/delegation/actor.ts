@@ -20,16 +20,11 @@ export const delegationActor = defineActor<DelegationProtocol, DelegationNeeds>(
   asks: { tokens, browserSessions },
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: {
-    start: () => undefined,
     // Polls of one request take turns here; across processes the row decides.
     poll: ({ deviceCode }) => deviceCode,
-    show: () => undefined,
     approve: ({ userCode }) => userCode,
     deny: ({ userCode }) => userCode,
-    list: () => undefined,
-    read: () => undefined,
     revoke: ({ delegationId }) => delegationId,
-    ofPerson: () => undefined,
     revokeOwn: ({ delegationId }) => delegationId,
   },
   // A failure is one statement's or one request's: there is no state that a restart would mend.

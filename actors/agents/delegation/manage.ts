@@ -19,6 +19,7 @@ import { actorOf, doneBy } from '../../domain/audit.js'
 import { delegationRevoked, type EndedBy } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
+import { page } from '../../platform/paging.js'
 import type { DelegationNeeds } from './needs.js'
 import type {
   DelegationProtocol,
@@ -117,20 +118,14 @@ export function holding(needs: DelegationNeeds) {
       const { tenantId } = principal
       const of = await visible(principal, context)
       if (of === null) return { tag: 'may_not_see' }
-      // One more than asked for tells whether there is another page.
       const rows = await database.tenant(
         tenantId,
         (tx) => listDelegations(tx, tenantId, of, limit + 1, after),
         { signal: context.signal },
       )
       const now = clock.now()
-      const page = rows.slice(0, limit)
-      const last = page.at(-1)
-      return {
-        tag: 'listed',
-        delegations: page.map((row) => recordOf(row, now)),
-        next: rows.length > limit && last !== undefined ? last : null,
-      }
+      const { items, next } = page(rows, limit)
+      return { tag: 'listed', delegations: items.map((row) => recordOf(row, now)), next }
     },
 
     async revoke(message: OneDelegation, context: MessageContext): Reply<'revoke'> {

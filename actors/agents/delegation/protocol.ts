@@ -8,6 +8,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type DelegationProtocol = {
   /** An agent asks for authority; nobody has decided. */
@@ -112,17 +113,16 @@ export type SignIn = { readonly tag: 'sign_in'; readonly location: string }
 export type UnknownRequest = { readonly tag: 'unknown_request' }
 export type RequestOver = { readonly tag: 'request_over' }
 
-export type Cursor = { readonly createdAt: Date; readonly id: string }
 export type ListDelegations = {
   readonly principal: Principal
   readonly limit: number
-  readonly after: Cursor | null
+  readonly after: ListCursor | null
 }
 export type OneDelegation = { readonly caller: Caller; readonly delegationId: string }
 export type DelegationsListed = {
   readonly tag: 'listed'
   readonly delegations: readonly DelegationRecord[]
-  readonly next: Cursor | null
+  readonly next: ListCursor | null
 }
 export type DelegationFound = { readonly tag: 'found'; readonly delegation: DelegationRecord }
 export type DelegationRevoked = {

@@ -28,6 +28,7 @@ import { agentRecord } from '../agents/records.js'
 import { actorOf, audited, type AuditOnlyType, doneBy } from '../../domain/audit.js'
 import { delegationRevoked } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
 import { pow } from '../proof-of-work/protocol.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
 import { agentAnchors } from './anchors.js'
@@ -43,8 +44,6 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
   asks: { pow, tokens },
   mailbox: { capacity: 1024, inflightMax: 64 },
   lane: {
-    list: () => undefined,
-    read: () => undefined,
     suspend: ({ agentId }) => agentId,
     activate: ({ agentId }) => agentId,
     remove: ({ agentId }) => agentId,
@@ -127,22 +126,21 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
         const { tenantId } = caller.principal
         return database.system(
           async (tx) => {
-            // One more than asked for tells whether there is another page.
-            const places = await listAgentPlaces(tx, tenantId, limit + 1, after)
-            const page = places.slice(0, limit)
+            const { items, next } = page(
+              await listAgentPlaces(tx, tenantId, limit + 1, after),
+              limit,
+            )
             const rows = await findAgents(
               tx,
-              page.map(({ id }) => id),
+              items.map(({ id }) => id),
             )
-            const suspended = new Set(page.filter((one) => one.suspendedHere).map(({ id }) => id))
-            const last = page.at(-1)
+            const suspended = new Set(
+              items.filter(({ suspendedHere }) => suspendedHere).map(({ id }) => id),
+            )
             return {
               tag: 'listed',
               agents: rows.map((row) => recordOf(row, suspended.has(row.id))),
-              next:
-                places.length > limit && last !== undefined
-                  ? { createdAt: last.createdAt, id: last.id }
-                  : null,
+              next,
             }
           },
           { signal },

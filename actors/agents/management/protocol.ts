@@ -7,6 +7,7 @@ import type { AgentRecord, AnchorRecord, KeyRecord } from '../agents/protocol.js
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { KeyAlgorithm } from '../../domain/signed-strings.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type RosterProtocol = {
   list: Ask<ListAgents, AgentsListed>
@@ -24,7 +25,6 @@ export type RosterProtocol = {
   revokeAnchor: Ask<OneAnchor, AnchorRevoked | AnchorUnchanged>
 }
 
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type ListAgents = {
   readonly caller: Caller
   /** 1 to 200. */

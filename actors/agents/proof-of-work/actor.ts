@@ -27,11 +27,6 @@ export const powActor = defineActor<PowProtocol, PowNeeds>({
   address: pow,
   asks: {},
   mailbox: { capacity: CAPACITY, inflightMax: INFLIGHT_MAX },
-  lane: {
-    verify: () => undefined,
-    verifyOwnership: () => undefined,
-    verifySignature: () => undefined,
-  },
   create: ({ compute }) => ({
     async verify(message, context) {
       // Nonsense is answered here: it is not worth a place in a batch.

@@ -7,14 +7,21 @@ export const challengeSettings = section(
   'challenge',
   {
     captcha_enabled: flag(false).describe('Ask humans for a CAPTCHA. Production needs it.'),
-    captcha_secret: secret().optional().describe('Secret shared with the CAPTCHA provider.'),
+    captcha_secret: secret()
+      .optional()
+      .describe('Secret shared with the CAPTCHA provider; with pow any secret of your own.'),
     captcha_provider: z
-      .enum(['turnstile', 'hcaptcha', 'recaptcha'])
-      .default('turnstile')
-      .describe('Whose CAPTCHA: Cloudflare Turnstile, hCaptcha or reCAPTCHA v2.'),
+      .enum(['pow', 'turnstile', 'hcaptcha', 'recaptcha'])
+      .default('pow')
+      .describe(
+        'pow is built in: the browser does a proof of work. Or Cloudflare Turnstile, hCaptcha, reCAPTCHA v2.',
+      ),
+    captcha_pow_bits: count(17, 8, 24).describe(
+      'With pow: leading zero bits. Each more doubles the work of the browser.',
+    ),
     captcha_site_key: text('1x00000000000000000000AA')
       .optional()
-      .describe('Public key of the site, which the widget needs. Required with captcha_enabled.'),
+      .describe('Public key of the site, which the widget of a provider needs. Not used by pow.'),
     captcha_verify_url: url(['https:'], 'an https URL', 'https://captcha.example.com/siteverify')
       .optional()
       .describe('Where answers are verified, instead of at the provider.'),
@@ -64,8 +71,10 @@ export const challengeSettings = section(
       {
         keys: ['captcha_site_key', 'captcha_enabled'],
         holds: (challenge) =>
-          !challenge.captcha_enabled || challenge.captcha_site_key !== undefined,
-        rule: 'be set when challenge.captcha_enabled is true: without it nobody can answer',
+          !challenge.captcha_enabled ||
+          challenge.captcha_provider === 'pow' ||
+          challenge.captcha_site_key !== undefined,
+        rule: 'be set when challenge.captcha_provider is not pow: the widget does not work without it',
         fix: 'set challenge.captcha_site_key to the public key that the provider gave you',
       },
       {

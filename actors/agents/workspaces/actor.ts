@@ -36,11 +36,7 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
   asks: { agents, tenants, tokens, users },
   mailbox: { capacity: 512, inflightMax: 32 },
   // In turn, so that racers for one challenge do not each hash a password to find it spent.
-  lane: {
-    metadata: () => undefined,
-    complete: ({ challengeId }) => challengeId,
-    readInvite: () => undefined,
-  },
+  lane: { complete: ({ challengeId }) => challengeId },
   create: (needs) => {
     const { database, clock, random, agents, tenants, users, issuer } = needs
     return {

@@ -10,21 +10,10 @@ import { payments } from './pay.js'
 import { type CheckoutProtocol, checkout } from './protocol.js'
 import type { CheckoutNeeds } from './needs.js'
 
-const anyOrder = () => undefined
-
 export const checkoutActor = defineActor<CheckoutProtocol, CheckoutNeeds>({
   address: checkout,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 128 },
-  lane: {
-    checkout: anyOrder,
-    subscribe: anyOrder,
-    checkoutLink: anyOrder,
-    show: anyOrder,
-    pay: anyOrder,
-    fulfillment: anyOrder,
-    receiveCardEvent: anyOrder,
-  },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const opening = checkouts(needs)

@@ -11,31 +11,12 @@ import { refunds } from './refund.js'
 import { subscriptions } from './subscriptions.js'
 import type { CommerceNeeds } from './needs.js'
 
-const anyOrder = () => undefined
-
 export const commerceActor = defineActor<CommerceProtocol, CommerceNeeds>({
   address: commerce,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: {
-    createProduct: anyOrder,
-    listProducts: anyOrder,
-    readProduct: anyOrder,
-    activateProduct: anyOrder,
-    createPrice: anyOrder,
-    listPrices: anyOrder,
-    readPrice: anyOrder,
-    activatePrice: anyOrder,
-    createPaymentLink: anyOrder,
-    listPaymentLinks: anyOrder,
-    readPaymentLink: anyOrder,
-    activatePaymentLink: anyOrder,
-    listCharges: anyOrder,
-    readCharge: anyOrder,
     refundCharge: ({ chargeId }) => chargeId,
-    listRefunds: anyOrder,
-    listSubscriptions: anyOrder,
-    readSubscription: anyOrder,
     cancelSubscription: ({ id }) => id,
     simulateRenewal: ({ id }) => id,
   },

@@ -5,6 +5,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type CommerceProtocol = {
   createProduct: Ask<CreateProduct, Created<Product> | GoodsRefused>
@@ -95,8 +96,6 @@ export type Charge = {
   readonly updatedAt: Date
 }
 
-/** Position in a list ordered by creation, newest first: the last row of the previous page. */
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type ListOf = {
   readonly tenantId: TenantId
   /** 1 to 200. */

@@ -43,24 +43,11 @@ export type SettlementNeeds = {
   readonly providers: PaymentProviders
 }
 
-const anyOrder = () => undefined
-
 export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>({
   address: settlement,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
-  lane: {
-    listSettlements: anyOrder,
-    listDisputes: anyOrder,
-    closeDispute: ({ id }) => id,
-    listPayouts: anyOrder,
-    readPayout: anyOrder,
-    createPayout: anyOrder,
-    listBalances: anyOrder,
-    listStatements: anyOrder,
-    readStatement: anyOrder,
-    createStatement: anyOrder,
-  },
+  lane: { closeDispute: ({ id }) => id },
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, providers }) => {
     const deps = { clock, random }

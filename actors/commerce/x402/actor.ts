@@ -49,12 +49,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
   address: x402,
   asks: {},
   mailbox: { capacity: CAPACITY, inflightMax: INFLIGHT_MAX },
-  lane: {
-    challenge: () => undefined,
-    pay: () => undefined,
-    listPayments: () => undefined,
-    resolvePayment: ({ id }) => id,
-  },
+  lane: { resolvePayment: ({ id }) => id },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, compute, facilitator, metrics, v1 } = needs

@@ -1,5 +1,6 @@
 /** Metrics of x402 payments and of the facilitator. */
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { counter, gauge, histogram } from '../../platform/metrics.js'
 
 export type X402Metrics = {
   readonly challenges: Counter
@@ -9,42 +10,29 @@ export type X402Metrics = {
 }
 
 export function x402Metrics(registry: Registry): X402Metrics {
-  const registers = [registry]
   return {
-    challenges: new Counter({
-      name: 'svc_x402_challenges_total',
-      help: 'Payment challenges returned.',
-      registers,
-    }),
-    payments: new Counter({
-      name: 'svc_x402_payments_total',
-      help: 'Payment proofs by outcome.',
-      labelNames: ['outcome'],
-      registers,
-    }),
+    challenges: counter(registry, 'svc_x402_challenges_total', 'Payment challenges returned.'),
+    payments: counter(registry, 'svc_x402_payments_total', 'Payment proofs by outcome.', [
+      'outcome',
+    ]),
     facilitator: facilitatorSeconds(registry),
-    resolved: new Counter({
-      name: 'svc_x402_resolutions_total',
-      help: 'Payments of unknown outcome that an operator resolved, by outcome.',
-      labelNames: ['outcome'],
-      registers,
-    }),
+    resolved: counter(
+      registry,
+      'svc_x402_resolutions_total',
+      'Payments of unknown outcome that an operator resolved, by outcome.',
+      ['outcome'],
+    ),
   }
 }
 
-/** Returns the same histogram to every caller in the process. */
+/** Duration of facilitator calls. All callers of the facilitator in a process share the histogram. */
 export function facilitatorSeconds(registry: Registry): Histogram<'operation' | 'outcome'> {
-  const name = 'svc_x402_facilitator_seconds'
-  const known = registry.getSingleMetric(name) as Histogram<'operation' | 'outcome'> | undefined
-  return (
-    known ??
-    new Histogram({
-      name,
-      help: 'Duration of calls to the facilitator.',
-      labelNames: ['operation', 'outcome'],
-      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
-      registers: [registry],
-    })
+  return histogram(
+    registry,
+    'svc_x402_facilitator_seconds',
+    'Duration of calls to the facilitator.',
+    [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+    ['operation', 'outcome'],
   )
 }
 
@@ -55,23 +43,18 @@ export type ReconciliationMetrics = {
 }
 
 export function reconciliationMetrics(registry: Registry): ReconciliationMetrics {
-  const registers = [registry]
   return {
-    reconciled: new Counter({
-      name: 'svc_x402_reconciliations_total',
-      help: 'Checks of payments of unknown outcome, by result.',
-      labelNames: ['outcome'],
-      registers,
-    }),
-    unknown: new Gauge({
-      name: 'svc_x402_unknown_payments',
-      help: 'Payments of unknown outcome.',
-      registers,
-    }),
-    oldest: new Gauge({
-      name: 'svc_x402_unknown_oldest_seconds',
-      help: 'Age of the oldest payment of unknown outcome.',
-      registers,
-    }),
+    reconciled: counter(
+      registry,
+      'svc_x402_reconciliations_total',
+      'Checks of payments of unknown outcome, by result.',
+      ['outcome'],
+    ),
+    unknown: gauge(registry, 'svc_x402_unknown_payments', 'Payments of unknown outcome.'),
+    oldest: gauge(
+      registry,
+      'svc_x402_unknown_oldest_seconds',
+      'Age of the oldest payment of unknown outcome.',
+    ),
   }
 }

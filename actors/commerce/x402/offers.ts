@@ -25,7 +25,7 @@ export type Resource = {
   readonly description: string
 }
 
-/** Link members for narrowing its offers. */
+/** Members of a link that narrow its offers. */
 export type LinkTerms = {
   readonly network: string | null
   readonly asset: string | null

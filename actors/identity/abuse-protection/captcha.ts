@@ -1,13 +1,14 @@
 /**
- * Asks a CAPTCHA provider whether an answer came from a person. Three providers speak nearly one
- * protocol: a form with the secret, the answer and the address goes to `siteverify`, JSON with
- * `success` comes back. Only through the dialer, without redirects, bounded in bytes and time.
+ * Verifies CAPTCHA responses with a provider. The three supported providers share almost one protocol: `siteverify`
+ * takes a form with the secret, the response and the client address, and returns JSON with `success`. Requests use the
+ * outbound dialer, follow no redirects and are bounded in bytes and time.
  */
 import { readBody } from '../../platform/outbound-http/bounded-body.js'
 import type { Resolver } from '../../platform/outbound-http/dialer.js'
 import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
 import { judgeTarget } from '../../platform/outbound-http/targets.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
+import type { CaptchaWidget } from '../sign-in/protocol.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
 
 const LIMIT_MS = 3_000
@@ -16,17 +17,34 @@ const ANSWER_DEPTH_MAX = 8
 const RESPONSE_LENGTH_MAX = 4_096
 const ORIGINS_MAX = 2
 
-type Provider = 'turnstile' | 'hcaptcha' | 'recaptcha'
+/** Providers elsewhere. `pow` is built in: pow-captcha.ts. */
+export type CaptchaProvider = 'turnstile' | 'hcaptcha' | 'recaptcha'
 
-const VERIFY_URLS: Readonly<Record<Provider, string>> = {
+const VERIFY_URLS: Readonly<Record<CaptchaProvider, string>> = {
   turnstile: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
   hcaptcha: 'https://api.hcaptcha.com/siteverify',
   recaptcha: 'https://www.google.com/recaptcha/api/siteverify',
 }
-/** What is wrong with us, not with the person. */
+const SCRIPT_URLS: Readonly<Record<CaptchaProvider, string>> = {
+  turnstile: 'https://challenges.cloudflare.com/turnstile/v0/api.js',
+  hcaptcha: 'https://js.hcaptcha.com/1/api.js',
+  recaptcha: 'https://www.google.com/recaptcha/api.js',
+}
+
+/** The widget of a provider, for a page. */
+export function providerWidget(challenge: {
+  readonly captcha_provider: CaptchaProvider
+  readonly captcha_site_key?: string | undefined
+  readonly captcha_script_url?: string | undefined
+}): CaptchaWidget {
+  const { captcha_provider: provider, captcha_site_key: siteKey = null } = challenge
+  return { provider, siteKey, script: challenge.captcha_script_url ?? SCRIPT_URLS[provider] }
+}
+
+/** Error codes that point to our configuration and not to the user's response. */
 const OURS = /secret|sitekey|bad-request|internal-error/
 
-/** `unknown`: the provider gave no answer that could be used. */
+/** `unknown`: the provider is unavailable or returned an invalid answer. */
 export type CaptchaVerdict = 'person' | 'refused' | 'unknown'
 
 export interface Captcha {
@@ -37,12 +55,12 @@ export interface Captcha {
 
 export type CaptchaOptions = {
   readonly challenge: {
-    readonly captcha_provider: Provider
+    readonly captcha_provider: CaptchaProvider
     readonly captcha_secret?: string | undefined
     readonly captcha_verify_url?: string | undefined
   }
   readonly settings: EgressSettings
-  /** Resolver of names. Given by tests. */
+  /** DNS resolver, replaced in tests. */
   readonly resolve?: Resolver | undefined
 }
 

@@ -1,4 +1,4 @@
-/** The account page: gathers what a person may see and ends what they may end. */
+/** The account page: collects what users may see of their account and revokes what they end. */
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { findAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -29,13 +29,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   asks: { browserSessions, authorization, delegation, sso },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
-    read: () => undefined,
-    revokeSession: () => undefined,
     removeFactor: ({ session }) => session.accountId,
-    addFactor: () => undefined,
-    withdrawConsent: () => undefined,
-    revokeOthers: () => undefined,
-    totpPage: () => undefined,
     addTotp: ({ session }) => session.accountId,
     renewCodes: ({ session }) => session.accountId,
   },
@@ -75,7 +69,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         return database.system(async (tx) => {
           const face = await findTenantFace(tx, tenantId)
           if (face === undefined) throw new Error('the tenant of an open session is gone')
-          // Keys of the account are none of the business of one tenant's provider.
+          // A session opened by one tenant's provider does not show keys of the global account.
           const factor = confined ? undefined : await findTotpFactor(tx, accountId)
           const own = confined ? [] : await listPasskeys(tx, accountId)
           const isProtected = factor !== undefined || own.length > 0
@@ -154,10 +148,10 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
             context,
           )
           if (totp) return { tag: 'present' }
-          // That page asks for the passkey, and the person comes back to it.
+          // The enrolment page asks for the passkey and sends the user back here.
           if (passkey) return { tag: 'sign_in', location: TOTP_PATH }
         }
-        // From a confined session the sign-in alone is the way to what protects the account.
+        // A confined session reaches the account's own factors only through a new sign-in.
         const level = session.confined ? 1 : 2
         const verdict = await demanded(session, token, { level }, context)
         return verdict.tag === 'sign_in' ? verdict : { tag: 'present' }

@@ -1,7 +1,7 @@
 /**
- * The first proof of a mailbox. Strangers can make an account for an address, so what an account has before its
- * address is proved may belong to a stranger. Every place that turns an address from unproved to proved calls
- * `proveMailbox`; a test forbids the statement elsewhere.
+ * The first proof of a mailbox. Anybody can create an account for an address, so everything an account has before its
+ * address is verified may belong to an attacker (pre-hijacking). Every path that verifies an address calls
+ * `proveMailbox`. A test forbids the SQL statement elsewhere.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -20,27 +20,27 @@ import { personDid } from '../password-recovery/records.js'
 
 export type MailboxProof = {
   readonly accountId: string
-  /** What proved it; the audit record names it. */
+  /** What verified the address, for the audit record. */
   readonly how: 'verification' | 'reset' | 'code' | 'link' | 'invitation' | 'provider'
   /**
-   * The proof was asked for and given in an open session of this very account: everything stays. Otherwise
-   * the password, passkeys, factors, recovery codes, identities and sessions of the account are dropped, with
-   * the tokens and delegations that the sessions gave out.
+   * True if the proof was requested and given in an open session of this account: the account keeps everything.
+   * Otherwise its password, passkeys, factors, recovery codes, identities and sessions are dropped, with the tokens and
+   * delegations issued in those sessions.
    */
   readonly inOwnSession: boolean
-  /** The identity that gives the proof; it stays. */
+  /** The federated identity that proves the address. It is kept. */
   readonly provedBy?: IdentityKey | undefined
-  /** Where the proof was given, and by which subject of that tenant. Null: not a user there yet. */
+  /** The tenant where the proof was given, and the user's subject there. Null: not yet a user of the tenant. */
   readonly tenantId: string
   readonly sub: string | null
   /** Network address of the browser. */
   readonly address: string
 }
 
-/** `known`: the address was proved before, so nothing changed. `dropped`: see `inOwnSession`. */
+/** `known`: the address was verified before, so nothing changed. `dropped`: see `inOwnSession`. */
 export type MailboxProved = 'known' | 'kept' | 'dropped'
 
-/** Marks the address of an account as proved. The transaction crosses tenants. */
+/** Marks the address of an account as verified. The transaction crosses tenants. */
 export async function proveMailbox(
   tx: Transaction,
   tools: { readonly random: Random },
@@ -55,7 +55,7 @@ export async function proveMailbox(
   const isDropped = !keep && held.hasWayIn
   if (!keep) await drop(tx, tools, { accountId, address, but: provedBy }, context, now)
   await markMailboxProved(tx, accountId, now)
-  // A reset has a record of its own.
+  // A password reset writes its own audit record.
   const type =
     how === 'verification'
       ? 'account.email.verified'
@@ -71,9 +71,9 @@ export async function proveMailbox(
 }
 
 /**
- * The owner of a domain takes over an account of that domain whose address is not proved: what it had is
- * dropped, and the address stays unproved. False when the address is proved, or when a tenant that owns the
- * domain knows the account, whose user it then is. The transaction crosses tenants.
+ * Lets the owner of a domain take over an account of that domain whose address is unverified. The account's sign-in
+ * methods are dropped, and its address stays unverified. Returns false when the address is verified, or when the
+ * account is already a user of a tenant that owns the domain. The transaction crosses tenants.
  */
 export async function reclaimUnproved(
   tx: Transaction,
@@ -96,7 +96,7 @@ async function drop(
   context: MessageContext,
   now: Date,
 ): Promise<void> {
-  // Sessions first: a transaction that is adding a key in one of them is waited for, then its key goes too.
+  // End sessions first: this waits for transactions that add a key in one of them, and then that key is dropped too.
   const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
   await endGivenOut(tx, tools, ended, context, now)
   for (const purpose of ['sign_in', 'email_verification', 'password_reset'] as const)

@@ -1,4 +1,4 @@
-/** What the account page is given. */
+/** Dependencies of the account page. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'

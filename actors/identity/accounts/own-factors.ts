@@ -1,6 +1,6 @@
 /**
- * An authenticator app beside a passkey, and new recovery codes, from the account page. Whoever has
- * neither factor yet enrols one in a flow of sign-in instead, which raises their session with it.
+ * Adds an authenticator app to an account that has a passkey, and renews recovery codes, on the account page. A user
+ * without any factor enrols one in a sign-in flow instead, which also raises the session.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdOpenSession } from '../../../storage/identity/accounts.js'
@@ -25,7 +25,7 @@ import { digits, secretShown, totpOffers } from '../sign-in/totp-offer.js'
 import type { AccountNeeds } from './needs.js'
 import type { AccountProtocol, OwnAccount, SignInFirst } from './protocol.js'
 
-/** How fresh the evidence is for changing what protects an account. */
+/** Maximum age of the authentication for changes to sign-in methods, in seconds. */
 export const SENSITIVE_SECS = 300
 export const TOTP_PATH = '/auth/account/totp/new'
 
@@ -69,7 +69,7 @@ export function ownFactors(needs: AccountNeeds) {
         const type = 'auth.mfa.verify'
         const done = { tenantId, type, sub, sessionId, requestId, fields } as const
         appendEvents(tx, [personEvent(random, done, now)])
-        // Those that came with the passkey stay good.
+        // Recovery codes issued with the passkey stay valid.
         return (await countRecoveryCodes(tx, accountId)) > 0 ? [] : newCodes(tx, accountId, now)
       }, context)
       return codes === null ? wrong : { tag: 'added', tenant, recoveryCodes: codes }
@@ -106,7 +106,7 @@ export function ownFactors(needs: AccountNeeds) {
     return codes
   }
 
-  /** Null when the evidence is fresh and the strongest that the account has. */
+  /** Returns null when the authentication is fresh and at the highest level the account can reach. */
   async function signInFirst(
     { session, token }: OwnAccount,
     returnTo: string,

@@ -1,7 +1,4 @@
-/**
- * What a signed-in person sees of their account and may end: sessions, second factors, and what they
- * allowed applications and agents.
- */
+/** The account page: what a signed-in user sees and may end. Sessions, second factors, consents and delegations. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ConsentSeen } from '../../oauth/authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../sessions/protocol.js'
@@ -13,62 +10,67 @@ import type { IdentitySeen } from '../federated-login/protocol.js'
 
 export type AccountProtocol = {
   read: Ask<{ session: BrowserSession }, AccountSeen>
-  /** Ends another session of the person, or this one. */
+  /** Ends another session of the user, or this one. */
   revokeSession: Ask<
     { session: BrowserSession; sessionId: string },
     { tag: 'revoked'; own: boolean } | { tag: 'unknown_session' }
   >
-  /** Removes a second factor with its recovery codes. Needs AAL2, fresh; else `sign_in`. */
+  /** Removes a second factor with its recovery codes. Needs a fresh authentication at AAL2, otherwise `sign_in`. */
   removeFactor: Ask<
     { session: BrowserSession; token: string; factorId: string },
     { tag: 'removed' } | { tag: 'unknown_factor' } | { tag: 'sign_in'; location: string }
   >
-  /** Takes back what the person allowed an application; its tokens end at once. */
+  /** Withdraws a consent. The application's tokens end at once. */
   withdrawConsent: Ask<
     { session: BrowserSession; clientId: string },
     { tag: 'withdrawn' } | { tag: 'unknown_consent' }
   >
-  /** Sends the person to enrol a second factor, by way of whatever sign-in that needs. */
+  /** Sends the user to enrol a second factor, with whatever sign-in that requires. */
   addFactor: Ask<OwnAccount, SignInFirst | Present>
-  /** The page that adds an authenticator app beside a passkey. Needs the highest level, fresh. */
+  /**
+   * The page that adds an authenticator app to an account with a passkey. Needs a fresh authentication at the highest
+   * level.
+   */
   totpPage: Ask<OwnAccount, ({ tag: 'page' } & TotpShown) | SignInFirst | Present>
-  /** With the first code. Recovery codes come with it where none are left. */
+  /** Confirms the app with its first code. Returns recovery codes if the account has none left. */
   addTotp: Ask<
     OwnAccount & { code: string },
     ({ tag: 'added' } & CodesShown) | ({ tag: 'wrong' } & TotpShown) | SignInFirst | Present
   >
-  /** Ten new recovery codes; those before are void. Needs the highest level, fresh. */
+  /** Issues ten new recovery codes and invalidates the old ones. Needs a fresh authentication at the highest level. */
   renewCodes: Ask<OwnAccount & { address: string }, ({ tag: 'renewed' } & CodesShown) | SignInFirst>
-  /** Signs out everywhere but here. */
+  /** Signs out all other sessions. */
   revokeOthers: Ask<{ session: BrowserSession }, { tag: 'revoked_others' }>
 }
 
 export type OwnAccount = { readonly session: BrowserSession; readonly token: string }
 export type SignInFirst = { readonly tag: 'sign_in'; readonly location: string }
-/** There is one already. */
+/** The account already has an authenticator app. */
 export type Present = { readonly tag: 'present' }
 export type TotpShown = SecretShown & { readonly tenant: PageTenant }
 export type CodesShown = { readonly tenant: PageTenant; readonly recoveryCodes: readonly string[] }
 
 export type AccountSeen = {
   readonly tag: 'seen'
-  /** The session that looks. A confined one sees no keys of the account, and identities of its tenant alone. */
+  /**
+   * The session that views the page. A confined session sees no keys of the account, and only identities of its tenant.
+   */
   readonly session: BrowserSession
   readonly tenant: PageTenant
   readonly sessions: readonly SessionSeen[]
   readonly factors: readonly FactorSeen[]
-  /** Null where the deployment has no passkeys, and in a confined session. */
+  /** Null when the deployment has no passkeys, and in a confined session. */
   readonly passkeys: readonly PasskeySeen[] | null
   readonly consents: readonly ConsentSeen[]
-  /** Those in force. */
+  /** Delegations in force. */
   readonly delegations: readonly DelegationRecord[]
-  /** People may have their address confirmed by mail. */
+  /** Whether users can confirm their address by mail. */
   readonly selfService: boolean
-  /** Whether there is a password to change: who comes from another provider may have none. */
+  /** Whether there is a password to change. Accounts created by federated sign-in may have none. */
   readonly hasPassword: boolean
-  /** Recovery codes that are left; null without a second factor. */
+  /** Number of unused recovery codes; null without a second factor. */
   readonly recoveryCodesLeft: number | null
-  /** Who the person is at other providers. */
+  /** Linked identities at other providers. */
   readonly identities: readonly IdentitySeen[]
   /** Providers that can be linked. */
   readonly upstreams: readonly Upstream[]
@@ -77,7 +79,7 @@ export type AccountSeen = {
 export type PasskeySeen = {
   readonly id: string
   readonly name: string
-  /** It cannot leave its device. */
+  /** The key cannot leave its device. */
   readonly deviceBound: boolean
   readonly backedUp: boolean
   readonly createdAt: Date

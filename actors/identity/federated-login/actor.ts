@@ -1,4 +1,4 @@
-/** Sign-in through other providers: the handlers, put together from their parts. */
+/** Federated sign-in: assembles the handlers. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
@@ -15,22 +15,12 @@ import { domainOf } from './rules.js'
 import { sensitive, signInSteps } from './sign-in.js'
 import type { SsoNeeds, SsoTools } from './needs.js'
 
-const anyOrder = () => undefined
-
 export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
   address: sso,
   asks: { tenants, browserSessions },
-  // Returns wait for providers, which may be slow: there is room for the others.
+  // Callbacks wait for providers, which may be slow. The high limit keeps room for other requests.
   mailbox: { capacity: 1024, inflightMax: 256 },
-  lane: {
-    offered: anyOrder,
-    start: anyOrder,
-    link: anyOrder,
-    callback: anyOrder,
-    identities: anyOrder,
-    unlink: ({ session }) => session.accountId,
-    check: anyOrder,
-  },
+  lane: { unlink: ({ session }) => session.accountId },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, sealer, clock, random, settings, issuer } = needs
@@ -55,7 +45,7 @@ export const ssoActor = defineActor<SsoProtocol, SsoNeeds>({
         const names = new Map(upstreams.map(({ id, name }) => [id, name]))
         return {
           tag: 'listed',
-          // One tenant's provider learns nothing of who the person is at those of the deployment.
+          // A tenant's provider must not learn the user's identities at the deployment's providers.
           identities: rows
             .filter((row) => !session.confined || row.tenantId !== null)
             .map((row) => ({

@@ -1,7 +1,6 @@
 /**
- * The OpenID Connect client: openid-client, with every call through the dialer and every check that
- * it has switched on. ID tokens are verified by signature although they come over TLS; `none` and
- * shared secrets are no signatures.
+ * OpenID Connect client: openid-client with all its checks enabled and every request sent through the outbound dialer.
+ * ID tokens are verified by signature although they arrive over TLS. `none` and symmetric algorithms are rejected.
  */
 import * as oidc from 'openid-client'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -9,12 +8,12 @@ import { shownName } from '../../domain/shown-names.js'
 import { type BoundedFetch, FetchFailed } from '../../platform/outbound-http/bounded-fetch.js'
 import type { Provider } from './providers.js'
 
-/** One exchange with a provider. A sign-in has four at most, so it ends within a request's time. */
+/** Timeout of one request to a provider. A sign-in makes four at most, so it ends within the request timeout. */
 export const UPSTREAM_CALL_SECS = 5
-/** Discovery documents, key sets, tokens and userinfo are far smaller. */
+/** Discovery documents, key sets, token and userinfo responses are far smaller. */
 export const UPSTREAM_ANSWER_BYTES_MAX = 256 * 1024
 const KEPT_MS = 10 * 60_000
-/** A provider that gives no answer is not asked again at once. */
+/** After a failure, discovery is not retried for this long. */
 const FAILURE_KEPT_MS = 5_000
 const CONFIGURATIONS_MAX = 500
 const SUBJECT_LENGTH_MAX = 255
@@ -43,13 +42,13 @@ export type Errand = {
 }
 export type Ask = {
   readonly loginHint: string | null
-  /** The person has to prove who they are there and then. */
+  /** Requires the user to re-authenticate (`prompt=login`, `max_age=0`). */
   readonly fresh: boolean
-  /** Two factors are wanted. */
+  /** Requests two factors (`acr_values`). */
   readonly strong: boolean
 }
 
-/** What a provider says of whoever signed in, checked. */
+/** Verified claims about the user who signed in. */
 export type Said = {
   readonly issuer: string
   readonly subject: string
@@ -58,14 +57,14 @@ export type Said = {
   readonly name: string
   readonly acr: unknown
   readonly amr: unknown
-  /** Null: not said. */
+  /** Null: the provider sent no `auth_time`. */
   readonly authTime: Date | null
 }
 
 export type UpstreamFault = {
   readonly tag: 'fault'
   readonly fault: 'unavailable' | 'invalid_answer' | 'denied'
-  /** For the log and the event: no secret, nothing of the answer but its error code. */
+  /** For the log and the event. Contains no secret and nothing of the response except its error code. */
   readonly detail: string
 }
 
@@ -75,7 +74,7 @@ export interface UpstreamClient {
     errand: Errand,
     ask: Ask,
   ): Promise<{ readonly tag: 'url'; readonly url: string } | UpstreamFault>
-  /** Judges the answer that came with the browser, redeems its code and reads who it was. */
+  /** Validates the authorization response, redeems its code and reads the claims. */
   finish(
     provider: Provider,
     errand: Errand,
@@ -92,7 +91,7 @@ type Kept = {
 export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClient {
   const kept = new Map<string, Kept>()
 
-  /** Providers are discovered once in a while, and once however many people come at a time. */
+  /** Caches discovery. Concurrent callers share one request. */
   function configurationOf(provider: Provider): Promise<oidc.Configuration> {
     const key = `${provider.tenantId ?? ''}:${provider.id}`
     const known = kept.get(key)
@@ -164,8 +163,8 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
 type Claims = Readonly<Record<string, unknown>>
 
 /**
- * What the ID token says is signed, and wins. Whether an address is verified is said of the address beside
- * it and of no other (OpenID Connect Core section 5.1): one document is no word about that of the other.
+ * The ID token is signed, so its claims win. `email_verified` counts only for the `email` in the same document (OpenID
+ * Connect Core section 5.1): the flag of one document says nothing about the address in the other.
  */
 function merged(claims: Claims, more: Claims): Claims {
   const [own, other] = claims['email'] === undefined ? [more, claims] : [claims, more]
@@ -196,7 +195,7 @@ function said(
   }
 }
 
-/** A moment that some clock could show; anything else is as if it were not said. */
+/** A valid point in time; anything else counts as absent. */
 function momentOf(secs: unknown): Date | null {
   if (typeof secs !== 'number' || secs < 0 || secs > MOMENT_SECS_MAX) return null
   return new Date(secs * 1000)
@@ -208,7 +207,7 @@ async function configure(provider: Provider, fetch: BoundedFetch): Promise<oidc.
   const server =
     provider.endpoints === null ? await discover(provider, fetch) : statedServer(provider)
   const { authorization_endpoint: authorization } = server
-  // The browser is sent there: nothing but https will do.
+  // The browser is redirected there, so only https is allowed.
   if (authorization === undefined || !URL.canParse(authorization)) throw new BadProvider('endpoint')
   if (new URL(authorization).protocol !== 'https:') throw new BadProvider('endpoint')
   const offered = server.id_token_signing_alg_values_supported ?? SIGNATURES
@@ -235,7 +234,7 @@ async function discover(provider: Provider, fetch: BoundedFetch): Promise<oidc.S
     { [oidc.customFetch]: fetchOf(fetch), timeout: UPSTREAM_CALL_SECS },
   )
   const { supportsPKCE: _, ...server } = discovered.serverMetadata()
-  // As written, not as some parser would understand it (OpenID Connect Discovery section 4.3).
+  // Compared as a string, not as a parsed URL (OpenID Connect Discovery section 4.3).
   if (server.issuer !== provider.issuer) throw new BadProvider('issuer')
   return server
 }
@@ -268,14 +267,14 @@ class BadProvider extends Error {
   readonly code: string
 
   constructor(what: string) {
-    super(`the provider describes itself wrongly: ${what}`)
+    super(`invalid provider metadata:  ${what}`)
     this.code = `provider_${what}`
   }
 }
 
 const CAUSES_MAX = 5
 
-/** What went wrong, in words that hold nothing of the answer. */
+/** The cause of a failure, without any text of the provider's response. */
 export function faultOf(error: unknown): UpstreamFault {
   if (error instanceof oidc.AuthorizationResponseError) {
     return { tag: 'fault', fault: 'denied', detail: codeOf(error.error) }
@@ -296,6 +295,6 @@ const invalid = (detail: string): UpstreamFault => ({
   detail,
 })
 
-/** Error codes are words; what is not one is not repeated. */
+/** Error codes are plain tokens. Anything else is not repeated. */
 const codeOf = (code: unknown): string =>
   typeof code === 'string' && /^[A-Za-z0-9_.-]{1,64}$/.test(code) ? code : 'unknown'

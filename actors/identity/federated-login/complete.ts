@@ -1,6 +1,6 @@
 /**
- * Somebody has come back and the provider has said who they are: finds, links or makes the account,
- * takes it into the tenant, and opens the session, all in one transaction.
+ * Completes a federated sign-in. In one transaction: finds, links or creates the account, adds the user to the tenant
+ * and opens the session.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -49,7 +49,7 @@ import {
 } from './rules.js'
 
 const SUBJECT_BYTES = 24
-/** A provider that does not say when it saw the person may have done so long before. */
+/** Assumed age of an authentication when the provider sends no `auth_time`. */
 const UNSTATED_AGE_MS = 3_600_000
 const ATTEMPTS = 3
 
@@ -58,14 +58,14 @@ export type Settlement = {
   readonly said: Said
   readonly flow: SignInFlowFound
   readonly visitor: Visitor
-  /** When the browser was sent out, if it had to prove itself there and then. */
+  /** When the browser was sent to the provider, if re-authentication was required. */
   readonly freshSince: Date | null
 }
 export type Settled =
   | { readonly tag: 'signed_in'; readonly token: string }
   | { readonly tag: 'refused'; readonly fault: SsoFault }
 
-/** Somebody else made the account of that address in the same moment: look again. */
+/** A concurrent request created the account of that address. The caller retries. */
 class Overtaken extends Error {
   override readonly name = 'Overtaken'
 }
@@ -122,7 +122,7 @@ async function settleIn(
   if (found === undefined) throw new Overtaken()
   const verdict = admission(found, mayJoin)
   if (verdict !== 'admit' && verdict !== 'join') return { tag: 'refused', fault: verdict }
-  // The account is locked by now, so an identity that was dropped in the meantime is seen to be gone.
+  // The account is now locked, so an identity that was removed concurrently is detected here.
   if (decision.tag === 'use' && (await useIdentity(tx, key, vouchedEmail, now)) !== account)
     throw new Overtaken()
   let returning = found
@@ -205,7 +205,7 @@ async function settleIn(
   return { tag: 'signed_in', token: session.token }
 }
 
-/** A new way into an account: what the person did themselves, or what the provider's word about an address did. */
+/** Audit record of a new linked identity: linked by the user, or automatically by a vouched address. */
 export function linkedRecord(
   random: Random,
   done: Omit<PersonDid, 'type' | 'data'>,
@@ -217,7 +217,7 @@ export function linkedRecord(
   return personDid(random, { ...done, type: 'account.identity.linked', data }, now)
 }
 
-/** The account that a decision means; a new one has no password and belongs to whoever this is. */
+/** The account that a decision refers to. A new one has no password. */
 async function accountOf(
   tx: Transaction,
   { random }: SsoTools,
@@ -235,8 +235,8 @@ async function accountOf(
 }
 
 /**
- * The address that a provider says, and whether it vouches for it. What it does not vouch for is kept
- * nowhere: somebody wrote it there who may read another mailbox.
+ * The address in the claims, and whether the provider vouches for it. An address it does not vouch for is not stored:
+ * the user of the provider can enter any mailbox there.
  */
 export async function addressOf(
   tx: Transaction,
@@ -248,7 +248,7 @@ export async function addressOf(
   readonly email: string | null
   readonly vouchedEmail: string | null
   readonly vouches: Vouching
-  /** The domain of the address, if it is proved and led to this very provider. */
+  /** The domain of the address, if it is verified and routed to this provider. */
   readonly route: DomainRoute | undefined
 }> {
   const email = readEmail(said.email) ?? null
@@ -258,7 +258,7 @@ export async function addressOf(
   return { email, vouchedEmail: vouches === 'none' ? null : email, vouches, route }
 }
 
-/** The domain of the address, if it is proved and led to this very provider. */
+/** The domain of the address, if it is verified and routed to this provider. */
 async function routeOf(
   tx: Transaction,
   { verifiedDomains }: SsoTools,
@@ -274,7 +274,7 @@ async function routeOf(
 
 const isTrue = (route: DomainRoute | undefined): boolean => route !== undefined
 
-/** When the person proved who they are: as said, within what can be; long ago when nothing was said. */
+/** When the user authenticated: as stated, limited to the possible range, or an hour ago if not stated. */
 export function authTimeOf(stated: Date | null, freshSince: Date | null, now: Date): Date {
   const said = stated ?? new Date(now.getTime() - UNSTATED_AGE_MS)
   if (said > now) return now

@@ -1,4 +1,4 @@
-/** What sign-in through others is given. */
+/** Dependencies of federated sign-in. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -30,5 +30,5 @@ export type SsoNeeds = {
   readonly alwaysTwo: boolean
 }
 
-/** The needs with the providers read from the settings. */
+/** The dependencies with the providers read from the settings. */
 export type SsoTools = SsoNeeds & { readonly providers: Providers }

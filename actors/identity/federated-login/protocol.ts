@@ -1,6 +1,6 @@
 /**
- * Signing in through other providers: those of the deployment ([social], [generic_oauth]) and those
- * of a tenant ([enterprise_sso]). decisions.md 2.3, 7.3 (check-sso), 20.
+ * Federated sign-in: through providers of the deployment ([social], [generic_oauth]) and of a tenant
+ * ([enterprise_sso]). Rules: docs/reference/identity.md, "Federated sign-in".
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { BrowserSession } from '../sessions/protocol.js'
@@ -11,20 +11,20 @@ import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { Upstream } from '../../domain/upstream.js'
 
 export type SsoProtocol = {
-  /** The providers that people of a tenant may use. */
+  /** The providers available to users of a tenant. */
   offered: Ask<ListOffered, Offered>
   /**
-   * Sends a browser to a provider to sign in. Asks the person first where a page of ours did not lead here, or
-   * where the browser has a session of another tenant.
+   * Redirects a browser to a provider. Shows a confirmation page first if the request did not come from a page of ours,
+   * or if the browser has a session of another tenant (login CSRF).
    */
   start: Ask<StartSso, ToUpstream | ConfirmStart | SsoFailed>
-  /** Sends the browser of a person who is signed in to a provider, to link who they are there. */
+  /** Redirects the browser of a signed-in user to a provider, to link the identity there. */
   link: Ask<StartLink, ToUpstream | SignInFirst | SsoFailed>
-  /** A browser comes back. Its way back is good once. */
+  /** The callback. Its state can be used once. */
   callback: Ask<SsoCallback, SsoSignedIn | Linked | SsoFailed | BackElsewhere>
-  /** What the account of a person is linked to. */
+  /** The identities linked to the user's account. */
   identities: Ask<{ readonly session: BrowserSession }, IdentitiesListed>
-  /** Ends a link and the sessions that came by one. Needs a fresh sign-in; else `sign_in`. */
+  /** Removes a linked identity and ends the sessions opened by it. Needs a fresh sign-in, otherwise `sign_in`. */
   unlink: Ask<
     {
       readonly session: BrowserSession
@@ -34,38 +34,41 @@ export type SsoProtocol = {
     },
     { tag: 'unlinked' } | { tag: 'unknown_identity' } | { tag: 'last_way_in' } | SignInFirst
   >
-  /** Whether addresses of a domain are led to a provider of the tenant. Looks at nothing else. */
+  /** Tells whether addresses of a domain are routed to a provider of the tenant. Reads nothing else. */
   check: Ask<CheckSso, SsoRouted | NotRouted | TenantUnusable>
 }
 
-/** Why a sign-in through a provider came to nothing; each has its words on the page. */
+/** Why a federated sign-in failed. Each value has its text on the page. */
 export type SsoFault =
-  /** Never was, used before, too old, or another browser's. */
+  /** The state is unknown, used, expired or belongs to another browser. */
   | 'unknown_state'
   | 'unknown_flow'
   | 'unknown_provider'
   | 'unknown_tenant'
-  /** The provider gives no answer. */
+  /** The provider is unavailable. */
   | 'unavailable'
-  /** The provider's answer is not one: iss, aud, nonce, signature, shape. */
+  /** The provider's response is invalid: iss, aud, nonce, signature or format. */
   | 'invalid_answer'
-  /** The person, or the provider, said no. */
+  /** The user or the provider declined. */
   | 'denied'
-  /** The provider does not say that the address is the person's. */
+  /** The provider does not state that the address is verified. */
   | 'unverified_email'
-  /** An account has the address; only who signs in to it may link it. */
+  /** An account has the address. It can be linked only after signing in to it. */
   | 'link_first'
-  /** The tenant does not know the person and takes nobody in by itself. */
+  /** The user is not a member of the tenant, and the tenant does not provision new users. */
   | 'not_member'
-  /** Invited, and the account may be somebody else's: the letter has to be accepted first. */
+  /**
+   * The user is invited, and the account may belong to another person: the invitation in the mail must be accepted
+   * first.
+   */
   | 'invited'
-  /** Suspended, in the tenant or altogether. */
+  /** Suspended in the tenant or in the whole deployment. */
   | 'suspended'
-  /** The identity belongs to another account. */
+  /** The identity is linked to another account. */
   | 'identity_taken'
-  /** Whoever began to link is not signed in any more. */
+  /** The session that began the link has ended. */
   | 'session_gone'
-  /** A new sign-in was asked for and the provider does not confirm one. */
+  /** A new authentication was required, and the provider does not confirm it. */
   | 'not_fresh'
 
 export type ListOffered = {
@@ -76,31 +79,31 @@ export type ListOffered = {
 export type Offered = { readonly tag: 'offered'; readonly upstreams: readonly Upstream[] }
 
 export type StartSso = {
-  /** The secret of a flow; null: one begins here. */
+  /** Token of the sign-in flow; null: start one. */
   readonly flow: string | null
   readonly tenant: TenantSelector
   readonly provider: string
   readonly loginHint: string | null
-  /** An own path, for a flow that begins here. */
+  /** Same-origin path to return to, for a flow that starts here. */
   readonly returnTo: string | null
   /**
-   * `elsewhere`: nothing shows that the person wants it. `page`: a link of a sign-in page of ours led here.
-   * `form`: the person pressed the button of the page that asks; `leaves` is the session that it named.
+   * `elsewhere`: nothing shows that the user wants this sign-in. `page`: the request came from a sign-in page of ours.
+   * `form`: the user confirmed; `leaves` is the session that the confirmation page named.
    */
   readonly from: 'elsewhere' | 'page' | 'form'
   readonly leaves: string | null
   readonly visitor: Visitor
-  /** What only this browser knows. */
+  /** Secret known only to this browser. */
   readonly browserId: string
 }
-/** The question that comes before the provider. */
+/** The confirmation page before the redirect to the provider. */
 export type ConfirmStart = {
   readonly tag: 'confirm'
   readonly flow: string
   readonly provider: { readonly id: string; readonly name: string }
   readonly tenant: PageTenant
   readonly loginHint: string | null
-  /** The session of another tenant that the browser has, and that ends if the person goes on. */
+  /** The browser's session in another tenant. It ends if the user continues. */
   readonly leaves: {
     readonly sessionId: string
     readonly tenantName: string
@@ -109,14 +112,14 @@ export type ConfirmStart = {
 }
 export type StartLink = {
   readonly session: BrowserSession
-  /** Its cookie. */
+  /** Its session cookie. */
   readonly token: string
   readonly provider: string
   /** The Host of the request. */
   readonly host: string
   readonly browserId: string
 }
-/** Off to the provider: an https address. */
+/** Redirect to the provider. The URL is https. */
 export type ToUpstream = {
   readonly tag: 'to_upstream'
   readonly url: string
@@ -126,7 +129,7 @@ export type ToUpstream = {
 export type SignInFirst = { readonly tag: 'sign_in'; readonly location: string }
 
 export type SsoCallback = {
-  /** As the path names it: every provider has a callback of its own. */
+  /** The provider in the callback path. Every provider has its own callback. */
   readonly provider: string
   readonly parameters: readonly (readonly [name: string, value: string])[]
   /** The Host of the request. */
@@ -140,7 +143,7 @@ export type SsoSignedIn = {
   readonly location: string
   readonly tenant: PageTenant
 }
-/** The same way back at the host where the browser began. */
+/** The same callback URL at the host where the browser started. */
 export type BackElsewhere = { readonly tag: 'elsewhere'; readonly location: string }
 export type Linked = {
   readonly tag: 'linked'
@@ -150,14 +153,14 @@ export type Linked = {
 export type SsoFailed = {
   readonly tag: 'failed'
   readonly fault: SsoFault
-  /** Where to try again; null where there is nothing to go back to. */
+  /** Where to retry; null when there is no flow to return to. */
   readonly location: string | null
   readonly tenant: PageTenant | null
 }
 
 export type IdentitySeen = {
   readonly id: string
-  /** Of the provider, or of its issuer where the provider is gone. */
+  /** Name of the provider, or its issuer if the provider was deleted. */
   readonly name: string
   readonly email: string | null
   readonly linkedAt: Date
@@ -166,7 +169,7 @@ export type IdentitySeen = {
 export type IdentitiesListed = {
   readonly tag: 'listed'
   readonly identities: readonly IdentitySeen[]
-  /** Providers that could be linked. */
+  /** Providers that can be linked. */
   readonly upstreams: readonly Upstream[]
 }
 
@@ -175,7 +178,7 @@ export type SsoRouted = {
   readonly tag: 'routed'
   readonly organizationId: OrganizationId
   readonly organizationName: string
-  /** Absolute. */
+  /** Absolute URL. */
   readonly authorizeUrl: string
 }
 export type NotRouted = { readonly tag: 'not_routed' }

@@ -1,4 +1,4 @@
-/** The providers that there are: the deployment's from the settings, a tenant's from its rows. */
+/** The configured providers: those of the deployment from the settings, those of a tenant from the database. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
@@ -15,19 +15,19 @@ import type { EnterpriseSsoSettings, GenericOauthSettings, SocialSettings } from
 export type Provider = {
   readonly id: string
   readonly name: string
-  /** Null: the deployment's, for every tenant. */
+  /** Null: a provider of the deployment, available to every tenant. */
   readonly tenantId: string | null
   readonly issuer: string
   readonly clientId: string
   readonly clientSecret: string | null
   readonly authMethod: SsoProviderRow['tokenEndpointAuthMethod']
   readonly scopes: readonly string[]
-  /** Stated; null: discovery says. */
+  /** Configured endpoints; null: use discovery. */
   readonly endpoints: Endpoints | null
   readonly trustedAcrValues: readonly string[]
-  /** Of a tenant's: whether it brings new users. */
+  /** For a tenant's provider: whether it provisions new users. */
   readonly provision: boolean
-  /** Changes with every change of the provider. */
+  /** Changes with every update of the provider. */
   readonly version: string
 }
 export type Endpoints = {
@@ -44,7 +44,7 @@ export type ProviderSettings = {
 }
 
 export interface Providers {
-  /** `deployment`: whether those of the deployment count. */
+  /** `deployment`: whether providers of the deployment are included. */
   find(
     tenant: { readonly id: string; readonly deployment: boolean },
     id: string,
@@ -112,7 +112,7 @@ async function tenantProvider(row: SsoProviderRow, sealer: Sealer): Promise<Prov
   }
 }
 
-/** Those of the settings. They bring new users only where a tenant wants that. */
+/** Providers of the settings. They provision users only where a tenant enables it. */
 export function deploymentProviders({
   social,
   generic,

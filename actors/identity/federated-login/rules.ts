@@ -1,6 +1,6 @@
 /**
- * Who somebody is who comes back from a provider. Pure. An identity is a provider, its issuer and a
- * subject; an address only ever leads to an account that nobody else can have a key to.
+ * Decides which account a federated identity belongs to. Pure functions. An identity is a provider, its issuer and a
+ * subject. An address alone leads only to an account to which no other person can hold a key.
  */
 import { domainToASCII } from 'node:url'
 import { isEmail } from '../../domain/email.js'
@@ -15,28 +15,28 @@ export type Candidate = {
 }
 
 export type Arrival = {
-  /** The account that the identity is linked to. */
+  /** The account already linked to the identity. */
   readonly linked: string | undefined
-  /** The account that has the address. */
+  /** The account with the address. */
   readonly candidate: Candidate | undefined
   readonly email: string | null
   /**
-   * What the provider's word about the address is worth. `none`: nothing. A provider of a tenant is believed
-   * only where the tenant proved the domain and routed it to this provider. `silent`: such a provider did not
-   * say `email_verified`; `verified`: it, or a provider of the deployment, said `email_verified: true`.
+   * How far the provider's statement about the address counts. `none`: not at all. A tenant's provider is trusted only
+   * for domains that the tenant verified and routed to it. `silent`: such a provider did not send `email_verified`.
+   * `verified`: it, or a provider of the deployment, sent `email_verified: true`.
    */
   readonly vouches: Vouching
-  /** For a provider of a tenant: the domain is proved and routed to it. Else: linking is switched on. */
+  /** For a tenant's provider: the domain is verified and routed to it. Otherwise: account linking is enabled. */
   readonly mayLink: boolean
-  /** The tenant takes in people of this provider that it does not know. */
+  /** The tenant provisions unknown users of this provider. */
   readonly mayCreate: boolean
-  /** The provider belongs to the tenant, and the domain is not proved and routed to it. */
+  /** The provider belongs to the tenant, and the domain is not verified and routed to it. */
   readonly isForeign: boolean
 }
 
 export type Vouching = 'none' | 'silent' | 'verified'
 
-/** What the word of a provider about an address is worth. */
+/** How far a provider's statement about an address counts. */
 export function vouchingOf(
   emailVerified: unknown,
   provider: { readonly ofDeployment: boolean; readonly ownsDomain: boolean },
@@ -53,36 +53,36 @@ export type Decision =
   | { readonly tag: 'refuse'; readonly fault: SsoFault }
 
 /**
- * Evidence beats squatting: an account with an unproved address blocks no sign-in, because a provider that is
- * believed about the address proves it. `proveMailbox` then drops what the account had.
+ * Evidence wins over squatting: an account with an unverified address blocks no sign-in, because a trusted provider
+ * verifies the address. `proveMailbox` then drops what the account had.
  */
 export function decide(arrival: Arrival): Decision {
   const { linked, candidate, email, vouches, mayLink, mayCreate, isForeign } = arrival
   if (linked !== undefined) return { tag: 'use', accountId: linked }
   if (email === null) return refuse('unverified_email')
-  // The same answer whether or not the address has an account: the provider has no say about it.
+  // The same answer whether or not the address has an account: this provider is not trusted for it.
   if (isForeign) return refuse('not_member')
   if (vouches === 'none') return refuse('unverified_email')
   if (candidate === undefined) return mayCreate ? { tag: 'create', email } : refuse('not_member')
   if (!candidate.emailVerified)
     return mayLink || mayCreate ? { tag: 'link', accountId: candidate.id } : refuse('link_first')
   if (vouches !== 'verified') return refuse('unverified_email')
-  // Another subject of the same provider: an address that was given to somebody else.
+  // Another subject of the same provider: the address was reassigned to another person.
   if (!mayLink || candidate.knownToProvider) return refuse('link_first')
   return { tag: 'link', accountId: candidate.id }
 }
 
 export type Membership = {
   readonly accountActive: boolean
-  /** Whoever this is has shown to read the mailbox of the account, here or elsewhere. */
+  /** The user has shown control of the account's mailbox, here or at the provider. */
   readonly addressProved: boolean
   readonly status: 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed' | null
 }
 
 /**
- * Whether an account may come in, comes in as a new user of the tenant, or stays outside. Anybody can make
- * an account for any address and link it to who they are elsewhere: an address is what a tenant invites
- * and takes in, so it has to be proved first.
+ * Decides whether an account is admitted, admitted as a new user, or refused. Anybody can create an account for any
+ * address and link it to their own identity. A tenant invites and provisions addresses, so the address must be verified
+ * first.
  */
 export function admission(
   { accountActive, addressProved, status }: Membership,
@@ -98,13 +98,13 @@ export function admission(
 
 const refuse = (fault: SsoFault): Decision => ({ tag: 'refuse', fault })
 
-/** An address that an account may have, at a domain of the public names; undefined for anything else. */
+/** An address that an account may have, at a public domain name; undefined for anything else. */
 export function readEmail(value: unknown): string | undefined {
   if (typeof value !== 'string' || !isEmail(value)) return undefined
   return domainOf(value) === undefined ? undefined : value
 }
 
-/** The domain of an address as domains are kept; undefined when it has none of the public names. */
+/** The domain of an address in normalized form; undefined unless it is a public domain name. */
 export function domainOf(email: string): string | undefined {
   const at = email.lastIndexOf('@')
   return at < 1 ? undefined : readDomain(email.slice(at + 1))
@@ -118,7 +118,7 @@ export function readDomain(text: string): string | undefined {
   return isPublicName(ascii) ? ascii : undefined
 }
 
-/** Names of RFC 8176: what else a provider says is its own business. */
+/** Values of RFC 8176. Other values of a provider are dropped. */
 const AMR_KNOWN = new Set([
   'face',
   'fpt',
@@ -143,7 +143,7 @@ const AMR_KNOWN = new Set([
   'wia',
 ])
 
-/** What a sign-in elsewhere is worth here: two factors only where the policy trusts the `acr`. */
+/** The assurance level of a federated sign-in: two factors only if the policy trusts the `acr`. */
 export function evidenceOf(
   acr: unknown,
   amr: unknown,

@@ -1,7 +1,4 @@
-/**
- * [social], [generic_oauth], [enterprise_sso], [verified_domains]: sign-in through other providers.
- * decisions.md 2.3 and 15.
- */
+/** [social], [generic_oauth], [enterprise_sso], [verified_domains]: federated sign-in. */
 import { z } from 'zod'
 import {
   count,

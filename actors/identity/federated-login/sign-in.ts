@@ -1,8 +1,7 @@
 /**
- * Out to a provider and back. What leaves us is a state that means nothing; nonce, PKCE verifier and
- * the way on stay here, sealed, for the one browser that was sent and for one return. Each provider
- * has a callback of its own, and what comes back there must name its issuer if it says that it does
- * (RFC 9207, RFC 9700 section 4.4): an answer of one provider is never taken to another.
+ * The redirect to a provider and its callback. The `state` is random. The nonce, the PKCE verifier and the return path
+ * stay here, sealed, for one browser and one use. Each provider has its own callback, and its response must name the
+ * issuer if its metadata says so (RFC 9207, RFC 9700 section 4.4): this prevents mix-up attacks.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdOpenSession } from '../../../storage/identity/accounts.js'
@@ -54,9 +53,9 @@ import type { Provider } from './providers.js'
 import { addressOf, linkedRecord, settle } from './complete.js'
 
 const SECRET_BYTES = 32
-/** Long enough to find a telephone, short enough that an address bar holds nothing of worth. */
+/** Lifetime of a state: long enough to fetch a phone, short enough that a logged URL is useless. */
 const AWAY_MS = 15 * 60_000
-/** Clocks of providers differ a little from ours. */
+/** Allowed clock skew between a provider and us. */
 const SKEW_MS = 30_000
 const LINK_FRESH_SECS = 300
 const ACCOUNT = '/auth/account'
@@ -75,18 +74,18 @@ type Departure = {
   readonly linkingSessionId: string | null
   readonly ask: Ask
 }
-/** What of a way back nobody but us may read. */
+/** The sealed part of a state. */
 type Kept = {
   readonly nonce: string
   readonly verifier: string
   readonly flow: string | null
-  /** Of the tenant, where the browser began there. */
+  /** The tenant host where the browser started; null: the service's own address. */
   readonly host: string | null
 }
 type Return = {
   readonly row: UpstreamSignInRow
   readonly errand: Errand
-  /** Null: the return links. */
+  /** Null: the callback links an identity. */
   readonly flow: string | null
 }
 
@@ -111,7 +110,8 @@ export function signInSteps(tools: SsoTools) {
       const isAgain = session !== undefined && !session.pending && progress.step === 'login'
       const fresh = flow.maxAgeSecs !== null || flow.since !== null || isAgain
       const hint = message.loginHint ?? flow.loginHint
-      // Any site can lead a browser here: the provider would then sign it in to an account that this site chose.
+      // Any site can link here. The provider would then sign the browser in to an account chosen by that site (login
+      // CSRF).
       const other = session !== undefined && session.tenantId !== tenantId ? session : null
       const isAsked = message.from === 'form' && message.leaves === (other?.id ?? null)
       if (!isAsked && (message.from !== 'page' || other !== null)) {
@@ -234,7 +234,7 @@ export function signInSteps(tools: SsoTools) {
     return { sessionId, tenantName, email }
   }
 
-  /** A flow of its own for a browser that comes from elsewhere, such as by `authorize_url`. */
+  /** Starts a new flow for a browser that arrives directly, for example by `authorize_url`. */
   async function begin(
     { tenant: selector, returnTo, loginHint }: StartSso,
     context: MessageContext,
@@ -267,7 +267,7 @@ export function signInSteps(tools: SsoTools) {
     const made = await client.authorizationUrl(provider, errand, ask)
     if (made.tag === 'fault') {
       const { fault, detail } = made
-      context.log.warn({ provider: provider.id, fault, detail }, 'a provider cannot be used')
+      context.log.warn({ provider: provider.id, fault, detail }, 'upstream provider unusable')
       tools.metrics.count(provider.tenantId === null ? 'deployment' : 'tenant', fault)
       return failed(fault, flow === null ? ACCOUNT : backTo(flow), tenant)
     }
@@ -297,7 +297,7 @@ export function signInSteps(tools: SsoTools) {
     return { tag: 'to_upstream', url: made.url, name: provider.name, tenant }
   }
 
-  /** The way back that the answer names; used up by looking. */
+  /** The state named in the response. Reading it uses it up. */
   async function take(
     { provider, parameters, browserId }: SsoCallback,
     context: MessageContext,
@@ -314,7 +314,7 @@ export function signInSteps(tools: SsoTools) {
     return { row, flow, errand: { redirectUri, state, nonce, verifier } }
   }
 
-  /** Where the browser of a state began, if that is another host than the one that it came back to. */
+  /** The host where the browser of a state started, if it is another than the callback's. */
   async function elsewhere(
     { provider, parameters, host: here }: SsoCallback,
     context: MessageContext,
@@ -334,7 +334,7 @@ export function signInSteps(tools: SsoTools) {
     stateSha256: Uint8Array,
   ): Promise<Kept> {
     const kept = await sealer.open(tenantId, upstreamSignInContext(stateSha256), sealed)
-    // Of a browser that a version before this one sent out no host is kept.
+    // States written by an earlier version have no host.
     return { host: null, ...(JSON.parse(Buffer.from(kept).toString('utf8')) as Omit<Kept, 'host'>) }
   }
 
@@ -360,7 +360,7 @@ export function signInSteps(tools: SsoTools) {
     return flow === undefined ? undefined : of(flow, flow)
   }
 
-  /** Links for whoever began, if that session is still the browser's; null when it is done. */
+  /** Links the identity, if the session that began the link is still open in this browser. Returns null on success. */
   async function linkIn(
     row: UpstreamSignInRow,
     provider: Provider,
@@ -413,7 +413,7 @@ export function signInSteps(tools: SsoTools) {
   }
 }
 
-/** What taking a way in or out of an account asks of the session. */
+/** The demand on the session for adding or removing a sign-in method. */
 export function sensitive(
   { tenantId, sub, level }: { tenantId: string; sub: string; level: 1 | 2 | 3 },
   token: string,
@@ -427,7 +427,7 @@ export function sensitive(
   } as const
 }
 
-/** Whether the provider confirms a sign-in made after the browser was sent out. */
+/** True if the provider confirms an authentication after the browser was sent there. */
 function isFresh({ authTime }: Said, since: Date): boolean {
   return authTime !== null && authTime.getTime() >= since.getTime() - SKEW_MS
 }

@@ -1,25 +1,17 @@
-/** What tenants set up for sign-in through their own providers. */
+/** A tenant's identity providers and verified domains. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { domainSteps } from './domains.js'
 import { federation, type FederationProtocol } from './protocol.js'
 import { providerSteps } from './providers.js'
 import type { FederationNeeds } from './needs.js'
 
-const anyOrder = () => undefined
-
 export const federationActor = defineActor<FederationProtocol, FederationNeeds>({
   address: federation,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
-    listProviders: anyOrder,
-    createProvider: anyOrder,
-    readProvider: anyOrder,
     updateProvider: ({ id }) => id,
     deleteProvider: ({ id }) => id,
-    listDomains: anyOrder,
-    createDomain: anyOrder,
-    readDomain: anyOrder,
     updateDomain: ({ id }) => id,
     verifyDomain: ({ id }) => id,
     deleteDomain: ({ id }) => id,

@@ -1,6 +1,6 @@
 /**
- * Domains of an organization, proved by a TXT record. A domain belongs to the organization that
- * proved it first; each of its tenants says for itself what it does with it.
+ * Domains of an organization, verified by a DNS TXT record. A domain belongs to the organization that verified it
+ * first. Each of its tenants configures its own routing.
  */
 import type { Handlers } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -20,6 +20,7 @@ import {
 } from '../../../storage/identity/verified-domains.js'
 import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
 import { readDomain } from '../federated-login/rules.js'
 import type { FederationNeeds } from './needs.js'
 import type { DomainRecord, FederationProtocol, Invalid } from './protocol.js'
@@ -75,20 +76,15 @@ export function domainSteps(
         (tx) => listVerifiedDomains(tx, tenantId, limit + 1, after),
         { signal },
       )
-      const domains = rows.slice(0, limit).map(recordOf)
-      const last = domains.at(-1)
-      const next =
-        rows.length > limit && last !== undefined
-          ? { createdAt: last.createdAt, id: last.id }
-          : null
-      return { tag: 'listed', domains, next }
+      const { items, next } = page(rows, limit)
+      return { tag: 'listed', domains: items.map(recordOf), next }
     },
 
     async createDomain({ caller, idempotency, autoJoin, ...said }, { signal, requestId }) {
       if (!settings.enabled) return OFF
       const domain = readDomain(said.domain)
       if (domain === undefined) {
-        return { tag: 'invalid', pointer: '/domain', detail: 'Not a public domain name.' }
+        return { tag: 'invalid', pointer: '/domain', detail: 'This is not a public domain name.' }
       }
       const { tenantId } = caller.principal
       const now = clock.now()
@@ -168,7 +164,7 @@ export function domainSteps(
       if (texts === null) return { tag: 'resolver_silent' }
       if (!texts.includes(proof.value)) return { tag: 'proof_missing', proof }
       const now = clock.now()
-      // Whom a domain belongs to is decided among all organizations.
+      // Domain ownership is decided across all organizations.
       return database
         .system(
           async (tx) => {
@@ -210,7 +206,7 @@ export function domainSteps(
   }
 }
 
-/** Thrown to take back a claim: the domain was deleted while its proof was looked for. */
+/** Rolls back a claim: the domain was deleted during the DNS query. */
 class DomainGone extends Error {
   override readonly name = 'DomainGone'
 }

@@ -1,4 +1,4 @@
-/** What looking after providers and domains is given. */
+/** Dependencies of the identity-provider and domain handlers. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
@@ -16,6 +16,6 @@ export type FederationNeeds = {
   readonly settings: EnterpriseSsoSettings
   readonly domains: Pick<VerifiedDomainsSettings, 'enabled' | 'max_per_tenant'>
   readonly urlRules: TargetRules
-  /** The redirect URI of a provider. */
+  /** Builds the redirect URI of a provider. */
   readonly callbackOf: (provider: string) => string
 }

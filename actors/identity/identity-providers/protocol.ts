@@ -1,11 +1,9 @@
-/**
- * What a tenant sets up for sign-in through its own providers: the providers, and the domains of
- * its organization. decisions.md 2.3 (organization model) and 17 (style).
- */
+/** What a tenant configures for enterprise SSO: its identity providers, and the domains of its organization. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type FederationProtocol = {
   listProviders: Ask<Page & InTenant, ProvidersListed | Off>
@@ -20,7 +18,7 @@ export type FederationProtocol = {
   >
   readDomain: Ask<Named, DomainFound | Unknown | Off>
   updateDomain: Ask<UpdateDomain, DomainFound | Invalid | Unknown | Off>
-  /** Looks for the proof in DNS. Good to repeat. */
+  /** Looks up the TXT record. Safe to repeat. */
   verifyDomain: Ask<
     NamedBy,
     DomainFound | ProofMissing | DomainTaken | ResolverSilent | NoOrganization | Unknown | Off
@@ -46,8 +44,6 @@ export type IdempotencyRefused =
 export type InTenant = { readonly tenantId: TenantId }
 export type Named = InTenant & { readonly id: string }
 export type NamedBy = { readonly caller: Caller; readonly id: string }
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
-export type Page = { readonly limit: number; readonly after: ListCursor | null }
 
 export type AuthMethod = 'client_secret_basic' | 'client_secret_post' | 'none'
 
@@ -72,7 +68,7 @@ export type ProviderRecord = {
   readonly createdAt: Date
   readonly updatedAt: Date
 }
-/** What a tenant says of a provider; what is left out of a change stays. */
+/** A provider's configuration. Members left out of an update stay unchanged. */
 export type ProviderDraft = {
   readonly name: string
   readonly issuer: string
@@ -114,7 +110,7 @@ export type DomainRecord = {
   readonly tenantId: TenantId
   readonly domain: string
   readonly verifiedAt: Date | null
-  /** The TXT record that proves it. */
+  /** The TXT record that verifies the domain. */
   readonly proof: { readonly name: string; readonly value: string }
   readonly ssoProviderId: string | null
   readonly autoJoin: boolean
@@ -144,13 +140,13 @@ export type DomainCreated = {
   readonly replayed: boolean
 }
 export type DomainFound = { readonly tag: 'found'; readonly domain: DomainRecord }
-/** The tenant has the domain already. */
+/** The tenant already has the domain. */
 export type DomainPresent = { readonly tag: 'present' }
 export type ProofMissing = {
   readonly tag: 'proof_missing'
   readonly proof: { readonly name: string; readonly value: string }
 }
-/** Another organization has proved it. */
+/** Another organization has verified it. */
 export type DomainTaken = { readonly tag: 'taken' }
 export type ResolverSilent = { readonly tag: 'resolver_silent' }
 

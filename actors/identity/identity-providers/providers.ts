@@ -1,4 +1,4 @@
-/** A tenant's own identity providers. Their secrets are sealed and never shown again. */
+/** A tenant's identity providers. Their client secrets are sealed and never shown again. */
 import type { Handlers } from '../../../runtime/kernel/actor.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
@@ -15,6 +15,7 @@ import {
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { FederationNeeds } from './needs.js'
 import type { FederationProtocol, Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
@@ -67,19 +68,13 @@ export function providerSteps(
   return {
     async listProviders({ tenantId, limit, after }, { signal }) {
       if (!settings.enabled) return OFF
-      // One more than asked for tells whether there is another page.
       const rows = await database.tenant(
         tenantId,
         (tx) => listSsoProviders(tx, tenantId, limit + 1, after),
         { signal },
       )
-      const providers = rows.slice(0, limit).map(recordOf)
-      const last = providers.at(-1)
-      const next =
-        rows.length > limit && last !== undefined
-          ? { createdAt: last.createdAt, id: last.id }
-          : null
-      return { tag: 'listed', providers, next }
+      const { items, next } = page(rows, limit)
+      return { tag: 'listed', providers: items.map(recordOf), next }
     },
 
     async createProvider({ caller, draft, idempotency }, { signal, requestId }) {
@@ -136,7 +131,7 @@ export function providerSteps(
           const now = clock.now()
           const method = stated.tokenEndpointAuthMethod ?? before.tokenEndpointAuthMethod
           const kept = clientSecret === undefined ? before.clientSecretSealed : fresh
-          // A secret that nothing would be done with is not kept.
+          // A client without authentication needs no secret, so none is stored.
           const sealed = method === 'none' && clientSecret == null ? null : kept
           const row = { ...before, ...stated, clientSecretSealed: sealed, updatedAt: now }
           const fault = draftFault(
@@ -156,7 +151,7 @@ export function providerSteps(
       if (!settings.enabled) return OFF
       if (!isUuid(id)) return UNKNOWN
       const { tenantId } = caller.principal
-      // Identities that it vouched for go with it; they belong to accounts, which belong to no tenant.
+      // Removes linked identities as well. They belong to accounts, so the transaction crosses tenants.
       return database.system(
         async (tx) => {
           const row = await lockSsoProvider(tx, tenantId, id)
@@ -172,7 +167,7 @@ export function providerSteps(
   }
 }
 
-/** Null when a provider may be as it says. */
+/** Returns null when the configuration is valid. */
 export function draftFault(draft: Held, rules: TargetRules): Invalid | null {
   const addresses = [
     ['/issuer', draft.issuer],
@@ -187,22 +182,25 @@ export function draftFault(draft: Held, rules: TargetRules): Invalid | null {
     if (target.tag === 'refused') return invalid(pointer, URL_FAULTS[target.fault])
   }
   if (new URL(draft.issuer).search !== '') {
-    return invalid('/issuer', 'An issuer has no query (OpenID Connect Core section 2).')
+    return invalid('/issuer', 'An issuer must not have a query (OpenID Connect Core section 2).')
   }
   const endpoints = [draft.authorizationEndpoint, draft.tokenEndpoint, draft.jwksUri]
   const stated = endpoints.filter((one) => one !== null).length
   if (stated !== 0 && stated !== endpoints.length) {
     return invalid(
       '/authorization_endpoint',
-      'authorization_endpoint, token_endpoint and jwks_uri come together, or discovery says them.',
+      'Set authorization_endpoint, token_endpoint and jwks_uri together, or leave all out for discovery.',
     )
   }
   if (draft.userinfoEndpoint !== null && stated === 0) {
-    return invalid('/userinfo_endpoint', 'Discovery says it, as it says the others.')
+    return invalid(
+      '/userinfo_endpoint',
+      'Leave it out when the other endpoints come from discovery.',
+    )
   }
-  if (!draft.scopes.includes('openid')) return invalid('/scopes', 'Must have openid among them.')
+  if (!draft.scopes.includes('openid')) return invalid('/scopes', 'Must include openid.')
   if (draft.hasSecret === (draft.tokenEndpointAuthMethod === 'none')) {
-    return invalid('/client_secret', 'Needed, unless token_endpoint_auth_method is none.')
+    return invalid('/client_secret', 'Required unless token_endpoint_auth_method is none.')
   }
   return null
 }

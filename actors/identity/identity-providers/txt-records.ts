@@ -1,11 +1,11 @@
-/** TXT records, by the system's resolvers or by those of [verified_domains]. */
+/** DNS TXT queries, by the system's resolvers or those of [verified_domains]. */
 import { Resolver } from 'node:dns/promises'
 
 const TIMEOUT_MS = 2_000
 const TRIES = 2
 const RECORDS_MAX = 100
 
-/** The texts at a name, their parts joined; null when no resolver gives an answer. */
+/** The TXT strings at a name, with their parts joined. Null when no resolver answers. */
 export type TxtLookup = (name: string) => Promise<readonly string[] | null>
 
 const NOTHING_THERE = new Set(['ENOTFOUND', 'ENODATA'])

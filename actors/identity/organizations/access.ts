@@ -1,6 +1,6 @@
 /**
- * Who may look after an organization: members by their role, and operators of the deployment, who are no
- * members. What the caller has no part in does not exist for it.
+ * Who may manage an organization: its members by their role, and operators of the deployment, who are not members. An
+ * organization the caller has no access to is reported as not found.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Membership } from '../../../storage/identity/organizations.js'
@@ -11,13 +11,13 @@ import { isUuid } from '../../domain/ids.js'
 import type { OrganizationRole, Scope } from '../../domain/scopes.js'
 import type { FoundOrganization, NotOperator, RoleTooLow, UnknownOrganization } from './protocol.js'
 
-/** Reaches every organization, tenant and account. */
+/** Grants access to every organization, tenant and account. */
 const DEPLOYMENT_SCOPE: Scope = 'deployment:manage'
 
 export type AccessRefused = NotOperator | UnknownOrganization | RoleTooLow
 
 export interface Access {
-  /** Runs the work in a transaction that crosses tenants, where the caller may do it. */
+  /** Runs the work in a transaction that crosses tenants, if the caller is allowed to. */
   inOrganization<T>(
     caller: Caller,
     organizationId: string,

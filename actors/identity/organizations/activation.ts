@@ -1,6 +1,6 @@
 /**
- * Sandbox to production: one transaction in which the tenant changes its kind, its fixture users
- * retire, and everything secret that the bootstrap handed out ends. decisions.md 17.
+ * Turns a sandbox into a production environment in one transaction: changes the tenant's kind, removes its fixture
+ * users, and ends every secret and token issued by the bootstrap.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -51,8 +51,8 @@ export function activation({ database, clock, random }: ActivationNeeds) {
   ): Promise<TenantActivated | ActivationRefused | IdempotencyRefused> {
     const { principal } = caller
     if (!provesTwoFactors(principal)) return { tag: 'step_up_needed' }
-    // Accounts and memberships are nobody's own: it crosses tenants. Not cancelled with the request:
-    // once begun it must not depend on whether the one who asked stays.
+    // Accounts and memberships are global, so the transaction crosses tenants. It is not cancelled with the request: an
+    // activation must not depend on the caller's connection.
     return database.system((tx) =>
       idempotently(
         tx,
@@ -73,7 +73,7 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     const before = await holdTenant(tx, tenantId)
     if (before === undefined || before.controlPlane) return { tag: 'no_environment' }
     const fixtures = await holdFixtures(tx, tenantId)
-    // Whoever made the sandbox knows the password of a fixture user: it is no proof of a person.
+    // The creator of the sandbox knows the password of a fixture user, so that sign-in does not prove a person.
     if (fixtures.some(({ sub }) => sub === principal.subject)) return { tag: 'fixture_caller' }
     const now = clock.now()
     const tenant = await activateTenant(tx, tenantId, now)
@@ -82,8 +82,8 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     const applications = await rotateAll(tx, tenantId, now)
     await endInvites(tx, tenantId, now)
     await endAgentSessionsIn(tx, tenantId, REASON, now)
-    // Events before the tokens: from here on no token of the tenant is committed beside us, so that
-    // the sweep sees every one that was issued for the old secrets.
+    // Append events before revoking tokens: the append serializes the tenant's transactions, so the revocation sees
+    // every token issued for the old secrets.
     appendEvents(tx, told)
     const audit = audited(caller, {
       id: random.uuid(),
@@ -121,7 +121,7 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     const told: NewEvent[] = []
     for (const user of fixtures) {
       const { tenantId, id, sub } = user
-      // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
+      // End sessions first: this waits for approvals that are being decided in one of them, and those end too.
       await endHumanSessions(tx, user, REASON, now)
       const lent = await endDelegations(tx, { tenantId, subject: sub }, REASON, now)
       await removeTenantUser(tx, tenantId, id, now)
@@ -146,7 +146,7 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     return told
   }
 
-  /** New secrets for what came with the workspace; those of before end at once. */
+  /** Replaces the secrets of bootstrap applications. The old ones end at once. */
   async function rotateAll(tx: Transaction, tenantId: string, now: Date): Promise<RotatedSecret[]> {
     const rotated: RotatedSecret[] = []
     for (const applicationId of await holdBootstrapApplications(tx, tenantId)) {
@@ -160,7 +160,7 @@ export function activation({ database, clock, random }: ActivationNeeds) {
   }
 }
 
-/** What a repetition is answered: that it happened; a secret is shown once. */
+/** The response of an idempotent replay: secrets are shown once. */
 function withoutSecrets(activated: TenantActivated): TenantActivated {
   const rotated = activated.rotated.map((one) => ({ ...one, clientSecret: null }))
   return { ...activated, rotated }

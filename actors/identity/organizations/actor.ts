@@ -1,4 +1,4 @@
-/** Organizations and environments as their operators see and make them. */
+/** Organizations and environments, as their operators create and see them. */
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -19,6 +19,8 @@ import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import { agentScopes } from '../../domain/scopes.js'
+import { page } from '../../platform/paging.js'
+import type { ListCursor } from '../../domain/paging.js'
 import { type TenantsProtocol, tenants } from '../tenants/protocol.js'
 import { type TokensProtocol, tokens } from '../../oauth/tokens/protocol.js'
 import { organizationAccess } from './access.js'
@@ -27,12 +29,7 @@ import { members } from './members.js'
 import { records } from './records.js'
 import { suspension } from './suspension.js'
 import { createOrganization, createTenant, tenantRecord } from './creation.js'
-import {
-  type ListCursor,
-  type NotOperator,
-  type OrganizationsProtocol,
-  organizations,
-} from './protocol.js'
+import { type NotOperator, type OrganizationsProtocol, organizations } from './protocol.js'
 import {
   boundTo,
   mayCreateTenant,
@@ -58,22 +55,11 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
   asks: { tenants, tokens },
   mailbox: { capacity: 1024, inflightMax: 64 },
   lane: {
-    list: () => undefined,
-    create: () => undefined,
-    token: () => undefined,
-    listTenants: () => undefined,
-    createTenant: () => undefined,
-    switch: () => undefined,
-    read: () => undefined,
     update: ({ organizationId }) => organizationId,
-    readTenant: () => undefined,
     updateTenant: ({ tenantId }) => tenantId,
     switchOrganization: ({ id }) => id,
     switchTenant: ({ id }) => id,
     switchAccount: ({ id }) => id,
-    findAccounts: () => undefined,
-    readAccount: () => undefined,
-    listMembers: () => undefined,
     addMember: ({ organizationId }) => organizationId,
     updateMember: ({ organizationId }) => organizationId,
     removeMember: ({ organizationId }) => organizationId,
@@ -94,7 +80,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       return operatorFault(principal, controlPlaneId, unbound)
     }
 
-    /** Organizations and their members belong to no tenant: everything here crosses tenants. */
+    /** Organizations and their members belong to no tenant, so every transaction here crosses tenants. */
     const crossing = <T>(work: (tx: Transaction) => Promise<T>, { signal }: MessageContext) =>
       database.system(work, { signal })
 
@@ -127,7 +113,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       return listPersonOrganizations(tx, within, limit, after)
     }
 
-    /** Issues a token that an agent's login leads to, for the tenant and with the scopes given. */
+    /** Issues a token for the tenant with the given scopes, on the basis of an agent's login. */
     async function issue(
       { principal }: Caller,
       tenantId: string,
@@ -165,7 +151,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
     }
 
-    /** The key that the caller's login was signed with: its end ends what came of it. */
+    /** The key that signed the caller's login. When the key is revoked, the tokens based on it end. */
     async function keyOf(
       { tenantId, sessionId }: Principal,
       context: MessageContext,
@@ -191,9 +177,9 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       async list({ caller, limit, after }, context) {
         const fault = await refuse(caller, context)
         if (fault !== undefined) return fault
-        // One more than asked for tells whether there is another page.
         const rows = await crossing((tx) => memberships(tx, caller, limit + 1, after), context)
-        return { tag: 'listed', organizations: rows.slice(0, limit), next: nextOf(rows, limit) }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed', organizations: items, next }
       },
 
       async create(message, context) {
@@ -243,11 +229,8 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
           context,
         )
         if (rows === undefined) return UNKNOWN
-        return {
-          tag: 'listed',
-          tenants: rows.slice(0, limit).map(tenantRecord),
-          next: nextOf(rows, limit),
-        }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed', tenants: items.map(tenantRecord), next }
       },
 
       async createTenant(message, context) {
@@ -272,7 +255,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
 
       async activate(message, context) {
         const outcome = await activate(message, context)
-        // The other processes hear of the commit.
+        // Other processes are notified by the commit.
         tenants.send('forget', { tenantId: message.caller.principal.tenantId })
         return outcome
       },
@@ -302,19 +285,11 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
   },
 })
 
-/** Whoever the token speaks for, as a member of organizations; undefined when it is nobody's. */
+/** The member of organizations that the token represents; undefined when there is none. */
 async function memberOf(tx: Transaction, principal: Principal): Promise<Member | undefined> {
   const { subject, subjectType, tenantId } = principal
   if (subjectType === 'agent') return { memberType: 'agent', memberId: subject }
   const memberId =
     subjectType === 'human' ? await findAccountOfSubject(tx, tenantId, subject) : undefined
   return memberId === undefined ? undefined : { memberType: 'account', memberId }
-}
-
-/** Where the next page starts; null on the last one. */
-function nextOf(rows: readonly ListCursor[], limit: number): ListCursor | null {
-  const last = rows[limit - 1]
-  return rows.length > limit && last !== undefined
-    ? { createdAt: last.createdAt, id: last.id }
-    : null
 }

@@ -1,4 +1,4 @@
-/** How organizations and environments come to be, each in the one transaction that tells of it. */
+/** Creates organizations and environments, each in one transaction with its event. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { findAccountEmail } from '../../../storage/identity/accounts.js'
@@ -30,8 +30,8 @@ const SLUG_TAKEN = { tag: 'slug_taken' } as const
 type Means = { readonly clock: Clock; readonly random: Random }
 
 /**
- * The caller becomes its owner. Told where the caller's token is from, the control plane or the tenant
- * of a person: the organization has no tenant yet.
+ * The caller becomes the owner. The event is written to the tenant of the caller's token (the control plane, or the
+ * tenant of a user), because the organization has no tenant yet.
  */
 export async function createOrganization(
   tx: Transaction,
@@ -63,7 +63,7 @@ export async function createOrganization(
       id: random.uuid(),
       type: 'org.member.added',
       data: eventData(about, {
-        // A person by the subject of this tenant: the account behind it is nobody's to see.
+        // Names a user by their subject in this tenant. The account id is never shown.
         member: actorOf(caller),
         role: 'owner',
       }),
@@ -73,8 +73,8 @@ export async function createOrganization(
 }
 
 /**
- * Told in the new tenant itself, as the first thing that happened there. A person who makes it is its
- * first user, an owner; an agent logs in to it by its membership of the organization.
+ * The event is the first one of the new tenant. A user who creates the tenant becomes its first user with the role
+ * owner. An agent logs in by its membership of the organization.
  */
 export async function createTenant(
   tx: Transaction,
@@ -92,14 +92,14 @@ export async function createTenant(
       name,
       slug,
       environment,
-      // decisions.md 21, admit_agents.
+      // Sandboxes admit agents from the start, production does not.
       admitAgents: environment === 'sandbox',
       supportContact: supportContact ?? null,
       createdAt: now,
     }),
   )
   if (tenant === undefined) return SLUG_TAKEN
-  // In the words of the new tenant: what the person is called elsewhere is not its business.
+  // The new tenant gets its own pairwise subject for the user.
   const subject = member?.memberType === 'account' ? random.token(SUBJECT_BYTES) : undefined
   const principal = { ...caller.principal, ...(subject === undefined ? {} : { subject }) }
   appendAudit(tx, [
@@ -158,7 +158,7 @@ export function tenantRecord(row: TenantRow): TenantRecord {
   }
 }
 
-/** The one slug that was asked for, or several made from the name. */
+/** The requested slug, or candidates made from the name. */
 export function slugsFor(
   name: string,
   wished: string | undefined,
@@ -170,7 +170,7 @@ export function slugsFor(
   return slugCandidates(name, { suffix, unique })
 }
 
-/** Inserts under the first slug that nobody has; undefined when all are taken. */
+/** Inserts under the first free slug; undefined when all are taken. */
 export async function firstFree<Row>(
   slugs: readonly string[],
   insert: (slug: string) => Promise<Row | undefined>,

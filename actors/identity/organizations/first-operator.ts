@@ -1,6 +1,6 @@
 /**
- * An operator who needs nobody: whoever holds the deployment makes an organization and a link that
- * makes the human who opens it its owner. Nothing has a default password (decisions.md 17).
+ * Creates the first operator of a deployment: an organization and an invite link that makes the user who accepts it the
+ * owner. There are no default passwords.
  */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -15,7 +15,7 @@ import type { Environment } from '../../domain/tenants/tenancy.js'
 import { firstFree, slugsFor } from './creation.js'
 
 const INVITE_TOKEN_BYTES = 32
-/** decisions.md 2.2, `operator_invite`. */
+/** Lifetime of an operator invite. */
 const INVITE_LIFETIME_MS = 7 * 24 * 60 * 60_000
 
 export type FirstOperator = {
@@ -23,12 +23,12 @@ export type FirstOperator = {
   readonly organizationSlug: string
   readonly tenantId: string
   readonly tenantSlug: string
-  /** Shown once, kept as its SHA-256. */
+  /** Shown once, stored as its SHA-256. */
   readonly inviteToken: string
   readonly expiresAt: Date
 }
 
-/** Organization, environment and invite in one transaction, which crosses tenants. */
+/** Creates organization, environment and invite in one transaction that crosses tenants. */
 export async function createFirstOperator(
   tx: Transaction,
   { name, environment }: { readonly name: string; readonly environment: Environment },
@@ -51,7 +51,7 @@ export async function createFirstOperator(
     }),
   )
   if (organization === undefined || tenant === undefined) {
-    throw new Error('no free slug, though several were made unique')
+    throw new Error('no free slug among the generated candidates')
   }
   const inviteToken = random.token(INVITE_TOKEN_BYTES)
   const expiresAt = new Date(createdAt.getTime() + INVITE_LIFETIME_MS)

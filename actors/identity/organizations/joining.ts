@@ -1,4 +1,4 @@
-/** A person who was invited to an organization becomes a member with their first sign-in at one of its tenants. */
+/** A user invited to an organization becomes a member with their first sign-in at one of its tenants. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import { acceptMemberInvitation } from '../../../storage/identity/organization-members.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -11,7 +11,7 @@ export type Joining = {
   readonly requestId: string | undefined
 }
 
-/** Accepts the invitation to the organization of the tenant, where there is one for the proved address. */
+/** Accepts the invitation to the organization of the tenant, if there is one for the user's verified address. */
 export async function joinByInvitation(
   tx: Transaction,
   random: Random,

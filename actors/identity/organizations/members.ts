@@ -1,7 +1,7 @@
 /**
- * Members of organizations, looked after by owners. An address is invited whether or not somebody has an
- * account with it: who invites does not learn that. Its owner becomes a member by signing in at a tenant of
- * the organization (`joining.ts`). An organization always has an owner who has come in.
+ * Members of organizations, managed by owners. An invitation has the same result whether or not the address has an
+ * account, so the inviter learns nothing. The invited user becomes a member by signing in at a tenant of the
+ * organization (`join-by-invitation.ts`). An organization always keeps an active owner.
  */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -23,15 +23,11 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
+import type { Page } from '../../domain/paging.js'
+import { page } from '../../platform/paging.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import type { Access, AccessRefused } from './access.js'
-import type {
-  AddMember,
-  OfMember,
-  OfOrganization,
-  OrganizationsProtocol,
-  Page,
-} from './protocol.js'
+import type { AddMember, OfMember, OfOrganization, OrganizationsProtocol } from './protocol.js'
 import { organizationEvents } from './telling.js'
 
 const UNKNOWN_MEMBER = { tag: 'unknown_member' } as const
@@ -48,7 +44,7 @@ export type MembersNeeds = {
 type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProtocol[K]['reply']>
 
 export function members({ clock, random, tokens, access }: MembersNeeds) {
-  /** Runs what an owner may do, in a transaction that crosses tenants. */
+  /** Runs an owner's operation in a transaction that crosses tenants. */
   const asOwner = <T>(
     { caller, organizationId }: OfOrganization,
     context: MessageContext,
@@ -80,7 +76,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
     )
   }
 
-  /** What the role gave an agent ends with the commit; this process forgets it at once. */
+  /** The agent's sessions end with the commit. This process also drops its cache at once. */
   async function endWhatItGave(tx: Transaction, { agentId, organizationId }: MemberRow) {
     if (agentId === null) return
     await endMemberSessions(tx, organizationId, agentId, clock.now())
@@ -97,14 +93,9 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
     ): Outcome<'listMembers'> {
       const { organizationId, limit, after } = message
       return asOwner(message, context, async (tx) => {
-        // One more than asked for tells whether there is another page.
         const rows = await listMembers(tx, organizationId, limit + 1, after)
-        const last = rows[limit - 1]
-        const next =
-          rows.length > limit && last !== undefined
-            ? { createdAt: last.createdAt, id: last.id }
-            : null
-        return { tag: 'listed' as const, members: rows.slice(0, limit), next }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed' as const, members: items, next }
       })
     },
 
@@ -180,7 +171,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
   }
 }
 
-/** As events name a member: an agent by its id, a person by the membership, since subjects are pairwise. */
+/** Events name an agent by its id and a user by the membership, because subjects are pairwise. */
 function partyOf({ kind, agentId, id, status }: MemberRow): { type: string; id: string } {
   if (kind === 'agent' && agentId !== null) return { type: 'agent', id: agentId }
   return { type: status === 'invited' ? 'invitation' : 'member', id }

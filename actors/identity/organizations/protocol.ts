@@ -1,6 +1,6 @@
 /**
- * The control plane: organizations, their environments, and the tokens an operator gets for them.
- * decisions.md 2.3 and 21. What the caller is no member of does not exist for it.
+ * The control plane: organizations, their environments, and tokens for them. An organization the caller is not a member
+ * of is reported as not found.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
@@ -8,6 +8,7 @@ import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { OrganizationRole } from '../../domain/scopes.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type OrganizationsProtocol = {
   list: Ask<ListOrganizations, OrganizationsListed | NotOperator>
@@ -15,7 +16,7 @@ export type OrganizationsProtocol = {
     CreateOrganization,
     OrganizationCreated | NotOperator | SlugRefused | IdempotencyRefused
   >
-  /** A token of the control plane that speaks for one organization only. */
+  /** A control-plane token bound to one organization. */
   token: Ask<OfOrganization, OrganizationToken | NotOperator | UnknownOrganization | Suspended>
   listTenants: Ask<ListTenants, TenantsListed | NotOperator | UnknownOrganization>
   createTenant: Ask<
@@ -28,7 +29,7 @@ export type OrganizationsProtocol = {
     | SlugRefused
     | IdempotencyRefused
   >
-  /** Sandbox to production, once: the sandbox's test users and secrets end. */
+  /** Turns a sandbox into a production environment, once. Its fixture users and secrets end. */
   activate: Ask<ActivateTenant, TenantActivated | ActivationRefused | IdempotencyRefused>
   read: Ask<OfOrganization, OrganizationFound | NotOperator | UnknownOrganization | RoleTooLow>
   update: Ask<
@@ -37,7 +38,7 @@ export type OrganizationsProtocol = {
   >
   readTenant: Ask<OfTenant, TenantFound | NotOperator | UnknownTenant | RoleTooLow>
   updateTenant: Ask<OfTenant & RecordChange, TenantFound | NotOperator | UnknownTenant | RoleTooLow>
-  /** Suspends or reactivates everything of an organization. For operators of the deployment. */
+  /** Suspends or reactivates an organization with everything in it. For operators of the deployment. */
   switchOrganization: Ask<Switch, OrganizationFound | UnknownOrganization>
   switchTenant: Ask<Switch, TenantFound | UnknownTenant>
   switchAccount: Ask<Switch, AccountFound | UnknownAccount>
@@ -70,19 +71,11 @@ export type OrganizationsProtocol = {
     | RoleTooLow
     | LastOwner
   >
-  /** A token of one of the organization's tenants, with what the caller may have there. */
+  /** A token of one of the organization's tenants, with the caller's rights there. */
   switch: Ask<
     OfOrganization & { readonly tenantId: string },
     TenantToken | NotOperator | UnknownOrganization | { tag: 'unknown_tenant' } | Suspended
   >
-}
-
-/** Place in a list ordered by creation, newest first: the last row seen. */
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
-export type Page = {
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 
 export type OrganizationRecord = {
@@ -90,7 +83,7 @@ export type OrganizationRecord = {
   readonly name: string
   readonly slug: string
   readonly status: 'active' | 'suspended'
-  /** The caller's. */
+  /** The caller's role. */
   readonly role: OrganizationRole
   readonly createdAt: Date
   readonly updatedAt: Date
@@ -118,7 +111,7 @@ export type OrganizationsListed = {
 export type CreateOrganization = {
   readonly caller: Caller
   readonly name: string
-  /** Made from the name when left out. */
+  /** Generated from the name when absent. */
   readonly slug: string | undefined
   readonly idempotency: IdempotencyClaim | null
 }
@@ -151,7 +144,7 @@ export type TenantsListed = {
 
 export type CreateTenant = OfOrganization & {
   readonly name: string
-  /** Made from the name when left out. */
+  /** Generated from the name when absent. */
   readonly slug: string | undefined
   readonly environment: Environment
   readonly supportContact: string | undefined
@@ -169,7 +162,7 @@ export type ActivateTenant = {
 }
 export type RotatedSecret = {
   readonly applicationId: string
-  /** Null in a replay: it is shown once. */
+  /** Null in a replay: shown once. */
   readonly clientSecret: string | null
 }
 export type TenantActivated = {
@@ -180,20 +173,20 @@ export type TenantActivated = {
   readonly replayed: boolean
 }
 export type ActivationRefused =
-  /** Not a person at AAL2 or higher. */
+  /** The caller is not a user at AAL2 or higher. */
   | { readonly tag: 'step_up_needed' }
-  /** The caller is one of the fixture users. */
+  /** The caller is a fixture user. */
   | { readonly tag: 'fixture_caller' }
   | { readonly tag: 'already_production' }
-  /** The token is one of the control plane. */
+  /** The token belongs to the control plane. */
   | { readonly tag: 'no_environment' }
 
-/** Members that are left out stay; null takes the contact away. */
+/** Absent members stay unchanged. Null removes the contact. */
 export type RecordChange = {
   readonly name: string | undefined
   readonly supportContact: string | null | undefined
 }
-/** `role` is the caller's; null for an operator of the deployment who is no member. */
+/** `role` is the caller's; null for an operator of the deployment who is not a member. */
 export type FoundOrganization = Omit<OrganizationRecord, 'role'> & {
   readonly role: OrganizationRole | null
   readonly supportContact: string | null
@@ -202,7 +195,7 @@ export type OrganizationFound = { readonly tag: 'found'; readonly organization: 
 export type OfTenant = { readonly caller: Caller; readonly tenantId: string }
 export type TenantFound = { readonly tag: 'found'; readonly tenant: TenantRecord }
 
-/** What is suspended or reactivated, by the id of an organization, a tenant or an account. */
+/** Suspends or reactivates by the id of an organization, a tenant or an account. */
 export type Switch = {
   readonly caller: Caller
   readonly id: string
@@ -231,7 +224,7 @@ export type MemberRecord = {
   readonly organizationId: OrganizationId
   readonly kind: 'user' | 'agent'
   readonly agentId: string | null
-  /** The user in the oldest environment of the organization that knows the person; null: in none. */
+  /** The user in the oldest environment of the organization that has the account; null: in none. */
   readonly userId: string | null
   readonly email: string | null
   readonly displayName: string
@@ -255,16 +248,16 @@ export type MembersListed = {
   readonly members: readonly MemberRecord[]
   readonly next: ListCursor | null
 }
-/** An organization keeps an owner who has come in. */
+/** An organization keeps at least one active owner. */
 export type LastOwner = { readonly tag: 'last_owner' }
 export type UnknownMember = { readonly tag: 'unknown_member' }
-/** It does not exist, or the caller has no part in it. */
+/** Not found, or the caller has no access. */
 export type UnknownTenant = { readonly tag: 'unknown_tenant' }
 export type UnknownAccount = { readonly tag: 'unknown_account' }
 
-/** The token is not one of the control plane, or is bound to an organization where none may be. */
+/** The token is not a control-plane token, or is bound to an organization where an unbound one is required. */
 export type NotOperator = { readonly tag: 'not_operator'; readonly detail: string }
-/** It does not exist, or the caller has no part in it. */
+/** Not found, or the caller has no access. */
 export type UnknownOrganization = { readonly tag: 'unknown_organization' }
 export type Suspended = { readonly tag: 'suspended'; readonly what: 'organization' | 'tenant' }
 export type RoleTooLow = { readonly tag: 'role_too_low'; readonly role: OrganizationRole }

@@ -1,4 +1,4 @@
-/** What is said of organizations and environments: name and support contact, read and changed. */
+/** Name and support contact of organizations and environments. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -20,7 +20,7 @@ export type RecordsNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly access: Access
-  /** This process forgets what it remembers of a tenant. */
+  /** Drops this process's cache of a tenant. */
   readonly changed: (tenantId: string) => void
 }
 
@@ -28,7 +28,7 @@ type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProto
 type TenantOutcome = Outcome<'readTenant'>
 
 export function records({ database, clock, random, access, changed }: RecordsNeeds) {
-  /** The tenant as its organization's members see it. */
+  /** The tenant as members of its organization see it. */
   async function inTenant(
     { caller, tenantId }: OfTenant,
     context: MessageContext,

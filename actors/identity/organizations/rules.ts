@@ -1,4 +1,4 @@
-/** What an operator may do with an organization, decided from its token and role alone. */
+/** What an operator may do with an organization, decided from its token and role. Pure functions. */
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import {
@@ -9,7 +9,7 @@ import {
 import { slugAllowed } from '../../domain/tenants/slugs.js'
 import type { NotOperator, SlugRefused } from './protocol.js'
 
-/** What a role may do with its organization. Making further organizations is nobody's there. */
+/** Scopes by role. No role includes creating further organizations. */
 const ROLE_SCOPES: Readonly<Record<OrganizationRole, readonly Scope[]>> = {
   owner: CONTROL_PLANE_OWNER_SCOPES.filter((scope) => scope !== 'org:create'),
   admin: ['org:read', 'org:manage', 'applications:read', 'applications:manage'],
@@ -17,8 +17,8 @@ const ROLE_SCOPES: Readonly<Record<OrganizationRole, readonly Scope[]>> = {
 }
 
 /**
- * The scopes of an organization-bound token: never more than the caller's own token has. A person's
- * is for the control plane alone; applications are managed with the token it was asked with.
+ * The scopes of an organization-bound token: never more than those of the caller's token. A user's bound token is valid
+ * for the control plane only. Applications are managed with the original token.
  */
 export function organizationScopes(
   role: OrganizationRole,
@@ -35,7 +35,7 @@ const PERSON_SCOPES: ReadonlySet<Scope> = new Set<Scope>([
   'tenant:manage',
 ])
 
-/** Only those who look after the organization's tenants make new ones (decisions.md 21). */
+/** Only roles that manage the organization's tenants create new ones. */
 export function mayCreateTenant(role: OrganizationRole): boolean {
   return ROLE_SCOPES[role].includes('tenant:manage')
 }
@@ -46,8 +46,8 @@ type Asking = Pick<
 >
 
 /**
- * Control-plane routes are for operators: an agent's token of the control-plane tenant, or a person's
- * token, which is one of its tenant's organization (interface.md, Authentication 2).
+ * Control-plane routes accept an agent's token of the control-plane tenant, or a user's token, which counts for the
+ * organization of its tenant (docs/reference/identity.md, "Control plane").
  */
 export function operatorFault(
   { tenantId, subjectType, organizationId, organizationBound = false }: Asking,
@@ -58,20 +58,20 @@ export function operatorFault(
   if (!person && tenantId !== controlPlaneId) {
     return {
       tag: 'not_operator',
-      detail: 'This operation needs a token of the control plane, or that of a person.',
+      detail: 'This operation needs a control-plane token or a user token.',
     }
   }
-  // Tokens from tokens must end somewhere: what an operator's login gave is the only source.
+  // A token issued from a token cannot be exchanged again: only the token of the operator's login is accepted.
   if (unbound && (person ? organizationBound : organizationId !== null)) {
     return {
       tag: 'not_operator',
-      detail: "This operation needs the operator's own token, not one bound to an organization.",
+      detail: "This operation needs the operator's own token, not an organization-bound one.",
     }
   }
   return undefined
 }
 
-/** The one organization that a token speaks for; null where it is the holder's membership that counts. */
+/** The organization the token is bound to; null when the holder's memberships decide. */
 export function boundTo({
   subjectType,
   organizationId,
@@ -80,7 +80,7 @@ export function boundTo({
   return subjectType === 'human' && !organizationBound ? null : organizationId
 }
 
-/** Whether a token may speak of the organization at all; its caller's membership is another thing. */
+/** Whether a token may name the organization. Membership is checked separately. */
 export function mayNameOrganization(principal: Asking, asked: string): boolean {
   const bound = boundTo(principal)
   return isUuid(asked) && (bound === null || bound === asked)
@@ -88,11 +88,11 @@ export function mayNameOrganization(principal: Asking, asked: string): boolean {
 
 export function slugFault(slug: string | undefined): SlugRefused | undefined {
   if (slug === undefined || slugAllowed(slug)) return undefined
-  const detail = 'must be 3 to 63 of a-z, 0-9 and hyphens inside, and no reserved name'
+  const detail = 'must be 3 to 63 of a-z, 0-9 and inner hyphens, and not a reserved name'
   return { tag: 'slug_invalid', detail }
 }
 
-/** Whether a token shows a person at AAL2 or higher (decisions.md 17, tenant/activate). */
+/** True if the token represents a user at AAL2 or higher. */
 export function provesTwoFactors({ subjectType, acr }: Principal): boolean {
   return subjectType === 'human' && (acr === 'aal2' || acr === 'aal3')
 }

@@ -1,7 +1,7 @@
 /**
- * Suspension of organizations, tenants and accounts by an operator of the deployment. Nothing is ended: what
- * is suspended is refused wherever it is looked at, and a reactivation brings it back as it was. The audit
- * chain of the control plane names the operator, the tenants concerned get an event without a name.
+ * Suspension of organizations, tenants and accounts by an operator of the deployment. Nothing is deleted or revoked:
+ * requests are refused while suspended, and reactivation restores everything. The control plane's audit chain names the
+ * operator. The affected tenants get an event without a name.
  */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -33,7 +33,7 @@ const UNKNOWN_ORGANIZATION = { tag: 'unknown_organization' } as const
 const UNKNOWN_TENANT = { tag: 'unknown_tenant' } as const
 const UNKNOWN_ACCOUNT = { tag: 'unknown_account' } as const
 
-/** What is written of each kind: one type where it is suspended, one where it returns. */
+/** Event types per kind: one for suspension, one for reactivation. */
 const AUDITED = {
   organization: {
     suspended: 'admin.organization.suspended',
@@ -54,7 +54,7 @@ export type SuspensionNeeds = {
 type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProtocol[K]['reply']>
 
 export function suspension({ database, clock, random, tenants, tokens }: SuspensionNeeds) {
-  /** This process forgets at once what it remembers; the others hear of the commit. */
+  /** This process drops its caches at once. Other processes are notified by the commit. */
   function forget(ids: readonly string[], tenantIds: readonly string[]): void {
     tokens.send('standingChanged', { ids: [...ids, ...tenantIds] })
     for (const tenantId of tenantIds) tenants.send('forget', { tenantId })
@@ -80,7 +80,7 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
   }
 
   return {
-    // Not cancelled with the request: a suspension must not depend on the connection of the operator.
+    // Not cancelled with the request: a suspension must not depend on the operator's connection.
     async switchOrganization(
       message: Switch,
       context: MessageContext,
@@ -180,7 +180,7 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
   }
 }
 
-/** What a tenant hears: that its user is suspended, or is what it was. */
+/** The event in a tenant: its user is suspended or reactivated. */
 function userEvent(
   random: Random,
   user: Awaited<ReturnType<typeof usersOfAccount>>[number],

@@ -1,26 +1,26 @@
-/** Events about an organization: each of its environments gets them. */
+/** Events about an organization, written to each of its environments. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import { tenantIdsOf } from '../../../storage/identity/organization-members.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
 
-/** An organization with more environments tells the oldest ones. */
+/** At most this many environments get an event; the oldest ones first. */
 export const TOLD_TENANTS_MAX = 100
 
 export type OrganizationTold = {
   readonly type: EventType
   readonly organizationId: string
   readonly fields: Readonly<Record<string, unknown>>
-  /** Null: an operator of the deployment, who is no concern of the tenants. */
+  /** Null: an operator of the deployment, whom the tenants must not learn. */
   readonly caller: Caller | null
   readonly now: Date
   readonly requestId: string | undefined
 }
 
 /**
- * The same event for each environment. A person is named in the environment of their token alone: the
- * subject is pairwise. An organization without an environment tells the tenant of the caller.
+ * The same event for each environment. A user is named only in the environment of their token, because the subject is
+ * pairwise. If the organization has no environment, the event is written to the caller's tenant.
  */
 export async function organizationEvents(
   tx: Transaction,
@@ -47,5 +47,5 @@ function anonymousActor(caller: Caller | null, organizationId: string) {
   return caller === null ? DEPLOYMENT : { type: 'organization', id: organizationId }
 }
 
-/** The actor of what an operator of the deployment does to a tenant. */
+/** The actor in events caused by an operator of the deployment. */
 export const DEPLOYMENT = { type: 'deployment', id: 'operator' } as const

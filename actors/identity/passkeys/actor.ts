@@ -17,19 +17,7 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   address: passkeys,
   asks: { login, browserSessions, sso },
   mailbox: { capacity: 1024, inflightMax: 128 },
-  lane: {
-    signInOptions: () => undefined,
-    signIn: () => undefined,
-    secondFactorOptions: () => undefined,
-    secondFactor: () => undefined,
-    enrolmentOptions: () => undefined,
-    enrol: () => undefined,
-    addPage: () => undefined,
-    addOptions: () => undefined,
-    add: () => undefined,
-    rename: () => undefined,
-    remove: ({ session }) => session.accountId,
-  },
+  lane: { remove: ({ session }) => session.accountId },
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },
   create: (needs) => {

@@ -16,17 +16,10 @@ export const credentialsActor = defineActor<CredentialsProtocol, CredentialsNeed
   mailbox: { capacity: 512, inflightMax: 64 },
   // In turn, so that racers for one link do not each hash a password to find it used.
   lane: {
-    forgot: () => undefined,
-    requestReset: () => undefined,
-    readReset: () => undefined,
     reset: ({ token }) => token,
-    readInvitation: () => undefined,
     acceptInvitation: ({ token }) => token,
-    readChange: () => undefined,
     change: ({ session }) => session.accountId,
     requestVerification: ({ session }) => session.accountId,
-    readVerification: () => undefined,
-    verify: () => undefined,
   },
   create: (needs) => {
     const { coordination, settings, clock, email } = needs

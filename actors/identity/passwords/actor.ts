@@ -77,7 +77,6 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
   address: passwords,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 1024 },
-  lane: { choose: () => undefined, hash: () => undefined, verify: () => undefined },
   create: ({ settings, compute, random, breaches }) => {
     const cost: Argon2Cost = {
       memoryKib: settings.argon2_memory_kib,

@@ -39,14 +39,6 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
   address: browserSessions,
   asks: {},
   mailbox: { capacity: 2048, inflightMax: 128 },
-  lane: {
-    read: () => undefined,
-    demand: () => undefined,
-    end: () => undefined,
-    list: () => undefined,
-    revokeOne: () => undefined,
-    revokeOthers: () => undefined,
-  },
   create: ({ database, clock, random, alwaysTwo }) => {
     /** The cookie is all there is: which tenant it belongs to is read from the row. */
     async function seen(

@@ -32,22 +32,9 @@ export const loginActor = defineActor<LoginProtocol, LoginActorNeeds>({
   asks: { passwords, tenants, browserSessions, sso },
   mailbox: { capacity: 1024, inflightMax: 256 },
   lane: {
-    start: () => undefined,
-    password: () => undefined,
-    challenge: () => undefined,
-    requestMail: () => undefined,
-    mailPage: () => undefined,
-    mailCode: () => undefined,
-    readLink: () => undefined,
-    useLink: () => undefined,
-    secondFactor: () => undefined,
-    enrolment: () => undefined,
-    enrol: () => undefined,
     // In turn, so that racers for one invite do not each hash a password to find it spent.
     acceptInvite: ({ token }) => token,
-    readInviteLetter: () => undefined,
     acceptInviteLetter: ({ token }) => token,
-    signOut: () => undefined,
   },
   create: (needs) => {
     const { database, clock, coordination, settings, registry } = needs

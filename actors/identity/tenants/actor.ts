@@ -31,11 +31,8 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: {
-    resolve: () => undefined,
     ensureControlPlane: () => 'control_plane',
-    readSettings: () => undefined,
     changeSettings: ({ caller }) => caller.principal.tenantId,
-    forget: () => undefined,
   },
   create: ({ database, clock, random, settings }) => {
     const cache = tenantCache(clock)

@@ -12,12 +12,8 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   mailbox: { capacity: 1024, inflightMax: 64 },
   // Mints of one tenant in turn, so that a crowd does not hash passwords for one free place.
   lane: {
-    prepareFixture: () => undefined,
     mintFixture: ({ caller }) => caller.principal.tenantId,
     rotateFixture: ({ caller }) => caller.principal.tenantId,
-    list: () => undefined,
-    read: () => undefined,
-    create: () => undefined,
     invite: ({ userId }) => userId,
     update: ({ userId }) => userId,
     suspend: ({ userId }) => userId,

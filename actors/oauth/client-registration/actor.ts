@@ -56,13 +56,6 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
   asks: { tenants, tokens },
   // Few at a time: they wait here, where they have a place, and not for a connection.
   mailbox: { capacity: 512, inflightMax: 8 },
-  lane: {
-    register: () => undefined,
-    read: () => undefined,
-    replace: () => undefined,
-    remove: () => undefined,
-    createToken: () => undefined,
-  },
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },
   create: (needs) => {

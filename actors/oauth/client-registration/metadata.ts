@@ -178,7 +178,7 @@ function nameOf(value: unknown): string {
   const name = text(value, 'client_name', NAME_LENGTH_MAX)
   if (name === null) return NO_NAME
   if (!SHOWN_NAME.test(name))
-    throw new Fault('client_name has characters that control or context the text around it')
+    throw new Fault('client_name has characters that control or turn the text around it')
   return name
 }
 

@@ -21,13 +21,7 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
   asks: { sessions: browserSessions, tenants, tokens, keys },
   mailbox: { capacity: 2048, inflightMax: 256 },
   lane: {
-    startDevice: () => undefined,
-    showDevice: () => undefined,
-    decideDevice: () => undefined,
-    startCiba: () => undefined,
-    listInbox: () => undefined,
     decideInInbox: ({ requestId }) => requestId,
-    showInbox: () => undefined,
     answerInbox: ({ requestId }) => requestId,
   },
   // A failure is one statement's or one request's: there is no state that a restart would mend.

@@ -46,11 +46,6 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
   address: discovery,
   asks: { keys, tenants },
   mailbox: { capacity: 8192, inflightMax: 1024 },
-  lane: {
-    document: () => undefined,
-    requestCredential: () => undefined,
-    tenantDocument: () => undefined,
-  },
   create: ({ keys, tenants, facts, ...needs }) => {
     const detailTypesAt = detailTypes({ ...needs, tenants })
     const documents: Record<Exclude<DocumentName, 'jwks'>, PublishedDocument> = {

@@ -57,11 +57,6 @@ export const keysActor = defineActor<KeysProtocol, KeysNeeds>({
   asks: {},
   mailbox: { capacity: 16_384, inflightMax: 1_024 },
   lane: {
-    sign: () => undefined,
-    keySet: () => undefined,
-    verificationKey: () => undefined,
-    state: () => undefined,
-    changed: () => undefined,
     rotate: () => 'rotation',
     maintain: () => 'rotation',
   },

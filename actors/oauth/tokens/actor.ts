@@ -94,18 +94,9 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   asks: { keys },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   lane: {
-    authenticate: () => undefined,
-    proveKey: () => undefined,
-    grantAgent: () => undefined,
-    grantOrganization: () => undefined,
     grantDelegated: ({ delegationId }) => delegationId,
     // Two uses of one refresh token or code take turns here; across processes the row decides.
     exchange: ({ form }) => form.find(([name]) => SINGLE_USE.has(name))?.[1],
-    identifyClient: () => undefined,
-    introspect: () => undefined,
-    revoke: () => undefined,
-    originListed: () => undefined,
-    standingChanged: () => undefined,
   },
   // A failure is one statement's or one request's: there is no state that a restart would mend.
   supervision: { onFailure: 'resume' },

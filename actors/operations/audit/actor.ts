@@ -3,6 +3,7 @@ import { defineActor } from '../../../runtime/kernel/actor.js'
 import { auditEventsAfter, auditHead, listAuditEvents } from '../../../storage/operations/audit.js'
 import { ChainCheck, FIRST_PREVIOUS_HASH } from '../../../storage/operations/audit-chain.js'
 import type { Database } from '../../../storage/platform/sql.js'
+import { page } from '../../platform/paging.js'
 import { type AuditProtocol, type AuditVerified, audit } from './protocol.js'
 
 /** Events read and verified per batch. */
@@ -15,27 +16,22 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
   asks: {},
   mailbox: { capacity: 256, inflightMax: 8 },
   lane: {
-    list: () => undefined,
-    export: () => undefined,
     // Limits the concurrent verifications of one tenant to one.
     verify: ({ tenantId }) => tenantId,
   },
   supervision: { onFailure: 'resume' },
   create: ({ database }) => ({
     async list({ tenantId, limit, after, ...filter }, { signal }) {
-      // Reads one row more than the limit to detect a next page.
       const rows = await database.tenant(
         tenantId,
         (tx) => listAuditEvents(tx, tenantId, filter, limit + 1, after),
         { signal },
       )
-      const events = rows.slice(0, limit)
-      const last = events.at(-1)
-      const next =
-        rows.length > limit && last !== undefined
-          ? { createdAt: new Date(last.occurred_at), id: last.id }
-          : null
-      return { tag: 'listed', events, next, nextSequence: null }
+      const { items, next } = page(
+        rows.map((event) => ({ event, id: event.id, createdAt: new Date(event.occurred_at) })),
+        limit,
+      )
+      return { tag: 'listed', events: items.map(({ event }) => event), next, nextSequence: null }
     },
 
     async export({ tenantId, afterSequence, limit }, { signal }) {

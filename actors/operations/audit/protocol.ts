@@ -2,6 +2,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { AuditOutcome, AuditParty, AuditResource } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type AuditProtocol = {
   list: Ask<ListAuditEvents, AuditEventsListed>
@@ -32,7 +33,6 @@ export type AuditEvent = {
   readonly hash: string
 }
 
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type ListAuditEvents = {
   readonly tenantId: TenantId
   readonly type: string | null

@@ -37,7 +37,6 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   address: health,
   asks: { keys },
   mailbox: { capacity: 4096, inflightMax: 1024 },
-  lane: { live: () => undefined, startup: () => undefined, ready: () => undefined },
   create: ({ database, keys, process }, { signal, log }) => {
     let seen: Findings = { faults: ['not checked yet'], keysLoaded: false }
     let logged = 'not checked yet'

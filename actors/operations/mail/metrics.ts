@@ -1,24 +1,20 @@
 /** Metrics of mail. */
-import { Counter, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 
-/** Outcome of an attempt. `expired` messages were not attempted any more. */
+/** The outcome of an attempt. An `expired` message was not attempted again. */
 export type MailOutcome = 'sent' | 'postponed' | 'failed' | 'expired'
 
 export interface MailOutcomes {
   count(kind: string, outcome: MailOutcome): void
 }
 
-const NAME = 'svc_mail_attempts_total'
-
 export function mailOutcomes(registry: Registry): MailOutcomes {
-  const known = registry.getSingleMetric(NAME) as Counter<'kind' | 'outcome'> | undefined
-  const counter =
-    known ??
-    new Counter({
-      name: NAME,
-      help: 'Attempts to send mail by kind of message and outcome.',
-      labelNames: ['kind', 'outcome'],
-      registers: [registry],
-    })
-  return { count: (kind, outcome) => counter.inc({ kind, outcome }) }
+  const attempts = counter(
+    registry,
+    'svc_mail_attempts_total',
+    'Attempts to send mail by kind of message and outcome.',
+    ['kind', 'outcome'],
+  )
+  return { count: (kind, outcome) => attempts.inc({ kind, outcome }) }
 }

@@ -12,6 +12,7 @@ import {
 import type { Logger } from '../../../runtime/kernel/log.js'
 import type { Loop } from '../../../runtime/kernel/loops.js'
 import type { Random } from '../../../runtime/kernel/random.js'
+import { defineWorker } from '../../../runtime/kernel/worker.js'
 import type { Listener } from '../../../storage/platform/listen.js'
 import {
   type ClaimedMail,
@@ -33,14 +34,14 @@ import type { MailOutcomes } from './metrics.js'
 /** Messages sent concurrently, in total and per tenant. */
 const SENDING_MAX = 8
 const SENDING_PER_TENANT_MAX = 4
-/** After this time the messages of a dead process are free. */
+/** The messages of a process that died are free after this time. */
 const LEASE_SECS = 15
 const RENEW_MS = 5_000
 /** Wake signals can be lost, so the queue is also polled at this interval. */
 const LOOK_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 
-export type MailWorkerNeeds = {
+export type MailRunnerNeeds = {
   readonly database: Pick<Database, 'system' | 'tenant'>
   readonly listener: Listener
   readonly sealer: Sealer
@@ -52,26 +53,26 @@ export type MailWorkerNeeds = {
   readonly shares: ShareCounts
 }
 
-export interface MailWorker {
-  readonly sending: number
-  /** Runs until the lifecycle ends. */
-  start(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): void
-  /** Resolves when all its work has ended. */
+export const mailWorker = defineWorker<{ readonly runner: MailRunner }>({
+  name: 'notify',
+  asks: {},
+  run: ({ runner }, lifecycle) => runner.run(lifecycle),
+})
+
+export interface MailRunner {
+  /** Sends until the signal is aborted, and then finishes the messages that are being sent. */
+  run(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): Promise<void>
+  /** Resolves when every run has ended. */
   settled(): Promise<void>
 }
 
-export function createMailWorker(needs: MailWorkerNeeds): MailWorker {
+export function createMailRunner(needs: MailRunnerNeeds): MailRunner {
   let running: Promise<void> = Promise.resolve()
-  let mailLoop: MailLoop | undefined
   return {
-    get sending() {
-      return mailLoop?.sending ?? 0
-    },
-    start({ signal, log, loop }) {
-      running = running.then(() => {
-        mailLoop = new MailLoop(needs, signal, log, loop('queue'))
-        return mailLoop.work()
-      })
+    run({ signal, log, loop }) {
+      const run = running.then(() => new MailLoop(needs, signal, log, loop('queue')).work())
+      running = run.catch(() => undefined)
+      return run
     },
     settled: () => running,
   }
@@ -79,7 +80,7 @@ export function createMailWorker(needs: MailWorkerNeeds): MailWorker {
 
 /** The loop of a worker, from start to stop. */
 class MailLoop {
-  readonly #needs: MailWorkerNeeds
+  readonly #needs: MailRunnerNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
   readonly #loop: Loop
@@ -90,7 +91,7 @@ class MailLoop {
   readonly #tenants = new Map<string, number>()
   readonly #places: FairShare
 
-  constructor(needs: MailWorkerNeeds, signal: AbortSignal, log: Logger, loop: Loop) {
+  constructor(needs: MailRunnerNeeds, signal: AbortSignal, log: Logger, loop: Loop) {
     this.#needs = needs
     this.#places = new FairShare({
       resource: 'mail_sending',
@@ -102,10 +103,6 @@ class MailLoop {
     this.#log = log
     this.#loop = loop
     this.#lease = needs.random.uuid()
-  }
-
-  get sending(): number {
-    return this.#inProgress.size
   }
 
   async work(): Promise<void> {

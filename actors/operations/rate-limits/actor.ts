@@ -72,7 +72,7 @@ export const rateLimitsActor = defineActor<RateLimitsProtocol, RateLimitsNeeds>(
   address: rateLimits,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
-  lane: { take: () => undefined, settle: () => 'settle' },
+  lane: { settle: () => 'settle' },
   create: ({ coordination, clock, log, policies = POLICIES }) => {
     const local = new LocalCounts(clock)
     const refusals = recentRefusals(clock)

@@ -33,7 +33,6 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   address: egress,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 2048 },
-  lane: { proxy: () => undefined },
   supervision: { onFailure: 'resume' },
   create: ({ database, sealer, ledger, managed, clock, metrics, counts, settings }, lifecycle) => {
     const { dialer, rules } = outbound(settings, { http2: true, lends: true, counts })

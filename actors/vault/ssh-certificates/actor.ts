@@ -80,12 +80,6 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
   address: sshca,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 128 },
-  lane: {
-    authority: () => undefined,
-    sign: () => undefined,
-    revokeCertificate: () => undefined,
-    revocationList: () => undefined,
-  },
   supervision: { onFailure: 'resume' },
   create: ({ database, sealer, compute, clock, random, metrics, settings }) => {
     const limits = {

@@ -17,37 +17,21 @@ import { listVaultLeases } from '../../../storage/vault/vault-leases.js'
 import { granteeOf } from '../../domain/grantee.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect } from '../../domain/principal.js'
+import { page } from '../../platform/paging.js'
 import { sshca } from '../ssh-certificates/protocol.js'
 import { createCredential, readSecret, rotateSecret } from './credentials.js'
 import { endCredential, endGrant, endLease, updateCredential } from './changes.js'
 import { createGrant, createLease } from './grants.js'
 import { type UnknownCredential, type VaultProtocol, vault } from './protocol.js'
-import { credentialOf, grantOf, leaseOf, pageOf } from './records.js'
+import { credentialOf, grantOf, leaseOf } from './records.js'
 import type { VaultNeeds } from './needs.js'
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
-
-const anyOrder = () => undefined
 
 export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
   address: vault,
   asks: { sshca },
   mailbox: { capacity: 1024, inflightMax: 128 },
-  lane: {
-    list: anyOrder,
-    create: anyOrder,
-    read: anyOrder,
-    update: anyOrder,
-    rotate: anyOrder,
-    revoke: anyOrder,
-    secret: anyOrder,
-    listGrants: anyOrder,
-    createGrant: anyOrder,
-    revokeGrant: anyOrder,
-    listLeases: anyOrder,
-    createLease: anyOrder,
-    revokeLease: anyOrder,
-  },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock } = needs
@@ -90,8 +74,8 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
                 ),
           { signal },
         )
-        const { page, next } = pageOf(rows, limit)
-        return { tag: 'listed', managed, credentials: page.map(credentialOf), next }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed', managed, credentials: items.map(credentialOf), next }
       },
 
       create: (message, context) => createCredential(needs, message, context),
@@ -127,9 +111,9 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
       listGrants: ({ tenantId, credentialId, limit, after }, { signal }) =>
         finding(tenantId, credentialId, signal, async (tx) => {
           const rows = await listVaultGrants(tx, tenantId, credentialId, limit + 1, after)
-          const { page, next } = pageOf(rows, limit)
+          const { items, next } = page(rows, limit)
           const now = clock.now()
-          return { tag: 'listed', grants: page.map((row) => grantOf(row, now)), next }
+          return { tag: 'listed', grants: items.map((row) => grantOf(row, now)), next }
         }),
 
       createGrant: (message, context) =>
@@ -146,9 +130,9 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
       listLeases: ({ tenantId, credentialId, limit, after }, { signal }) =>
         finding(tenantId, credentialId, signal, async (tx) => {
           const rows = await listVaultLeases(tx, tenantId, credentialId, limit + 1, after)
-          const { page, next } = pageOf(rows, limit)
+          const { items, next } = page(rows, limit)
           const now = clock.now()
-          return { tag: 'listed', leases: page.map((row) => leaseOf(row, now)), next }
+          return { tag: 'listed', leases: items.map((row) => leaseOf(row, now)), next }
         }),
 
       createLease: (message, context) =>

@@ -5,6 +5,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type VaultProtocol = {
   /**
@@ -80,9 +81,6 @@ export type Credential = {
   readonly updatedAt: Date
   readonly lastUsedAt: Date | null
 }
-
-/** Place in a list ordered by creation, newest first: the last row seen. */
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 
 export type ListCredentials = {
   readonly principal: Principal

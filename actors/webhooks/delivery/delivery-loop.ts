@@ -50,7 +50,7 @@ import type { DeliveryOutcomes } from './metrics.js'
 import type { Sender } from './sender.js'
 
 /**
- * Delivery lanes served concurrently. A lane holds its place for one turn (lane.ts), and rests when
+ * Delivery lanes served concurrently. A lane holds its place for one turn (delivery-lane.ts), and rests when
  * its receiver is slow.
  */
 const LANES_MAX = 512
@@ -81,18 +81,20 @@ export type WorkerNeeds = {
   readonly shares: ShareCounts
 }
 
-export interface DeliveryWorker {
-  /** Runs until the lifecycle ends. */
-  start(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): void
-  /** Resolves when all its work has ended. */
+export interface DeliveryRunner {
+  /** Delivers until the signal is aborted, and then finishes or gives up the running attempts. */
+  run(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): Promise<void>
+  /** Resolves when every run has ended. */
   settled(): Promise<void>
 }
 
-export function createDeliveryWorker(needs: WorkerNeeds): DeliveryWorker {
+export function createDeliveryRunner(needs: WorkerNeeds): DeliveryRunner {
   let running: Promise<void> = Promise.resolve()
   return {
-    start(lifecycle) {
-      running = running.then(() => new DeliveryLoops(needs, lifecycle).work())
+    run(lifecycle) {
+      const run = running.then(() => new DeliveryLoops(needs, lifecycle).work())
+      running = run.catch(() => undefined)
+      return run
     },
     settled: () => running,
   }

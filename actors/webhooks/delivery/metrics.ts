@@ -1,25 +1,20 @@
-/** Metrics of deliveries. */
-import { Counter, type Registry } from 'prom-client'
+/** Metrics of webhook deliveries. */
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 
-/** Outcome of an attempt. `cancelled` deliveries ended without one. */
+/** The outcome of an attempt. A `cancelled` delivery ended without an attempt. */
 export type DeliveryOutcome = 'succeeded' | 'retrying' | 'failed' | 'cancelled'
 
 export interface DeliveryOutcomes {
   count(outcome: DeliveryOutcome, by?: number): void
 }
 
-const NAME = 'svc_webhook_deliveries_total'
-
-/** Registers the counter at the first call. */
 export function deliveryOutcomes(registry: Registry): DeliveryOutcomes {
-  const known = registry.getSingleMetric(NAME) as Counter<'outcome'> | undefined
-  const counter =
-    known ??
-    new Counter({
-      name: NAME,
-      help: 'Attempts of webhook deliveries by outcome, without test deliveries.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    })
-  return { count: (outcome, by = 1) => counter.inc({ outcome }, by) }
+  const deliveries = counter(
+    registry,
+    'svc_webhook_deliveries_total',
+    'Attempts of webhook deliveries by outcome, without test deliveries.',
+    ['outcome'],
+  )
+  return { count: (outcome, by = 1) => deliveries.inc({ outcome }, by) }
 }

@@ -15,7 +15,7 @@ import {
 import { judgeTarget } from '../../platform/outbound-http/targets.js'
 import { createUpstreams, type Upstreams } from '../../platform/outbound-http/upstreams.js'
 import { type AttemptResult, GONE, readRetryAfter } from './retry-schedule.js'
-import type { SignatureHeaders } from './protocol.js'
+import type { SignatureHeaders } from './signer.js'
 import type { WebhooksSettings } from './settings.js'
 import { createSigner } from './signer.js'
 

@@ -1,7 +1,6 @@
 /** Signs deliveries, and caches the keys derived from secrets. */
 import { createHash, type Hmac } from 'node:crypto'
 import { deriveKey, standardKey, standardMac, suiteMac, WEBHOOK_SUITE } from './canonical.js'
-import type { SignDelivery, SignOutcome } from './protocol.js'
 
 /** Minimum length of a secret in bytes. Shorter secrets are also refused at creation. */
 export const SECRET_BYTES_MIN = 16
@@ -9,6 +8,36 @@ export const SECRET_BYTES_MAX = 256
 /** Maximum number of cached keys. An entry takes about 200 bytes. */
 const KEYS_CACHED_MAX = 4096
 const VISIBLE = /^[\x21-\x7e]{1,255}$/
+
+export type SignDelivery = {
+  /** The subscription's secret as its owner knows it; its UTF-8 bytes are the key material. */
+  secret: string
+  /** The secret before the last rotation while both are valid, else null. */
+  previousSecret: string | null
+  timestampSecs: number
+  maxAgeSecs: number
+  deliveryId: string
+  eventType: string
+  /** The exact request body. */
+  payload: Uint8Array
+}
+export type SignOutcome =
+  /** Header names in lower case, ready to send. */
+  | { tag: 'signed'; headers: SignatureHeaders }
+  /** A field would break out of the canonical string or a header, or the secret is too short. */
+  | { tag: 'refused'; field: 'secret' | 'timestamp' | 'max_age' | 'delivery_id' | 'event_type' }
+
+export type SignatureHeaders = {
+  readonly 'x-svc-signature-suite': string
+  readonly 'x-svc-signature-256': string
+  readonly 'x-svc-signature-max-age': string
+  readonly 'x-svc-timestamp': string
+  readonly 'x-svc-event': string
+  readonly 'x-svc-delivery': string
+  readonly 'webhook-id': string
+  readonly 'webhook-timestamp': string
+  readonly 'webhook-signature': string
+}
 
 type DerivedKeys = { readonly suite: Uint8Array; readonly standard: Uint8Array }
 

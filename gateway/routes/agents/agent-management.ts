@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { roster } from '../../../actors/agents/management/protocol.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { scopeChallenge } from '../../request/authenticate.js'
+import { callerOf } from '../../request/caller.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import {
   Agent,
@@ -98,9 +99,9 @@ export const rosterRoutes: readonly Route[] = [
     exposure: 'internal',
     security: readers,
     query: PageQuery,
-    message: ({ query, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      ...readPage(query),
+    message: (request) => ({
+      caller: callerOf(request),
+      ...readPage(request.query),
     }),
     replies: {
       listed: reply(
@@ -120,9 +121,9 @@ export const rosterRoutes: readonly Route[] = [
     exposure: 'internal',
     security: readers,
     params: AgentParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
     }),
     replies: { found, unknown_agent: unknownAgent },
   }),
@@ -137,10 +138,10 @@ export const rosterRoutes: readonly Route[] = [
     security: managers,
     params: AgentParams,
     body: json(AgentChange),
-    message: ({ params, body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      scopes: body.scopes,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      scopes: request.body.scopes,
     }),
     replies: {
       found,
@@ -163,9 +164,9 @@ export const rosterRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: AgentParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
     }),
     replies: {
       removed: empty(204),
@@ -185,9 +186,9 @@ export const rosterRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: AgentParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
     }),
     replies: { found, unknown_agent: unknownAgent },
   }),
@@ -201,9 +202,9 @@ export const rosterRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: AgentParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
     }),
     replies: {
       found,
@@ -227,13 +228,13 @@ export const rosterRoutes: readonly Route[] = [
     idempotent: true,
     params: AgentParams,
     body: json(NewKey),
-    message: ({ params, body, principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      publicKey: body.public_key,
-      keyAlgorithm: body.key_algorithm,
-      keyOwnershipProof: body.key_ownership_proof,
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      publicKey: request.body.public_key,
+      keyAlgorithm: request.body.key_algorithm,
+      keyOwnershipProof: request.body.key_ownership_proof,
+      idempotency: request.idempotency,
     }),
     replies: {
       added: reply(
@@ -268,10 +269,10 @@ export const rosterRoutes: readonly Route[] = [
     exposure: 'internal',
     security: anybody,
     params: KeyParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      keyId: params.key_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      keyId: request.params.key_id,
     }),
     replies: { changed, ...keyRefusals },
   }),
@@ -287,10 +288,10 @@ export const rosterRoutes: readonly Route[] = [
     exposure: 'internal',
     security: anybody,
     params: KeyParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      keyId: params.key_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      keyId: request.params.key_id,
     }),
     replies: {
       changed,
@@ -313,10 +314,10 @@ export const rosterRoutes: readonly Route[] = [
     exposure: 'internal',
     security: anybody,
     params: AnchorParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      value: params.anchor,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      value: request.params.anchor,
     }),
     replies: {
       anchor_revoked: reply(200, Anchor, ({ anchor }) => anchorJson(anchor)),

@@ -11,6 +11,7 @@ import {
   requestOverPage,
   unknownRequestPage,
 } from '../../pages/agents/delegation.js'
+import { callerOf } from '../../request/caller.js'
 import { json, page, pageForm, problem, type Route, reply, route, seeOther } from '../../route.js'
 
 const TAGS = ['Delegation']
@@ -126,10 +127,10 @@ const agentRoutes: readonly Route[] = [
     throttle: [{ policy: 'device', by: 'caller' }],
     onceOnly: true,
     body: json(StartRequest),
-    message: ({ body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      scope: body.scope,
-      audience: body.audience ?? null,
+    message: (request) => ({
+      caller: callerOf(request),
+      scope: request.body.scope,
+      audience: request.body.audience ?? null,
     }),
     replies: {
       started: reply(200, StartResponse, ({ deviceCode, userCode, expiresInSecs, ...rest }) => ({
@@ -319,9 +320,9 @@ const recordRoutes: readonly Route[] = [
     exposure: 'internal',
     security: { scheme: 'bearer' },
     params: OneParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      delegationId: params.delegation_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      delegationId: request.params.delegation_id,
     }),
     replies: {
       found: reply(200, Delegation, (found) => delegationJson(found.delegation)),
@@ -347,9 +348,9 @@ const recordRoutes: readonly Route[] = [
       direct: 'required',
     },
     params: OneParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      delegationId: params.delegation_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      delegationId: request.params.delegation_id,
     }),
     replies: {
       revoked: reply(200, RevokedDelegation, ({ id, revokedAt }) => ({

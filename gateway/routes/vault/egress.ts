@@ -9,6 +9,7 @@ import {
 import { granteeOf } from '../../../actors/domain/grantee.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
+import { callerOf } from '../../request/caller.js'
 import { PROXY_NAME } from '../../response/respond.js'
 import { uuid } from '../../request/ids.js'
 import type { Problem } from '../../response/problems.js'
@@ -201,10 +202,11 @@ export const egressRoutes: readonly Route[] = [
     security: { scheme: 'bearer', scopes: ['vault:read'], direct: 'forbidden' },
     throttle: [{ policy: 'egress', by: byAgent }],
     body: json(EgressRequest, { maxBytes: JSON_BYTES_MAX, anyText: true }),
-    message: ({ body, principal, clientAddress }) => {
+    message: (request) => {
+      const { body } = request
       const bytes = bytesOf(body)
       return {
-        caller: { principal, address: clientAddress },
+        caller: callerOf(request),
         credentialId: body.credential_id,
         method: body.method,
         url: body.url,
@@ -230,16 +232,16 @@ export const egressRoutes: readonly Route[] = [
     throttle: [{ policy: 'egress', by: byAgent }],
     headers: BodyHeaders,
     body: streamed({ maxBytes: BODY_BYTES_MAX }),
-    message: ({ headers, body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: headers['x-svc-credential-id'],
-      method: headers['x-svc-method'],
-      url: headers['x-svc-url'],
-      headers: extraHeaders(headers),
-      body: body.stream,
-      bodyBytes: body.bytes,
-      authScheme: headers['x-svc-auth-scheme'] ?? null,
-      stream: headers['x-svc-stream-response'] === 'true',
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.headers['x-svc-credential-id'],
+      method: request.headers['x-svc-method'],
+      url: request.headers['x-svc-url'],
+      headers: extraHeaders(request.headers),
+      body: request.body.stream,
+      bodyBytes: request.body.bytes,
+      authScheme: request.headers['x-svc-auth-scheme'] ?? null,
+      stream: request.headers['x-svc-stream-response'] === 'true',
     }),
     replies: bodyReplies,
   }),

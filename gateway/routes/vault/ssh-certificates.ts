@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { sshca } from '../../../actors/vault/ssh-certificates/protocol.js'
 import { scopeChallenge } from '../../request/authenticate.js'
+import { callerOf } from '../../request/caller.js'
 import { idText } from '../../request/ids.js'
 import { bytes, json, problem, type Route, reply, route } from '../../route.js'
 
@@ -81,15 +82,15 @@ export const sshcaRoutes: readonly Route[] = [
     capabilities: ['vault.ssh_ca'],
     onceOnly: true,
     body: json(SshSign),
-    message: ({ body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: body.credential_id,
-      targetHost: body.target_host,
-      principals: body.principals,
-      validitySecs: body.validity_seconds ?? null,
-      publicKey: body.public_key ?? null,
-      sourceAddresses: body.source_addresses ?? [],
-      forceCommand: body.force_command ?? null,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.body.credential_id,
+      targetHost: request.body.target_host,
+      principals: request.body.principals,
+      validitySecs: request.body.validity_seconds ?? null,
+      publicKey: request.body.public_key ?? null,
+      sourceAddresses: request.body.source_addresses ?? [],
+      forceCommand: request.body.force_command ?? null,
     }),
     replies: {
       signed: reply(200, SshCertificate, (signed) => ({
@@ -123,10 +124,10 @@ export const sshcaRoutes: readonly Route[] = [
     security: { scheme: 'bearer', direct: 'required' },
     params: CredentialPath,
     body: json(RevokeCertificate),
-    message: ({ params, body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      serial: body.serial,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      serial: request.body.serial,
     }),
     replies: {
       certificate_revoked: reply(200, RevokedCertificate, ({ serial, revokedAt }) => ({

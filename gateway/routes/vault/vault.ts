@@ -1,6 +1,7 @@
 /** Credentials, grants and leases. interface.md, Vault and egress; decisions.md 4, 17. */
 import { z } from 'zod'
 import { type CredentialFound, vault } from '../../../actors/vault/vault/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -98,18 +99,18 @@ export const vaultRoutes: readonly Route[] = [
     description: 'The caller becomes its owner. The answer does not hold the secret.',
     idempotent: true,
     body: json(CreateCredential),
-    message: ({ body, principal, clientAddress, idempotency }) => ({
-      caller: { principal, address: clientAddress },
-      provider: body.provider,
-      credentialType: body.credential_type,
-      label: body.label,
-      authScheme: body.auth_scheme ?? null,
-      allowedHosts: body.allowed_hosts,
-      secret: body.secret ?? null,
-      tokenOf: body.token_of ?? null,
-      nonExportable: body.non_exportable,
-      metadata: body.metadata,
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      provider: request.body.provider,
+      credentialType: request.body.credential_type,
+      label: request.body.label,
+      authScheme: request.body.auth_scheme ?? null,
+      allowedHosts: request.body.allowed_hosts,
+      secret: request.body.secret ?? null,
+      tokenOf: request.body.token_of ?? null,
+      nonExportable: request.body.non_exportable,
+      metadata: request.body.metadata,
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(
@@ -151,13 +152,13 @@ export const vaultRoutes: readonly Route[] = [
       'with two factors within the last five minutes.',
     params: CredentialPath,
     body: json(PatchCredential),
-    message: ({ params, body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      label: body.label,
-      allowedHosts: body.allowed_hosts,
-      metadata: body.metadata,
-      authScheme: body.auth_scheme,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      label: request.body.label,
+      allowedHosts: request.body.allowed_hosts,
+      metadata: request.body.metadata,
+      authScheme: request.body.auth_scheme,
     }),
     replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
   }),
@@ -171,10 +172,10 @@ export const vaultRoutes: readonly Route[] = [
     description: 'A human needs a sign-in with two factors within the last five minutes.',
     params: CredentialPath,
     body: json(RotateCredential),
-    message: ({ params, body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      secret: body.secret ?? null,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      secret: request.body.secret ?? null,
     }),
     replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
   }),
@@ -185,9 +186,9 @@ export const vaultRoutes: readonly Route[] = [
     operationId: 'revokeVaultCredential',
     summary: 'End a credential for good, with its grants and leases',
     params: CredentialPath,
-    message: ({ params, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
     }),
     replies: { found, unknown_credential: unknown },
   }),
@@ -201,9 +202,9 @@ export const vaultRoutes: readonly Route[] = [
     exposure: 'internal',
     security: { scheme: 'bearer', scopes: ['vault:manage'], direct: 'required' },
     params: CredentialPath,
-    message: ({ params, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
     }),
     replies: {
       secret: reply(200, CredentialSecret, ({ credentialId, secret }) => ({
@@ -246,19 +247,19 @@ export const vaultRoutes: readonly Route[] = [
     idempotent: true,
     params: CredentialPath,
     body: json(CreateGrant),
-    message: ({ params, body, principal, clientAddress, idempotency }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      granteeType: body.grantee_type,
-      granteeId: body.grantee_id,
-      capabilities: body.capabilities ?? null,
-      methods: body.methods ?? null,
-      pathPrefixes: body.path_prefixes ?? null,
-      allowRange: body.allow_range,
-      maxRequests: body.max_requests ?? null,
-      maxBytes: body.max_bytes ?? null,
-      expiresAt: dateOf(body.expires_at),
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      granteeType: request.body.grantee_type,
+      granteeId: request.body.grantee_id,
+      capabilities: request.body.capabilities ?? null,
+      methods: request.body.methods ?? null,
+      pathPrefixes: request.body.path_prefixes ?? null,
+      allowRange: request.body.allow_range,
+      maxRequests: request.body.max_requests ?? null,
+      maxBytes: request.body.max_bytes ?? null,
+      expiresAt: dateOf(request.body.expires_at),
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(
@@ -281,9 +282,9 @@ export const vaultRoutes: readonly Route[] = [
     operationId: 'revokeVaultGrant',
     summary: 'End a grant, at once',
     params: GrantPath,
-    message: ({ params, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      grantId: params.grant_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      grantId: request.params.grant_id,
     }),
     replies: {
       ended: reply(200, VaultGrant, ({ grant }) => grantRecord(grant)),
@@ -322,13 +323,13 @@ export const vaultRoutes: readonly Route[] = [
     idempotent: true,
     params: CredentialPath,
     body: json(CreateLease),
-    message: ({ params, body, principal, clientAddress, idempotency }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      recipientId: body.recipient_id,
-      byteBudget: body.byte_budget,
-      expiresAt: dateOf(body.expires_at),
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      recipientId: request.body.recipient_id,
+      byteBudget: request.body.byte_budget,
+      expiresAt: dateOf(request.body.expires_at),
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(
@@ -351,9 +352,9 @@ export const vaultRoutes: readonly Route[] = [
     operationId: 'revokeVaultLease',
     summary: 'End a lease, at once',
     params: LeasePath,
-    message: ({ params, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      leaseId: params.lease_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      leaseId: request.params.lease_id,
     }),
     replies: {
       ended: reply(200, VaultLease, ({ lease }) => leaseRecord(lease)),

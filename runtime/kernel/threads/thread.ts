@@ -111,8 +111,7 @@ class ThreadHost implements SpawnedThread {
       log: this.#log,
     })
     for (const { address, mailbox, lane } of options.definitions) {
-      const laneOf = lanesOf(address.name, lane)
-      const cell = new ActorEndpoint(address.name, laneOf, mailbox, options)
+      const cell = new ActorEndpoint(address.name, lanesOf(lane), mailbox, options)
       const executor = new ThreadExecutor(cell, address)
       cell.pause()
       cell.meter.readiness = () =>
@@ -164,7 +163,7 @@ class ThreadHost implements SpawnedThread {
     try {
       const seated = await within(startMs, Promise.race([control.start(), died]), 'not started')
       for (const actor of this.#placements.keys()) {
-        invariant(seated.includes(actor), `thread ${this.name} placements ${actor}`)
+        invariant(seated.includes(actor), `thread ${this.name} runs ${actor}`)
       }
     } catch (error) {
       link.close('stopped')

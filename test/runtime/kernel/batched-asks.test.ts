@@ -16,7 +16,7 @@ function held() {
   return { read, batches }
 }
 
-test('what is asked for in one context is one statement, and each gets its own answer', async (t) => {
+test('what is asked for in one turn is one statement, and each gets its own answer', async (t) => {
   const { read, batches } = held()
   const answers = Promise.all([read(1), read(2), read(3)])
   await context()

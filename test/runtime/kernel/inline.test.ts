@@ -22,7 +22,7 @@ const gateActor = defineActor<GateProtocol, Needs>({
   address: gate,
   asks: {},
   mailbox: { capacity: 4, inflightMax: 2 },
-  lane: { pass: ({ lane }) => lane, note: () => undefined },
+  lane: { pass: ({ lane }) => lane },
   create: ({ handle }) => ({
     async pass({ label }, context) {
       await handle(label, context)
@@ -65,7 +65,7 @@ const reasonOf = async (answer: Promise<unknown>) => {
   return error instanceof ActorUnavailable ? error.reason : error
 }
 
-test('messages of one lane run in context, of different lanes side by side', async (t) => {
+test('messages of one lane run in turn, of different lanes side by side', async (t) => {
   const { started, handle, open } = turnstile()
   const { ref, stop } = spawnInline(gateActor, { handle })
   const answers = [
@@ -222,7 +222,6 @@ test('messages are copied both ways where the options say so', async (t) => {
     address: address<EchoProtocol>('echo'),
     asks: {},
     mailbox: { capacity: 1, inflightMax: 1 },
-    lane: { echo: () => undefined },
     create: () => ({
       async echo(message) {
         seen.push(message)

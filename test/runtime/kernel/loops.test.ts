@@ -64,7 +64,6 @@ test('a failing loop makes its actor unready by its name, and is in the metrics'
     address: ticker,
     asks: {},
     mailbox: { capacity: 4, inflightMax: 1 },
-    lane: { tick: () => undefined },
     create: (_needs, given) => {
       lifecycle = given
       return { tick: async () => ({ tag: 'ticked' }) }

@@ -16,7 +16,6 @@ const actor = (name: string, ...asks: string[]): AnyDefinition => ({
   address: address(name),
   asks: Object.fromEntries(asks.map((asked) => [asked, address(asked)])),
   mailbox: { capacity: 1, inflightMax: 1 },
-  lane: {},
 })
 const names = (placements: readonly { definition: AnyDefinition }[]) =>
   placements.map(({ definition }) => definition.address.name)

@@ -93,7 +93,7 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: messages of a lane run in context, others beside them`, async (t) => {
+  test(`${place}: messages of a lane run in turn, others beside them`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const endless = { ms: 3_600_000, lane: 'x', label: 'x1' }
     // Long enough for a busy machine to get through the lines below.
@@ -148,7 +148,7 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: the request id goes along to the actor that is asked in context`, async (t) => {
+  test(`${place}: the request id goes along to the actor that is asked in turn`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const answer = await ref.ask('askBack', { value: 'hello' }, { requestId: 'req-1' })
     t.deepEqual(answer, { tag: 'asked', answer: 'hello!', requestId: 'req-1' })

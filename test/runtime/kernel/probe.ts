@@ -61,25 +61,9 @@ export const probeActor = defineActor<ProbeProtocol, ProbeNeeds>({
   asks: { back },
   mailbox: { capacity: 16, inflightMax: 8 },
   lane: {
-    echo: () => undefined,
-    square: () => undefined,
     wait: ({ lane }) => lane,
-    count: () => undefined,
-    fail: () => undefined,
-    lack: () => undefined,
-    exit: () => undefined,
-    exitOnce: () => undefined,
-    throwOutside: () => undefined,
-    spin: () => undefined,
     remember: () => 'memory',
     recall: () => 'memory',
-    askBack: () => undefined,
-    askBackSlowly: () => undefined,
-    digest: () => undefined,
-    produce: () => undefined,
-    relay: () => undefined,
-    breakOff: () => undefined,
-    complain: () => undefined,
   },
   create: ({ back, compute, countLife }) => {
     const values: string[] = []
@@ -189,7 +173,6 @@ export const backActor = defineActor<BackProtocol, { onStall: (signal: AbortSign
   address: back,
   asks: {},
   mailbox: { capacity: 16, inflightMax: 16 },
-  lane: { answer: () => undefined, stall: () => undefined },
   create: ({ onStall }) => ({
     answer: async ({ value }, { requestId }) => ({
       tag: 'answered',

@@ -102,7 +102,6 @@ test('a table with a stranded ask or a circle does not start', async (t) => {
     address: address<P>('circular'),
     asks: { circular: address<P>('circular') } as Record<never, never>,
     mailbox: { capacity: 1, inflightMax: 1 },
-    lane: { x: () => undefined },
     create: () => ({ x: async () => ({ tag: 'x' }) }),
   })
   await t.throwsAsync(

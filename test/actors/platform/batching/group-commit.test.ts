@@ -117,7 +117,7 @@ test('few changes wait for the commit under way, many are the next at once', asy
     Array.from({ length: count }, () => commits.write(tenantId, { events: [event(tenantId)] }))
   const written = write(3)
   await context()
-  t.is(transactions(), 1, 'what comes in one context goes together')
+  t.is(transactions(), 1, 'what comes in one turn goes together')
   written.push(...write(7))
   await context()
   t.is(transactions(), 1)

@@ -67,7 +67,7 @@ test('a turn ends after ten seconds, whatever is due', async (t) => {
   t.true(sent() >= 10 && sent() <= 14, String(sent()))
 })
 
-test('a turn of a fast receiver ends after a thousand attempts', async (t) => {
+test('a turn of a quick receiver ends after a thousand attempts', async (t) => {
   const { lane, sent } = endless(0)
   const release = await lane.run()
   t.is(release.heldSecs, 0)

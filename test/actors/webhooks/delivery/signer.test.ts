@@ -3,6 +3,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { receive } from '../../../../actors/webhooks/delivery/receive.js'
 import { createSigner } from '../../../../actors/webhooks/delivery/signer.js'
+import { contract } from '../../../vectors/contract.js'
 
 const NEW_SECRET = `whsec_${randomBytes(32).toString('base64')}`
 const OLD_SECRET = `whsec_${randomBytes(32).toString('base64')}`
@@ -31,6 +32,19 @@ function headersOf(
   if (outcome.tag !== 'signed') throw new Error(outcome.field)
   return { ...outcome.headers }
 }
+
+test('the signer computes the published signature', (t) => {
+  const { webhook } = contract
+  const headers = headersOf({
+    secret: webhook.secret,
+    timestampSecs: webhook.timestamp,
+    maxAgeSecs: webhook.max_age,
+    deliveryId: webhook.delivery_id,
+    eventType: webhook.event_type,
+    payload: new Uint8Array(Buffer.from(webhook.body)),
+  })
+  t.is(headers['x-svc-signature-256'], webhook.signature_256)
+})
 
 test('a Standard Webhooks receiver verifies a delivery with the generated secret', (t) => {
   t.true(standardVerifies(headersOf(), delivery.payload, NEW_SECRET))

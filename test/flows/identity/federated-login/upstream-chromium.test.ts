@@ -60,9 +60,9 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
   t.deepEqual(refused, [], 'nothing was refused by the content security policy')
 }
 
-testWithProgram('chromium', 'a person signs in through another resources: light', (t, path) =>
+testWithProgram('chromium', 'a person signs in through another deployment: light', (t, path) =>
   journey(t, path, 'light'),
 )
-testWithProgram('chromium', 'a person signs in through another resources: dark', (t, path) =>
+testWithProgram('chromium', 'a person signs in through another deployment: dark', (t, path) =>
   journey(t, path, 'dark'),
 )

@@ -1,9 +1,8 @@
 /** People take their time: what they were asked for is still there when they are ready. */
 import test from 'ava'
 import { Registry } from 'prom-client'
-import { retentionActor } from '../../../../actors/operations/retention/actor.js'
+import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
-import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/identity/identity.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
@@ -40,18 +39,15 @@ async function post(path: string, fields: Readonly<Record<string, string>>) {
 
 /** What the rounds of upkeep remove that come until so much later. */
 async function swept(laterMs: number): Promise<void> {
-  const upkeep = spawnInline(retentionActor, {
-    database: running.db.database,
-    keys: null as never,
-    clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
-    registry: new Registry(),
-    reseal: async () => 0,
-    endLostCalls: async () => 0,
-    retention: { delivery_retention_days: 30, checkout_retention_days: 90 },
-    byTimer: false,
-  })
-  await upkeep.ref.ask('sweep', null)
-  await upkeep.stop()
+  await sweepExpired(
+    {
+      database: running.db.database,
+      clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
+      registry: new Registry(),
+      retention: { delivery_retention_days: 30, checkout_retention_days: 90 },
+    },
+    new AbortController().signal,
+  )
 }
 
 for (const action of ['allow', 'deny'] as const)

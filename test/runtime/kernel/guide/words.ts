@@ -9,7 +9,7 @@ export type WordsProtocol = {
   put: Ask<{ book: string; text: string }, { tag: 'kept'; words: number } | { tag: 'too_long' }>
   read: Ask<{ book: string; body: ByteStream }, { tag: 'kept'; words: number }>
 }
-// `put` may be sent again when its thread died with it: putting twice is putting once.
+// `put` is idempotent: the kernel may send it again when its thread died.
 export const words = address<WordsProtocol>('words', ['put'])
 
 type Needs = { compute: Compute<typeof compute>; charactersMax: number }
@@ -18,7 +18,7 @@ export const wordsActor = defineActor<WordsProtocol, Needs>({
   address: words,
   asks: {},
   mailbox: { capacity: 256, inflightMax: 16 },
-  // Two messages about one book wait for each other, about two books they do not.
+  // Messages about one book run one after another, messages about two books side by side.
   lane: { put: ({ book }) => book, read: ({ book }) => book },
   create: ({ compute, charactersMax }) => {
     const books = new Map<string, number>()

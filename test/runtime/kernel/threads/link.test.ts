@@ -10,7 +10,7 @@ import { StreamRecord } from '../../../../runtime/kernel/threads/stream-crossing
 import { bytePipe } from '../../../../runtime/kernel/stream.js'
 import { FrameWriter, type PostedFrame } from '../../../../runtime/kernel/threads/wire.js'
 
-test('nothing is posted for a stream that was given up before its context ended', async (t) => {
+test('nothing is posted for a stream that was given up before its turn ended', async (t) => {
   const posted: PostedFrame[] = []
   const port = Object.assign(new EventEmitter(), {
     postMessage: (frame: PostedFrame) => void posted.push(frame),

@@ -1,6 +1,5 @@
 import test from 'ava'
-import { retentionActor } from '../../../../actors/operations/retention/actor.js'
-import { spawnInline } from '../../../../runtime/kernel/inline.js'
+import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
 import { buildTown, request, type Town } from '../../oauth/tokens/tokens-fixture.js'
 
 let town: Town
@@ -12,17 +11,10 @@ test.after.always(() => town?.close())
 const DAY_MS = 86_400_000
 
 test.serial('a round removes what ran out and leaves what did not', async (t) => {
-  const { database, keys, clock, registry } = town
-  const upkeep = spawnInline(retentionActor, {
-    database,
-    keys,
-    clock,
-    registry,
-    reseal: async () => 0,
-    endLostCalls: async () => 0,
-    retention: { delivery_retention_days: 30, checkout_retention_days: 90 },
-    byTimer: false,
-  })
+  const { database, clock, registry } = town
+  const retention = { delivery_retention_days: 30, checkout_retention_days: 90 }
+  const sweep = () =>
+    sweepExpired({ database, clock, registry, retention }, new AbortController().signal)
   const tenantId = await town.tenant('upkeep')
   const agent = await town.agent(tenantId)
   const old = await town.login(tenantId, agent)
@@ -35,20 +27,19 @@ test.serial('a round removes what ran out and leaves what did not', async (t) =>
   await town.sql(`insert into coordination_values (key, value, expires_at)
     values ('over', '', now() - interval '1 s'), ('not yet', '', now() + interval '1 h')`)
 
-  const first = await upkeep.ref.ask('sweep', null)
-  t.like(first.removed, { sessions: 0, refresh_answers: 0, coordination: 1 })
+  const first = await sweep()
+  t.like(first, { sessions: 0, refresh_answers: 0, coordination: 1 })
 
   clock.advance(31_000)
-  const second = await upkeep.ref.ask('sweep', null)
-  t.like(second.removed, { sessions: 0, refresh_answers: 1, coordination: 0 })
+  const second = await sweep()
+  t.like(second, { sessions: 0, refresh_answers: 1, coordination: 0 })
 
   clock.advance(4 * DAY_MS)
   const young = await town.login(tenantId, agent)
-  const third = await upkeep.ref.ask('sweep', null)
-  t.like(third.removed, { sessions: 1 })
+  const third = await sweep()
+  t.like(third, { sessions: 1 })
   const { rows } = await town.sql('select session_id as "sessionId" from refresh_families')
   t.deepEqual(rows, [{ sessionId: young.sessionId }], 'families went with their session')
   const left = await town.sql('select count(*)::int as n from refresh_tokens')
   t.deepEqual(left.rows, [{ n: 1 }])
-  await upkeep.stop()
 })

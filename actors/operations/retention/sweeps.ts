@@ -1,10 +1,8 @@
 /**
- * Deletes expired rows in batches, on connections that requests do not need. Several processes can
- * run it concurrently: rows that another process has locked are skipped.
+ * Removes expired rows: challenges, sessions, refresh tokens, idempotency keys and others, a batch at a time,
+ * on the background pool. Any number of processes may sweep at the same time: a sweep skips locked rows.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Counter, type Registry } from 'prom-client'
-import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../../storage/agents/agent-challenges.js'
 import { removeExpiredBrowserSessions } from '../../../storage/identity/browser-sessions.js'
@@ -35,11 +33,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
-import { keys, type KeysProtocol } from '../../oauth/signing-keys/protocol.js'
-import { type RetentionProtocol, retention } from './protocol.js'
 
-const ROUND_MS = 60_000
-const FIRST_ROUND_MS = 5_000
 const BATCH_ROWS = 1_000
 /** Rows left after this many batches wait for the next round. */
 const BATCHES_PER_ROUND = 50
@@ -73,20 +67,6 @@ const PROOF_RETENTION_MS = 3_600_000
 export type Retention = {
   readonly delivery_retention_days: number
   readonly checkout_retention_days: number
-}
-
-export type RetentionNeeds = {
-  readonly database: Pick<OpenDatabase, 'system' | 'single'>
-  readonly keys: ActorRef<KeysProtocol>
-  readonly clock: Clock
-  readonly registry: Registry
-  /** Re-encrypts values under data keys that were replaced. @returns the number of values. */
-  readonly reseal: (signal: AbortSignal) => Promise<number>
-  /** Emits the end events of egress calls whose process died. @returns the number of calls. */
-  readonly endLostCalls: (signal: AbortSignal) => Promise<number>
-  readonly retention: Retention
-  /** False (`deployment.background_tasks_enabled`): sweeps only on request. */
-  readonly byTimer: boolean
 }
 
 type Sweep = (tx: Transaction, now: Date, retention: Retention) => Promise<number>
@@ -137,111 +117,39 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
 }
 
-export const retentionActor = defineActor<RetentionProtocol, RetentionNeeds>({
-  address: retention,
-  asks: { keys },
-  mailbox: { capacity: 4, inflightMax: 1 },
-  lane: { sweep: () => 'round' },
-  supervision: { onFailure: 'resume' },
-  create: (needs, lifecycle) => {
-    const { database, keys, clock, registry, retention, byTimer } = needs
-    const removedTotal = removedCounter(registry)
-    const resealedTotal = resealedCounter(registry)
-    const lostTotal = lostCounter(registry)
-    let running: Promise<Record<string, number>> | undefined
-
-    async function exhaust(batch: () => Promise<number>): Promise<number> {
-      let total = 0
-      for (let count = 0; count < BATCHES_PER_ROUND && !lifecycle.signal.aborted; count += 1) {
-        const removed = await batch()
-        total += removed
-        if (removed < BATCH_ROWS) break
-      }
-      return total
-    }
-
-    async function round(): Promise<Record<string, number>> {
-      const removed: Record<string, number> = {}
-      for (const [kind, sweep] of Object.entries(SWEEPS)) {
-        removed[kind] = await exhaust(() =>
-          database.system((tx) => sweep(tx, clock.now(), retention), {
-            pool: 'background',
-            signal: lifecycle.signal,
-          }),
-        )
-      }
-      removed['coordination'] = await exhaust(() => sweepCoordination(database, BATCH_ROWS))
-      for (const [kind, count] of Object.entries(removed)) removedTotal.inc({ kind }, count)
-      return removed
-    }
-
-    /** The timer and a concurrent request share one round. */
-    function shared(): Promise<Record<string, number>> {
-      running ??= round().finally(() => {
-        running = undefined
-      })
-      return running
-    }
-
-    async function endLostCalls(): Promise<void> {
-      const lost = await needs.endLostCalls(lifecycle.signal)
-      lostTotal.inc(lost)
-      if (lost > 0) lifecycle.log.warn({ calls: lost }, 'egress calls ended with their process')
-    }
-
-    /** @returns false when it failed. Other work continues. */
-    async function done(work: string, run: () => Promise<unknown>): Promise<boolean> {
-      const loop = lifecycle.loop(work)
-      try {
-        await run()
-        loop.succeeded()
-        return true
-      } catch (error) {
-        loop.failed()
-        if (!lifecycle.signal.aborted)
-          lifecycle.log.warn({ err: error, work }, 'retention: round failed')
-        return false
-      }
-    }
-
-    async function keepUp(): Promise<void> {
-      let pauseMs = FIRST_ROUND_MS
-      let wasAway = false
-      while (!lifecycle.signal.aborted) {
-        await sleep(pauseMs, undefined, { signal: lifecycle.signal, ref: false }).catch(
-          () => undefined,
-        )
-        if (lifecycle.signal.aborted) return
-        pauseMs = ROUND_MS
-        const isThere = await done('sweeps', shared)
-        // After an outage, end events that wait for the database are emitted by the process that
-        // knows them.
-        if (isThere && !wasAway) await done('lost calls', endLostCalls)
-        wasAway = !isThere
-        await done('signing keys', () => keys.ask('maintain', null, { signal: lifecycle.signal }))
-        await done('sealed values', async () =>
-          resealedTotal.inc(await needs.reseal(lifecycle.signal)),
-        )
-      }
-    }
-    if (byTimer) void keepUp()
-
-    return { sweep: async () => ({ tag: 'swept', removed: await shared() }) }
-  },
-})
-
-function lostCounter(registry: Registry): Counter {
-  const name = 'svc_egress_calls_lost_total'
-  const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Relayed requests that ended because their process died.'
-  return known ?? new Counter({ name, help, registers: [registry] })
+export type SweepNeeds = {
+  readonly database: Pick<OpenDatabase, 'system' | 'single'>
+  readonly clock: Clock
+  readonly registry: Registry
+  readonly retention: Retention
 }
 
-function resealedCounter(registry: Registry): Counter {
-  const name = 'svc_data_keys_resealed_total'
-  const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Values re-encrypted because their data key was replaced.'
-  return known ?? new Counter({ name, help, registers: [registry] })
+/** Removes what has expired by now. @returns how many rows, by kind. */
+export async function sweepExpired(
+  { database, clock, registry, retention }: SweepNeeds,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, number>>> {
+  const removedTotal = removedCounter(registry)
+
+  async function exhaust(batch: () => Promise<number>): Promise<number> {
+    let total = 0
+    for (let count = 0; count < BATCHES_PER_ROUND && !signal.aborted; count += 1) {
+      const removed = await batch()
+      total += removed
+      if (removed < BATCH_ROWS) break
+    }
+    return total
+  }
+
+  const removed: Record<string, number> = {}
+  for (const [kind, sweep] of Object.entries(SWEEPS)) {
+    removed[kind] = await exhaust(() =>
+      database.system((tx) => sweep(tx, clock.now(), retention), { pool: 'background', signal }),
+    )
+  }
+  removed['coordination'] = await exhaust(() => sweepCoordination(database, BATCH_ROWS))
+  for (const [kind, count] of Object.entries(removed)) removedTotal.inc({ kind }, count)
+  return removed
 }
 
 function removedCounter(registry: Registry): Counter<'kind'> {

@@ -5,7 +5,7 @@
  * cannot pay twice.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defineActor } from '../../../runtime/kernel/actor.js'
+import { defineWorker } from '../../../runtime/kernel/worker.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
@@ -21,7 +21,6 @@ import type { Facilitator, SettlementResult } from '../x402/facilitator.js'
 import type { ReconciliationMetrics } from '../x402/metrics.js'
 import type { FacilitatorRequest } from '../x402/offers.js'
 import { arrivals, type WatchedChain } from './arrivals.js'
-import { type ReconciliationProtocol, reconciliation } from './protocol.js'
 import { afterChain, afterFacilitator, againSecs, type Finding } from './rules.js'
 
 const LEASE_SECS = 60
@@ -48,13 +47,10 @@ export type ReconciliationNeeds = {
   readonly metrics: ReconciliationMetrics
 }
 
-export const reconciliationActor = defineActor<ReconciliationProtocol, ReconciliationNeeds>({
-  address: reconciliation,
+export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
+  name: 'reconciliation',
   asks: {},
-  mailbox: { capacity: 16, inflightMax: 1 },
-  lane: { round: () => 'round' },
-  supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, facilitator, chains, watched, metrics }, lifecycle) => {
+  run: async ({ database, clock, random, facilitator, chains, watched, metrics }, lifecycle) => {
     const ends = endings({ database, clock, random })
     let countedMs = Number.NEGATIVE_INFINITY
 
@@ -97,7 +93,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
     }
 
     /** Crosses tenants: one worker serves all of them. */
-    async function round(): Promise<{ looked: number; ended: number; full: boolean }> {
+    async function round(): Promise<{ full: boolean }> {
       const lease = random.uuid()
       const rows = await database.system(
         (tx) => claimDueX402Payments(tx, lease, AT_ONCE_MAX, LEASE_SECS),
@@ -110,10 +106,7 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
           lifecycle.log.warn({ err: outcome.reason as unknown }, 'x402: check failed')
         }
       }
-      const ended = outcomes.filter(
-        (outcome) => outcome.status === 'fulfilled' && outcome.value,
-      ).length
-      return { looked: rows.length, ended, full: rows.length === AT_ONCE_MAX }
+      return { full: rows.length === AT_ONCE_MAX }
     }
 
     async function count(): Promise<void> {
@@ -147,7 +140,6 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
         }
       }
     }
-    if (facilitator !== null) void work()
 
     const arriving = arrivals({ database, clock, random, watched }, lifecycle.log)
     async function watch(): Promise<void> {
@@ -163,14 +155,10 @@ export const reconciliationActor = defineActor<ReconciliationProtocol, Reconcili
         )
       }
     }
-    if (watched.size > 0) void watch()
 
-    return {
-      async round() {
-        if (facilitator === null) return { tag: 'done', looked: 0, ended: 0 }
-        const { looked, ended } = await round()
-        return { tag: 'done', looked, ended }
-      },
-    }
+    await Promise.all([
+      facilitator === null ? undefined : work(),
+      watched.size === 0 ? undefined : watch(),
+    ])
   },
 })

@@ -1,0 +1,34 @@
+/**
+ * Runs the commerce work that becomes due: settlements, renewals, refunds and payouts. Each item is
+ * leased by moving its due time ahead, is one conditional transaction, and calls providers under ids
+ * that they answer once. Two processes, or a process that takes over after a crash, therefore do the
+ * work once.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineWorker } from '../../../runtime/kernel/worker.js'
+import { renewalRounds } from './rounds.js'
+import type { RenewalNeeds } from './needs.js'
+
+const LOOK_MS = 1_000
+
+export const renewalsWorker = defineWorker<RenewalNeeds>({
+  name: 'billing',
+  asks: {},
+  run: async (needs, lifecycle) => {
+    const { signal, log } = lifecycle
+    const { round } = renewalRounds(needs, lifecycle)
+    const rounds = lifecycle.loop('rounds')
+    while (!signal.aborted) {
+      let worked = 0
+      try {
+        worked = Object.values(await round()).reduce((sum, count) => sum + count, 0)
+        rounds.succeeded()
+      } catch (error) {
+        rounds.failed()
+        if (!signal.aborted) log.warn({ err: error }, 'renewals: round failed')
+      }
+      if (worked > 0) continue
+      await sleep(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  },
+})

@@ -1,0 +1,78 @@
+/**
+ * Background maintenance of a deployment, in rounds of a minute: removes expired rows, records lost egress calls,
+ * rotates signing keys, and seals values again whose data key was replaced.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Counter, type Registry } from 'prom-client'
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import { defineWorker } from '../../../runtime/kernel/worker.js'
+import { keys, type KeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import { sweepExpired, type SweepNeeds } from './sweeps.js'
+
+const ROUND_MS = 60_000
+const FIRST_ROUND_MS = 5_000
+
+export type RetentionNeeds = SweepNeeds & {
+  readonly keys: ActorRef<KeysProtocol>
+  /** Seals the values again whose data key was replaced. @returns how many values. */
+  readonly reseal: (signal: AbortSignal) => Promise<number>
+  /** Records the end of egress calls whose process has died. @returns how many calls. */
+  readonly endLostCalls: (signal: AbortSignal) => Promise<number>
+}
+
+export const retentionWorker = defineWorker<RetentionNeeds>({
+  name: 'upkeep',
+  asks: { keys },
+  run: async (needs, { signal, log, loop }) => {
+    const resealedTotal = resealedCounter(needs.registry)
+    const lostTotal = lostCounter(needs.registry)
+
+    async function endLostCalls(): Promise<void> {
+      const lost = await needs.endLostCalls(signal)
+      lostTotal.inc(lost)
+      if (lost > 0) log.warn({ calls: lost }, 'egress calls ended with their process')
+    }
+
+    /** @returns false when the task failed. The other tasks of the round run anyway. */
+    async function done(work: string, run: () => Promise<unknown>): Promise<boolean> {
+      const reported = loop(work)
+      try {
+        await run()
+        reported.succeeded()
+        return true
+      } catch (error) {
+        reported.failed()
+        if (!signal.aborted) log.warn({ err: error, work }, 'retention: round failed')
+        return false
+      }
+    }
+
+    let pauseMs = FIRST_ROUND_MS
+    let wasDown = false
+    while (!signal.aborted) {
+      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
+      if (signal.aborted) return
+      pauseMs = ROUND_MS
+      const isUp = await done('sweeps', () => sweepExpired(needs, signal))
+      // After an outage the processes that relayed the calls record the ends that waited for the database.
+      if (isUp && !wasDown) await done('lost calls', endLostCalls)
+      wasDown = !isUp
+      await done('signing keys', () => needs.keys.ask('maintain', null, { signal }))
+      await done('sealed values', async () => resealedTotal.inc(await needs.reseal(signal)))
+    }
+  },
+})
+
+function lostCounter(registry: Registry): Counter {
+  const name = 'svc_egress_calls_lost_total'
+  const known = registry.getSingleMetric(name) as Counter | undefined
+  const help = 'Relayed requests that ended because their process died.'
+  return known ?? new Counter({ name, help, registers: [registry] })
+}
+
+function resealedCounter(registry: Registry): Counter {
+  const name = 'svc_data_keys_resealed_total'
+  const known = registry.getSingleMetric(name) as Counter | undefined
+  const help = 'Values re-encrypted because their data key was replaced.'
+  return known ?? new Counter({ name, help, registers: [registry] })
+}
