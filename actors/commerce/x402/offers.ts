@@ -25,7 +25,7 @@ export type Resource = {
   readonly description: string
 }
 
-/** Members of a link that narrow its offers. */
+/** Link members for narrowing its offers. */
 export type LinkTerms = {
   readonly network: string | null
   readonly asset: string | null

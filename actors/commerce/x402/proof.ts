@@ -64,7 +64,7 @@ export type Proof = {
   /** SHA-256 of the whole payload in canonical order. */
   readonly payloadSha256: Buffer
   /**
-   * SHA-256 of the members that define the payment: version, network, authorization and signature.
+   * SHA-256 of the defining members of the payment: version, network, authorization and signature.
    */
   readonly proofSha256: Buffer
 }

@@ -34,7 +34,7 @@ import type { MailOutcomes } from './metrics.js'
 /** Messages sent concurrently, in total and per tenant. */
 const SENDING_MAX = 8
 const SENDING_PER_TENANT_MAX = 4
-/** The messages of a process that died are free after this time. */
+/** After this time the messages of a dead process are free. */
 const LEASE_SECS = 15
 const RENEW_MS = 5_000
 /** Wake signals can be lost, so the queue is also polled at this interval. */
