@@ -13,7 +13,7 @@ import { browserSessionsActor } from '../actors/identity/sessions/actor.js'
 import { delegationActor } from '../actors/agents/delegation/actor.js'
 import { checkoutActor } from '../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../actors/commerce/payments/actor.js'
-import { settlementActor } from '../actors/commerce/payouts/actor.js'
+import { payoutsActor } from '../actors/commerce/payouts/actor.js'
 import { deliveryWorker } from '../actors/webhooks/delivery/worker.js'
 import { auditActor } from '../actors/operations/audit/actor.js'
 import { credentialsActor } from '../actors/identity/password-recovery/actor.js'
@@ -94,7 +94,7 @@ export const placements = [
   placement(vaultActor,        inline,                                                   A, C   ),
   placement(checkoutActor,     inline,                                                   A      ),
   placement(commerceActor,     inline,                                                      C   ),
-  placement(settlementActor,   inline,                                                      C   ),
+  placement(payoutsActor,   inline,                                                      C   ),
   placement(renewalsWorker,    inline,                                                         J),
   placement(egressActor,       thread('egress'),                                         A      ),
   placement(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),

@@ -1,7 +1,7 @@
 /** What the actors of commerce are given: rows of `wireActor.ts`, in the order of `planes.ts`. */
 import { checkoutActor } from '../../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../../actors/commerce/payments/actor.js'
-import { settlementActor } from '../../actors/commerce/payouts/actor.js'
+import { payoutsActor } from '../../actors/commerce/payouts/actor.js'
 import { renewalsWorker } from '../../actors/commerce/renewals/worker.js'
 import { paymentOutcomes, providerEvents } from '../../actors/commerce/payments/metrics.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
@@ -32,7 +32,7 @@ export function commerceWirings(resources: ProcessResources): readonly ActorWiri
       random,
       providers: paymentProviders(resources, onStop),
     })),
-    wireActor(settlementActor, ({ onStop }) => ({
+    wireActor(payoutsActor, ({ onStop }) => ({
       database,
       clock,
       random,

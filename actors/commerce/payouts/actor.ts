@@ -33,18 +33,18 @@ import type { PaymentProviders } from '../payments/payment-provider.js'
 import { listedOf } from '../payments/records.js'
 import { SANDBOX_PROVIDER } from '../payments/sandbox-provider.js'
 import { isUuid } from '../../domain/ids.js'
-import { type CreatePayout, type Payout, type SettlementProtocol, settlement } from './protocol.js'
+import { type CreatePayout, type Payout, type PayoutsProtocol, payouts } from './protocol.js'
 import { balancesOf, disputeOf, payoutOf, settlementOf, statementOf } from './records.js'
 
-export type SettlementNeeds = {
+export type PayoutsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
   readonly providers: PaymentProviders
 }
 
-export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>({
-  address: settlement,
+export const payoutsActor = defineActor<PayoutsProtocol, PayoutsNeeds>({
+  address: payouts,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: { closeDispute: ({ id }) => id },

@@ -18,7 +18,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 
-export type SettlementProtocol = {
+export type PayoutsProtocol = {
   listSettlements: Ask<ListOf, Listed<Settlement>>
   listDisputes: Ask<ListOf, Listed<Dispute>>
   closeDispute: Ask<CloseDispute, Changed<Dispute> | Unknown | Closed | NotSandbox>
@@ -104,7 +104,7 @@ export type CreatePayout = Creation & {
 }
 export type CreateStatement = Creation & { readonly currency: string }
 
-export const settlement = address<SettlementProtocol>('settlement', [
+export const payouts = address<PayoutsProtocol>('settlement', [
   'listSettlements',
   'listDisputes',
   'listPayouts',

@@ -12,7 +12,7 @@ import {
 } from '../../../actors/commerce/payments/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
 import type { Principal } from '../../../actors/domain/principal.js'
-import { settlement } from '../../../actors/commerce/payouts/protocol.js'
+import { payouts } from '../../../actors/commerce/payouts/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
@@ -201,7 +201,7 @@ export const settlementRoutes: readonly Route[] = [
     }),
     replies: { changed: changedSubscription, unknown, not_open: notOpen },
   }),
-  route(settlement, 'listSettlements', {
+  route(payouts, 'listSettlements', {
     ...reading,
     path: `${AT}/settlements`,
     operationId: 'listSettlements',
@@ -210,7 +210,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(SettlementRecord, settlementRecord) },
   }),
-  route(settlement, 'listDisputes', {
+  route(payouts, 'listDisputes', {
     ...reading,
     path: `${AT}/disputes`,
     operationId: 'listDisputes',
@@ -219,7 +219,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(DisputeRecord, disputeRecord) },
   }),
-  route(settlement, 'closeDispute', {
+  route(payouts, 'closeDispute', {
     ...writing,
     path: `${AT}/disputes/{id}/close`,
     operationId: 'closeDispute',
@@ -240,7 +240,7 @@ export const settlementRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(settlement, 'listBalances', {
+  route(payouts, 'listBalances', {
     ...reading,
     path: `${AT}/balances`,
     operationId: 'listBalances',
@@ -250,7 +250,7 @@ export const settlementRoutes: readonly Route[] = [
       balances: reply(200, z.array(BalanceRecord), ({ balances }) => balances.map(balanceRecord)),
     },
   }),
-  route(settlement, 'listPayouts', {
+  route(payouts, 'listPayouts', {
     ...reading,
     path: `${AT}/payouts`,
     operationId: 'listPayouts',
@@ -259,7 +259,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(PayoutRecord, payoutRecord) },
   }),
-  route(settlement, 'readPayout', {
+  route(payouts, 'readPayout', {
     ...reading,
     path: `${AT}/payouts/{id}`,
     operationId: 'getPayout',
@@ -268,7 +268,7 @@ export const settlementRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: reply(200, PayoutRecord, ({ row }) => payoutRecord(row)), unknown },
   }),
-  route(settlement, 'createPayout', {
+  route(payouts, 'createPayout', {
     ...writing,
     path: `${AT}/payouts`,
     operationId: 'createPayout',
@@ -306,7 +306,7 @@ export const settlementRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(settlement, 'listStatements', {
+  route(payouts, 'listStatements', {
     ...reading,
     path: `${AT}/statements`,
     operationId: 'listStatements',
@@ -315,7 +315,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(StatementRecord, statementRecord) },
   }),
-  route(settlement, 'readStatement', {
+  route(payouts, 'readStatement', {
     ...reading,
     path: `${AT}/statements/{id}`,
     operationId: 'getStatement',
@@ -324,7 +324,7 @@ export const settlementRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: reply(200, StatementRecord, ({ row }) => statementRecord(row)), unknown },
   }),
-  route(settlement, 'createStatement', {
+  route(payouts, 'createStatement', {
     ...writing,
     path: `${AT}/statements`,
     operationId: 'createStatement',

@@ -295,7 +295,7 @@ test('repeated tokens of an application are audited like the first', async (t) =
 
 test('the page lists every audit-only type, and no other', (t) => {
   const page = readFileSync('docs/guides/operations/audit.md', 'utf8')
-  const [, list = ''] = /not told to webhooks:\n([^#]+)\n\n## /.exec(page) ?? []
+  const [, list = ''] = /not sent to webhooks:\n([^#]+)\n\n## /.exec(page) ?? []
   const named = [...list.matchAll(/`([^`]+)`/g)].map(([, type]) => type!)
   t.deepEqual(named, [...AUDIT_ONLY_TYPES].toSorted())
 })

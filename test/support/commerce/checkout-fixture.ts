@@ -12,7 +12,7 @@ import {
 } from '../../../actors/commerce/payments/payment-provider.js'
 import { sandboxProvider } from '../../../actors/commerce/payments/sandbox-provider.js'
 import type { Caller } from '../../../actors/domain/audit.js'
-import { settlementActor } from '../../../actors/commerce/payouts/actor.js'
+import { payoutsActor } from '../../../actors/commerce/payouts/actor.js'
 import { type HeldClock, heldClock } from '../../../runtime/kernel/clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { type Logger, silentLogger } from '../../../runtime/kernel/log.js'
@@ -55,7 +55,7 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
     clock,
     checkout: spawnInline(checkoutActor, { ...needs, ...pages, settings, sealer, x402: null }).ref,
     commerce: spawnInline(commerceActor, needs).ref,
-    settlement: spawnInline(settlementActor, needs).ref,
+    settlement: spawnInline(payoutsActor, needs).ref,
     /** Another process that does the due work. */
     worker: (log: Logger = silentLogger) =>
       renewalRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...lifecycle, log })

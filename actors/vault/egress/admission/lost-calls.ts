@@ -13,7 +13,7 @@ import { callLost } from './events.js'
 const SAY_EVERY_MS = 60_000
 const SAY_AGAIN_MS = 1_000
 
-export type SettlementNeeds = {
+export type PayoutsNeeds = {
   readonly database: Pick<Database, 'system'>
   readonly clock: Clock
 }
@@ -24,7 +24,7 @@ export type SettlementNeeds = {
  * @returns how many.
  */
 export async function settleLostCalls(
-  { database, clock }: SettlementNeeds,
+  { database, clock }: PayoutsNeeds,
   signal?: AbortSignal,
 ): Promise<number> {
   let total = 0
