@@ -43,7 +43,7 @@ export const serverSettings = section(
       .describe('plain_http is HTTP/1.1 without TLS; tls_h2_only is HTTP/2 over TLS only.'),
     http1_parser: z
       .enum(['uwebsockets', 'node'])
-      .default('uwebsockets')
+      .default('node')
       .describe(
         'Parser of plain_http: uwebsockets is faster, node supports all of RFC 9112 (docs/concepts/gateway.md).',
       ),

@@ -14,27 +14,27 @@ export type PowOutcome =
   | 'fingerprint_known'
   | 'anchor_known'
 
-export interface PowOutcomes {
+export interface PowMetrics {
   count(outcome: PowOutcome): void
-  /** Records the difficulty of an issued challenge. */
-  asked(bits: number): void
+  /** Records the difficulty of an issued challenge, in bits. */
+  observeDifficulty(bits: number): void
 }
 
-export function powOutcomes(registry: Registry): PowOutcomes {
+export function powMetrics(registry: Registry): PowMetrics {
   const challenges = counter(
     registry,
     'svc_agent_pow_challenges_total',
-    'Proof-of-work challenges by what became of them.',
+    'Proof-of-work challenges by outcome.',
     ['outcome'],
   )
   const difficulty = histogram(
     registry,
     'svc_agent_pow_difficulty_bits',
-    'Leading zero bits that issued challenges ask for; they rise in a flood.',
+    'Difficulty of issued challenges, in leading zero bits; it rises in a flood.',
     [8, 12, 16, 18, 20, 21, 22, 23, 24, 26, 28],
   )
   return {
     count: (outcome) => challenges.inc({ outcome }),
-    asked: (bits) => difficulty.observe(bits),
+    observeDifficulty: (bits) => difficulty.observe(bits),
   }
 }

@@ -6,8 +6,8 @@ import type { PollOutcome } from './protocol.js'
 export type DelegationStep = 'requested' | 'approved' | 'denied' | 'revoked'
 
 export interface DelegationMetrics {
-  took(step: DelegationStep): void
-  polled(outcome: PollOutcome['tag']): void
+  countStep(step: DelegationStep): void
+  countPoll(outcome: PollOutcome['tag']): void
 }
 
 export function delegationMetrics(registry: Registry): DelegationMetrics {
@@ -16,7 +16,7 @@ export function delegationMetrics(registry: Registry): DelegationMetrics {
   ])
   const polls = counter(registry, 'svc_delegation_polls_total', 'Polls by outcome.', ['outcome'])
   return {
-    took: (step) => steps.inc({ step }),
-    polled: (outcome) => polls.inc({ outcome }),
+    countStep: (step) => steps.inc({ step }),
+    countPoll: (outcome) => polls.inc({ outcome }),
   }
 }

@@ -32,7 +32,8 @@ import { findTenant } from '../../../storage/identity/tenants.js'
 import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js'
 import { reclaimUnproved } from '../accounts/mailbox-proof.js'
 import { actorOf, audited, type Caller, doneBy } from '../../domain/audit.js'
-import { delegationRevoked, type EventType, eventData } from '../../domain/events.js'
+import { type EventType, eventData } from '../../domain/events.js'
+import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
 import { isStrong } from '../../domain/password-rules.js'
 import { page } from '../../platform/paging.js'
@@ -122,8 +123,7 @@ export function members(needs: UsersNeeds) {
     // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
     await endHumanSessions(tx, user, reason, now)
     const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
-    const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
-    return ended.map((one) => delegationRevoked(random.uuid(), one, by))
+    return delegationsRevoked(random, ended, byCaller(caller, requestId))
   }
 
   async function insert(

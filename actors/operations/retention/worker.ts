@@ -17,7 +17,7 @@ export type RetentionNeeds = SweepNeeds & {
   /** Seals the values again whose data key was replaced. @returns how many values. */
   readonly reseal: (signal: AbortSignal) => Promise<number>
   /** Records the end of egress calls whose process has died. @returns how many calls. */
-  readonly endLostCalls: (signal: AbortSignal) => Promise<number>
+  readonly closeLostCalls: (signal: AbortSignal) => Promise<number>
 }
 
 export const retentionWorker = defineWorker<RetentionNeeds>({
@@ -27,8 +27,8 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
     const resealedTotal = resealedCounter(needs.registry)
     const lostTotal = lostCounter(needs.registry)
 
-    async function endLostCalls(): Promise<void> {
-      const lost = await needs.endLostCalls(signal)
+    async function closeLostCalls(): Promise<void> {
+      const lost = await needs.closeLostCalls(signal)
       lostTotal.inc(lost)
       if (lost > 0) log.warn({ calls: lost }, 'egress calls ended with their process')
     }
@@ -55,7 +55,7 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
       pauseMs = ROUND_MS
       const isUp = await done('sweeps', () => sweepExpired(needs, signal))
       // After an outage the processes that relayed the calls record the ends that waited for the database.
-      if (isUp && !wasDown) await done('lost calls', endLostCalls)
+      if (isUp && !wasDown) await done('lost calls', closeLostCalls)
       wasDown = !isUp
       await done('signing keys', () => needs.keys.ask('maintain', null, { signal }))
       await done('sealed values', async () => resealedTotal.inc(await needs.reseal(signal)))

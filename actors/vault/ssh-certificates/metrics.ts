@@ -2,11 +2,11 @@
 import type { Registry } from 'prom-client'
 import { counter } from '../../platform/metrics.js'
 
-export interface SshcaMetrics {
+export interface SshCertificatesMetrics {
   signed(): void
 }
 
-export function sshcaMetrics(registry: Registry): SshcaMetrics {
+export function sshCertificatesMetrics(registry: Registry): SshCertificatesMetrics {
   const signed = counter(
     registry,
     'svc_ssh_certificates_signed_total',

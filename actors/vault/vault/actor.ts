@@ -1,6 +1,6 @@
 /**
- * The vault: what third parties gave us to use. Secrets are sealed before they are stored and opened
- * where they are used; nothing of them is kept in memory here. decisions.md 4, 17, 22.
+ * The vault: third-party credentials with their grants and leases. Secrets are sealed before they are
+ * stored and unsealed where they are used; this actor keeps none in memory.
  */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -18,9 +18,9 @@ import { granteeOf } from '../../domain/grantee.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect } from '../../domain/principal.js'
 import { page } from '../../platform/paging.js'
-import { sshca } from '../ssh-certificates/protocol.js'
+import { sshCertificates } from '../ssh-certificates/protocol.js'
 import { createCredential, readSecret, rotateSecret } from './credentials.js'
-import { endCredential, endGrant, endLease, updateCredential } from './changes.js'
+import { revokeCredential, revokeGrant, revokeLease, updateCredential } from './changes.js'
 import { createGrant, createLease } from './grants.js'
 import { type UnknownCredential, type VaultProtocol, vault } from './protocol.js'
 import { credentialOf, grantOf, leaseOf } from './records.js'
@@ -30,14 +30,14 @@ const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 
 export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
   address: vault,
-  asks: { sshca },
+  asks: { sshCertificates },
   mailbox: { capacity: 1024, inflightMax: 128 },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock } = needs
 
-    /** Runs `work` on a credential of the tenant, if there is one. */
-    async function finding<T>(
+    /** Runs `work` on a credential of the tenant. */
+    async function withCredential<T>(
       tenantId: string,
       credentialId: string,
       signal: AbortSignal,
@@ -81,13 +81,13 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
       create: (message, context) => createCredential(needs, message, context),
 
       read: ({ tenantId, credentialId }, { signal }) =>
-        finding(tenantId, credentialId, signal, async (_tx, row) => ({
+        withCredential(tenantId, credentialId, signal, async (_tx, row) => ({
           tag: 'found',
           credential: credentialOf(row),
         })),
 
       update: (message, context) =>
-        finding(
+        withCredential(
           message.caller.principal.tenantId,
           message.credentialId,
           context.signal,
@@ -98,18 +98,18 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
       rotate: (message, context) => rotateSecret(needs, message, context),
 
       revoke: ({ caller, credentialId }, context) =>
-        finding(
+        withCredential(
           caller.principal.tenantId,
           credentialId,
           context.signal,
-          (tx, row) => endCredential(tx, row, caller, needs, context),
+          (tx, row) => revokeCredential(tx, row, caller, needs, context),
           lockVaultCredential,
         ),
 
       secret: (message, context) => readSecret(needs, message, context),
 
       listGrants: ({ tenantId, credentialId, limit, after }, { signal }) =>
-        finding(tenantId, credentialId, signal, async (tx) => {
+        withCredential(tenantId, credentialId, signal, async (tx) => {
           const rows = await listVaultGrants(tx, tenantId, credentialId, limit + 1, after)
           const { items, next } = page(rows, limit)
           const now = clock.now()
@@ -117,7 +117,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         }),
 
       createGrant: (message, context) =>
-        finding(
+        withCredential(
           message.caller.principal.tenantId,
           message.credentialId,
           context.signal,
@@ -125,10 +125,10 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           lockVaultCredential,
         ),
 
-      revokeGrant: ({ caller, grantId }, context) => endGrant(needs, caller, grantId, context),
+      revokeGrant: ({ caller, grantId }, context) => revokeGrant(needs, caller, grantId, context),
 
       listLeases: ({ tenantId, credentialId, limit, after }, { signal }) =>
-        finding(tenantId, credentialId, signal, async (tx) => {
+        withCredential(tenantId, credentialId, signal, async (tx) => {
           const rows = await listVaultLeases(tx, tenantId, credentialId, limit + 1, after)
           const { items, next } = page(rows, limit)
           const now = clock.now()
@@ -136,7 +136,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         }),
 
       createLease: (message, context) =>
-        finding(
+        withCredential(
           message.caller.principal.tenantId,
           message.credentialId,
           context.signal,
@@ -144,7 +144,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           lockVaultCredential,
         ),
 
-      revokeLease: ({ caller, leaseId }, context) => endLease(needs, caller, leaseId, context),
+      revokeLease: ({ caller, leaseId }, context) => revokeLease(needs, caller, leaseId, context),
     }
   },
 })

@@ -1,4 +1,4 @@
-/** Rows of the vault as messages carry them. */
+/** Maps rows to the records of the protocol. */
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
 import type { CapabilitySnapshot, VaultGrantRow } from '../../../storage/vault/vault-grants.js'
 import type { VaultLeaseRow } from '../../../storage/vault/vault-leases.js'
@@ -25,7 +25,7 @@ export function credentialOf(row: VaultCredentialRow): Credential {
   }
 }
 
-/** What a grant or a lease remembers of its credential (decisions.md 4, capability snapshot). */
+/** The capability snapshot: the credential's properties to which a grant or lease is bound. */
 export function snapshotOf(row: VaultCredentialRow): CapabilitySnapshot {
   return {
     credential_type: row.credentialType,

@@ -1,4 +1,4 @@
-/** Credentials, grants and leases. interface.md, Vault and egress; decisions.md 4, 17. */
+/** Credentials, grants and leases. */
 import { z } from 'zod'
 import { type CredentialFound, vault } from '../../../actors/vault/vault/protocol.js'
 import { callerOf } from '../../request/caller.js'
@@ -66,10 +66,10 @@ export const vaultRoutes: readonly Route[] = [
     method: 'GET',
     path: CREDENTIALS,
     operationId: 'listVaultCredentials',
-    summary: 'List the credentials that the calling agent was granted',
+    summary: 'List the credentials granted to the calling agent',
     description:
-      'With a direct token that has vault:manage: the credentials of the tenant, with revoked ones. ' +
-      'Secrets are never part of the answer.',
+      'With a direct token with vault:manage: all credentials of the tenant, revoked ones included. ' +
+      'The response never contains secrets.',
     tags: ['Vault'],
     exposure: 'public',
     security: {
@@ -95,8 +95,8 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: CREDENTIALS,
     operationId: 'createVaultCredential',
-    summary: 'Put a credential into the vault',
-    description: 'The caller becomes its owner. The answer does not hold the secret.',
+    summary: 'Create a credential',
+    description: 'The caller becomes its owner. The response does not contain the secret.',
     idempotent: true,
     body: json(CreateCredential),
     message: (request) => ({
@@ -122,7 +122,7 @@ export const vaultRoutes: readonly Route[] = [
       invalid,
       ...ownerRefusals,
       full: problem(403, 'policy-denied', ({ most }) => ({
-        detail: `The tenant has the ${most} credentials that this deployment allows.`,
+        detail: `The tenant has the maximum of ${most} active credentials.`,
       })),
       ...idempotencyRefusals,
     },
@@ -147,8 +147,8 @@ export const vaultRoutes: readonly Route[] = [
     operationId: 'updateVaultCredential',
     summary: 'Change label, hosts or metadata of a credential',
     description:
-      'Grants keep to the hosts of their time: a wider list does not widen them. More hosts, or more ' +
-      'source addresses of an ssh_ca: the owner alone, with a direct token, a human with a sign-in ' +
+      'Existing grants keep their hosts: more hosts do not widen them. Adding hosts, or source ' +
+      'addresses of an ssh_ca, needs a direct token of the owner; a person also needs a sign-in ' +
       'with two factors within the last five minutes.',
     params: CredentialPath,
     body: json(PatchCredential),
@@ -168,8 +168,8 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/rotate`,
     operationId: 'rotateVaultCredential',
-    summary: 'Put another secret in place of the one before, as the owner',
-    description: 'A human needs a sign-in with two factors within the last five minutes.',
+    summary: 'Replace the secret of a credential as its owner',
+    description: 'A person needs a sign-in with two factors within the last five minutes.',
     params: CredentialPath,
     body: json(RotateCredential),
     message: (request) => ({
@@ -184,7 +184,7 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/revoke`,
     operationId: 'revokeVaultCredential',
-    summary: 'End a credential for good, with its grants and leases',
+    summary: 'Revoke a credential with its grants and leases',
     params: CredentialPath,
     message: (request) => ({
       caller: callerOf(request),
@@ -197,7 +197,7 @@ export const vaultRoutes: readonly Route[] = [
     path: `${CREDENTIALS}/{credential_id}/secret`,
     operationId: 'readVaultCredentialSecret',
     summary: 'Read the secret of an exportable credential as its owner',
-    description: 'A human needs a sign-in with two factors within the last five minutes.',
+    description: 'A person needs a sign-in with two factors within the last five minutes.',
     tags: ['Vault'],
     exposure: 'internal',
     security: { scheme: 'bearer', scopes: ['vault:manage'], direct: 'required' },
@@ -243,7 +243,7 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/grants`,
     operationId: 'createVaultGrant',
-    summary: 'Let an agent or a delegation use a credential of your own',
+    summary: 'Grant a credential that you own to an agent or a delegation',
     idempotent: true,
     params: CredentialPath,
     body: json(CreateGrant),
@@ -280,7 +280,7 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/vault/grants/{grant_id}/revoke',
     operationId: 'revokeVaultGrant',
-    summary: 'End a grant, at once',
+    summary: 'Revoke a grant',
     params: GrantPath,
     message: (request) => ({
       caller: callerOf(request),
@@ -319,7 +319,7 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/leases`,
     operationId: 'createVaultLease',
-    summary: 'Lend a credential of your own to an agent, with a budget of bytes',
+    summary: 'Lease a credential that you own to an agent, with a byte budget',
     idempotent: true,
     params: CredentialPath,
     body: json(CreateLease),
@@ -350,7 +350,7 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/vault/leases/{lease_id}/revoke',
     operationId: 'revokeVaultLease',
-    summary: 'End a lease, at once',
+    summary: 'Revoke a lease',
     params: LeasePath,
     message: (request) => ({
       caller: callerOf(request),
