@@ -53,7 +53,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, compute, facilitator, metrics, v1 } = needs
-    const till = facilitator === null ? null : payments({ ...needs, facilitator })
+    const paymentFlow = facilitator === null ? null : payments({ ...needs, facilitator })
     /** Proofs in progress, so that concurrent requests with the same proof share one judgement. */
     const inProgress = new Map<string, Promise<Verdict>>()
 
@@ -65,7 +65,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     })
 
     async function ordered(order: X402Order, signal: AbortSignal): Promise<Found | undefined> {
-      return till === null ? undefined : findOrdered(database, order, signal)
+      return paymentFlow === null ? undefined : findOrdered(database, order, signal)
     }
 
     function challenge(error: string, { resource, offers }: Sale): PaymentChallenge {
@@ -90,7 +90,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       paymentContext: Parameters<ReturnType<typeof payments>['carryOut']>[1],
     ): Promise<Verdict> {
       const { tenantId, bill, offers, resource } = sale
-      const known = await till!.known(tenantId, targetOfBill(bill), proof)
+      const known = await paymentFlow!.known(tenantId, targetOfBill(bill), proof)
       if (known !== undefined) return known
       const matched = matchOffer(proof.accepted, offers)
       if (matched.tag === 'mismatch') return { tag: 'refused', reason: matched.reason }
@@ -101,7 +101,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       if (!(await isSigned(proof, offer))) {
         return { tag: 'refused', reason: 'invalid_exact_evm_payload_signature' }
       }
-      return till!.carryOut({ tenantId, bill, offer, resource, proof }, paymentContext)
+      return paymentFlow!.carryOut({ tenantId, bill, offer, resource, proof }, paymentContext)
     }
 
     async function isSigned({ signature, authorization }: Proof, offer: Offer): Promise<boolean> {
@@ -129,7 +129,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     async function remembered(found: Found, order: PayOrder): Promise<PayOutcome | undefined> {
       const read = proofOf(order, v1)
       if (read?.tag !== 'proof') return undefined
-      const verdict = await till!.known(found.tenantId, targetOf(found), read.proof)
+      const verdict = await paymentFlow!.known(found.tenantId, targetOf(found), read.proof)
       return verdict?.tag === 'settled' || verdict?.tag === 'pending'
         ? answerTo(verdict)
         : undefined

@@ -27,7 +27,7 @@ import {
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
-import type { Mailer, Posted } from './client.js'
+import type { Mailer, SendResult } from './client.js'
 import type { Letter } from '../../platform/mail/render.js'
 import type { MailOutcomes } from './metrics.js'
 
@@ -225,15 +225,15 @@ class MailLoop {
     this.#log.warn({ ...about, error, waitSecs }, 'mail: attempt failed, retrying later')
   }
 
-  async #post({ tenantId, id, letterSealed }: ClaimedMail, mailer: Mailer): Promise<Posted> {
-    let letter: Letter
+  async #post({ tenantId, id, letterSealed }: ClaimedMail, mailer: Mailer): Promise<SendResult> {
+    let message: Letter
     try {
       const bytes = await this.#needs.sealer.open(tenantId, mailContext(id), letterSealed)
-      letter = JSON.parse(new TextDecoder().decode(bytes)) as Letter
+      message = JSON.parse(new TextDecoder().decode(bytes)) as Letter
     } catch (error) {
       this.#log.error({ err: error, mailId: id }, 'mail: message cannot be decrypted')
       return { tag: 'later', error: 'sealed' }
     }
-    return mailer.post(id, letter)
+    return mailer.post(id, message)
   }
 }

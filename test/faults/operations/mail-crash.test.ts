@@ -13,7 +13,7 @@ const KILLS = 3
 const LETTERS_EACH = 6
 const WITHIN_MS = 90_000
 
-test(`${KILLS} kills mid-send lose no letter that was acknowledged`, async (t) => {
+test(`${KILLS} kills mid-send lose no acknowledged message`, async (t) => {
   t.timeout(240_000)
   const folder = mkdtempSync(join(tmpdir(), 'svc-mail-kill-'))
   chmodSync(folder, 0o711)

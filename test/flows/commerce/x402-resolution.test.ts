@@ -73,7 +73,7 @@ async function pending(t: ExecutionContext, at: Shop, settles: boolean) {
 }
 
 test.serial(
-  'settled, as the merchant saw on the chain: the charge, its events and the buyer hear it',
+  'a payment resolved as settled updates the charge, its events and the buyer response',
   async (t) => {
     const { api, token, tenantId, link, proof, chargeId, resolve, charge } = await pending(
       t,

@@ -131,7 +131,7 @@ test('events, charge and ledger show the payment', async (t) => {
   ])
 })
 
-test('an unknown link is a 404 whatever else is invalid', async (t) => {
+test('an unknown link is a 404 even with an invalid query or proof', async (t) => {
   const nowhere = { ...(await shop.link()), url: '/api/v1/public/commerce/payment-links/none/x402' }
   t.is((await shop.get(nowhere, '')).status, 404)
   t.is((await shop.post(nowhere, '%%%')).status, 404)

@@ -338,7 +338,7 @@ test.serial('names that look like links are refused, and never stand in a subjec
   t.regex(letter.text, /your wallet is locked, visit … now/)
 })
 
-test.serial('a queue of one tenant delays no letter of another', async (t) => {
+test.serial('a queue of one tenant delays no message of another', async (t) => {
   t.timeout(120_000)
   let release!: () => void
   const arrived = new Promise<void>((resolve) => {

@@ -47,7 +47,7 @@ const ELSEWHERE = {
   ],
   'letters on their way': [
     'flows/operations/mail-strangers',
-    'a queue of one tenant delays no letter of another',
+    'a queue of one tenant delays no message of another',
   ],
   'letters to one address': [
     'flows/operations/mail-strangers',

@@ -143,7 +143,7 @@ test('a migration without database connection names address and setting, and no 
   t.notRegex(refused.output(), /canary-of/)
 })
 
-test('two services run side by side in two data directories, not in one', async (t) => {
+test('two services run at the same time in two data directories, not in one', async (t) => {
   const [one, two] = [dataDirectory(t), dataDirectory(t)]
   const first = svc(t, { environment: (await local(one)).environment })
   const second = svc(t, { environment: (await local(two)).environment })

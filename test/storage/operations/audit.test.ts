@@ -104,7 +104,7 @@ test('a written event is read back with a reproducible hash', async (t) => {
   t.deepEqual(head, { sequence: 2, hash: second!.hash })
 })
 
-test('whatever JSON an event carries, its hash survives the database', async (t) => {
+test('the hash of an event with arbitrary JSON survives the database', async (t) => {
   const fresh = await freshDatabase(t)
   // JSON in PostgreSQL can hold neither NUL nor lone surrogates.
   const text = fc

@@ -42,7 +42,7 @@ export function flaky(rail: PaymentProvider, next: () => Mishap): PaymentProvide
   }
 }
 
-export function openTill(database: Database, next: () => Mishap = () => 'none') {
+export function openCheckoutFixture(database: Database, next: () => Mishap = () => 'none') {
   const clock: HeldClock = heldClock(new Date('2031-01-31T12:00:00.000Z'))
   const random = systemRandom(clock)
   const providers = providersByName([flaky(sandboxProvider({ database, clock }), next)])

@@ -16,7 +16,7 @@ import {
   BUYER,
   callerIn,
   type Mishap,
-  openTill,
+  openCheckoutFixture,
 } from '../../../support/commerce/checkout-fixture.js'
 
 const fresh = await freshDatabase()
@@ -27,12 +27,12 @@ const DAY_MS = 86_400_000
 
 async function subscribed(next?: () => Mishap) {
   let broken = false
-  const till = openTill(database, () => (broken ? (next?.() ?? 'none') : 'none'))
+  const fixture = openCheckoutFixture(database, () => (broken ? (next?.() ?? 'none') : 'none'))
   const merchant = await merchantIn(database, { interval: 'day' })
-  const opened = await till.checkout.ask('subscribe', { ...BUYER, priceId: merchant.priceId })
+  const opened = await fixture.checkout.ask('subscribe', { ...BUYER, priceId: merchant.priceId })
   if (opened.tag !== 'subscription_opened') throw new Error(opened.tag)
   const { token, subscriptionId: id } = opened
-  await till.checkout.ask('pay', {
+  await fixture.checkout.ask('pay', {
     token: token!,
     rail: 'sandbox',
     outcome: 'succeed',
@@ -41,15 +41,19 @@ async function subscribed(next?: () => Mishap) {
   broken = true
   const { tenantId } = merchant
   const read = async () => {
-    const found = await till.commerce.ask('readSubscription', { tenantId, id })
+    const found = await fixture.commerce.ask('readSubscription', { tenantId, id })
     if (found.tag !== 'found') throw new Error(found.tag)
     return found.row
   }
   const charges = async () => {
-    const { rows } = await till.commerce.ask('listCharges', { tenantId, limit: 200, after: null })
+    const { rows } = await fixture.commerce.ask('listCharges', {
+      tenantId,
+      limit: 200,
+      after: null,
+    })
     return rows
   }
-  return { ...till, tenantId, id, read, charges }
+  return { ...fixture, tenantId, id, read, charges }
 }
 
 // Serial, because workers process the due work of every tenant by their own clock.
@@ -209,8 +213,8 @@ test.serial('what a rail did not answer is not left open when its subscription e
     let next: Mishap = mishap
     for (const atPeriodEnd of [false, true]) {
       next = mishap
-      const till = await subscribed(() => next)
-      const { clock, worker, commerce, read, charges, tenantId, id } = till
+      const fixture = await subscribed(() => next)
+      const { clock, worker, commerce, read, charges, tenantId, id } = fixture
       const round = worker()
       clock.advance(DAY_MS)
       await round()
