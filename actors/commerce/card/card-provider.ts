@@ -477,8 +477,8 @@ export function cardProvider(needs: CardProviderNeeds): PaymentProvider {
       const amount = providerAmount(amountMinor, currency)
       if (amount === undefined) return { tag: 'refused', code: NOT_CHARGEABLE }
       const { paymentId } = row
-      const made = await refunds.find({ ...order, paymentId }, signal)
-      if (made !== undefined) return refundAnswer(made)
+      const existing = await refunds.find({ ...order, paymentId }, signal)
+      if (existing !== undefined) return refundAnswer(existing)
       return refunds.make({ ...order, paymentId, amount }, signal)
     },
 

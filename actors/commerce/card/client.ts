@@ -213,9 +213,9 @@ export function formOf(params: Members): string {
   const form = new URLSearchParams()
   const add = (name: string, value: unknown): void => {
     if (value === null || value === undefined) return
-    if (Array.isArray(value)) value.forEach((one, index) => add(`${name}[${index}]`, one))
+    if (Array.isArray(value)) value.forEach((item, index) => add(`${name}[${index}]`, item))
     else if (typeof value === 'object') {
-      for (const [key, one] of Object.entries(value)) add(`${name}[${key}]`, one)
+      for (const [key, item] of Object.entries(value)) add(`${name}[${key}]`, item)
     } else form.append(name, String(value))
   }
   for (const [name, value] of Object.entries(params)) add(name, value)

@@ -78,13 +78,13 @@ export function paymentState(payment: Members, order: OrderName): PaymentState {
 function demandFits(object: Members, order: OrderName, amount: unknown): void {
   const { svc_charge_id: chargeId, svc_tenant_id: tenantId } = membersOf(object['metadata']) ?? {}
   const { currency } = object
-  const fits =
+  const matches =
     chargeId === order.chargeId &&
     tenantId === order.tenantId &&
     amount === providerAmount(order.amountMinor, order.currency) &&
     typeof currency === 'string' &&
     currency.toUpperCase() === order.currency
-  if (!fits) throw new Error('the card provider returned another payment')
+  if (!matches) throw new Error('the card provider returned another payment')
 }
 
 /**

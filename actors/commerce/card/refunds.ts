@@ -36,8 +36,10 @@ export function cardRefunds(client: CardClient) {
         const { data, has_more: more } = answer.object
         if (!Array.isArray(data)) throw new Error('the card provider returned no list of refunds')
         const rows = (data as unknown[]).map((row) => membersOf(row) ?? {})
-        const made = rows.find((row) => membersOf(row['metadata'])?.['svc_refund_id'] === refundId)
-        if (made !== undefined || more !== true) return made
+        const existing = rows.find(
+          (row) => membersOf(row['metadata'])?.['svc_refund_id'] === refundId,
+        )
+        if (existing !== undefined || more !== true) return existing
         after = idIn(rows.at(-1)?.['id'])
         if (after === undefined) throw new Error('the card provider returned refunds without ids')
       }

@@ -44,12 +44,12 @@ export function readWebhook(
   const header = signature === null ? undefined : parseSignature(signature)
   if (header === undefined) return { tag: 'refused', reason: 'signature' }
   const mac = createHmac('sha256', secret).update(`${header.timestamp}.`).update(body).digest()
-  const fits = header.signatures.map((signature) =>
+  const matches = header.signatures.map((signature) =>
     timingSafeEqual(Buffer.from(signature, 'hex'), mac),
   )
-  if (!fits.includes(true)) return { tag: 'refused', reason: 'signature' }
-  const apartSecs = Math.abs(now.getTime() / 1000 - Number(header.timestamp))
-  if (apartSecs > WEBHOOK_TOLERANCE_SECS) return { tag: 'refused', reason: 'timestamp' }
+  if (!matches.includes(true)) return { tag: 'refused', reason: 'signature' }
+  const skewSecs = Math.abs(now.getTime() / 1000 - Number(header.timestamp))
+  if (skewSecs > WEBHOOK_TOLERANCE_SECS) return { tag: 'refused', reason: 'timestamp' }
   return readEvent(body) ?? { tag: 'refused', reason: 'body' }
 }
 

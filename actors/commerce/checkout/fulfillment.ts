@@ -44,20 +44,20 @@ export function fulfillments({ database, sealer }: CheckoutNeeds) {
    */
   async function tenantsOf(secret: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
     const hint = secretHint(secret)
-    const found = await database.system((tx) => webhooksByHint(tx, hint), { signal })
+    const candidates = await database.system((tx) => webhooksByHint(tx, hint), { signal })
     const digest = digestOf(secret)
     const tenantIds = new Set<string>()
-    for (const webhook of found) {
+    for (const webhook of candidates) {
       const secrets = await secretsOf(webhook)
       if (!webhook.hinted) {
         await database.system((tx) => storeHint(tx, webhook.id, secretHint(secrets[0]!)))
       }
       // Compares every candidate, including those after a match.
-      const fits = secrets
+      const matches = secrets
         .map((candidate) => timingSafeEqual(digestOf(candidate), digest))
         .includes(true)
       const scoped = selectedTypes(webhook.eventTypes).some((type) => type.startsWith(PAYMENTS))
-      if (fits && scoped) tenantIds.add(webhook.tenantId)
+      if (matches && scoped) tenantIds.add(webhook.tenantId)
     }
     return tenantIds
   }

@@ -133,7 +133,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     const { tenantId } = session
     const email = message.customerEmail === '' ? null : message.customerEmail
     const now = clock.now()
-    const took = await database.tenant(
+    const claimed = await database.tenant(
       tenantId,
       async (tx) => {
         if (!(await processing.canBook(tx, charge, provider))) return 'full'
@@ -149,7 +149,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       },
       { signal: context.signal },
     )
-    if (took === 'full') {
+    if (claimed === 'full') {
       const { currency } = charge
       context.log.error(
         { tenantId, rail: provider.name, currency },
@@ -157,7 +157,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       )
       return 'full'
     }
-    if (!took) return { sendTo: null }
+    if (!claimed) return { sendTo: null }
     const customerEmail =
       charge.subscriptionId === null ? (email ?? charge.customerEmail) : charge.customerEmail
     return ask({ ...seen, charge: { ...charge, customerEmail } }, provider, message, context)

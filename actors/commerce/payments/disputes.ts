@@ -50,12 +50,12 @@ export async function openDispute(
   const { clock, random } = deps
   const { tenantId, id: chargeId, currency } = charge
   const settlement = await lockSettlement(tx, tenantId, chargeId)
-  const left = settlement?.amountMinor ?? charge.amountMinor
+  const rest = settlement?.amountMinor ?? charge.amountMinor
   const row = await insertDispute(tx, {
     id: random.uuid(),
     tenantId,
     chargeId,
-    amountMinor: Math.min(left, amountMinor ?? left),
+    amountMinor: Math.min(rest, amountMinor ?? rest),
     currency,
     reason,
     createdAt: clock.now(),
@@ -97,8 +97,8 @@ export async function closeDispute(
   const events: NewEvent[] = [disputeEvent('commerce.dispute.closed', row, deps, requestId, caller)]
   if (settlement !== undefined) {
     const taken = outcome === 'lost' ? await takeBack(tx, deps, row, settlement) : 0
-    const left = { ...settlement, amountMinor: settlement.amountMinor - taken }
-    const released = await stepSettlement(tx, deps, left, 'released', null, null, requestId)
+    const rest = { ...settlement, amountMinor: settlement.amountMinor - taken }
+    const released = await stepSettlement(tx, deps, rest, 'released', null, null, requestId)
     events.push(...(released?.events ?? []))
   }
   return { row, events, changed: true }

@@ -107,9 +107,9 @@ export function refunds({ database, clock, random, providers }: CommerceNeeds) {
         ],
       })
     }
-    const more = refundFields(refund)
+    const refundMembers = refundFields(refund)
     appendEvents(tx, [
-      paymentEvent('commerce.payment.refunded', charge, deps, requestId, caller, more),
+      paymentEvent('commerce.payment.refunded', charge, deps, requestId, caller, refundMembers),
     ])
     return { tag: 'reserved', refundId: id }
   }

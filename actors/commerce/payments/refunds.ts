@@ -52,8 +52,8 @@ export async function applyRefund(
   if (settlement !== undefined) {
     await reduceSettlement(tx, tenantId, settlement.id, amountMinor, now)
   }
-  const more = refundFields(refund)
-  return [paymentEvent('commerce.payment.refunded', charge, deps, requestId, caller, more)]
+  const refundMembers = refundFields(refund)
+  return [paymentEvent('commerce.payment.refunded', charge, deps, requestId, caller, refundMembers)]
 }
 
 /**

@@ -96,7 +96,7 @@ export function sandboxProvider(needs: {
       database.tenant(
         order.tenantId,
         async (tx): Promise<DoneAnswer> => {
-          const outcome = endsWell(order.amountMinor) ? 'succeed' : 'refund_refused'
+          const outcome = succeeds(order.amountMinor) ? 'succeed' : 'refund_refused'
           return doneOf(await ask(tx, order, { id: order.refundId, kind: 'refund', outcome }))
         },
         { signal },
@@ -106,8 +106,8 @@ export function sandboxProvider(needs: {
       database.tenant(
         order.tenantId,
         async (tx): Promise<DoneAnswer> => {
-          const there = endsWell(order.amountMinor) ? 'succeed' : 'account_closed'
-          const outcome = (await isSandbox(tx, order.tenantId)) ? there : NOT_HERE
+          const sandboxOutcome = succeeds(order.amountMinor) ? 'succeed' : 'account_closed'
+          const outcome = (await isSandbox(tx, order.tenantId)) ? sandboxOutcome : NOT_HERE
           return doneOf(await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome }))
         },
         { signal },
@@ -133,7 +133,7 @@ function answerOf(outcome: string, chargeId: string): FinalAnswer {
   }
 }
 
-function endsWell(amountMinor: number): boolean {
+function succeeds(amountMinor: number): boolean {
   return amountMinor % 100 !== REFUSED_ENDING
 }
 

@@ -73,10 +73,10 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
     for (let page = 0, from = cursor + 1; page < PAGES_MAX && from <= end; page += 1) {
       const to = Math.min(end, from + BLOCKS_EACH - 1)
       for (let start = 0; start < payTo.length; start += PAYEES_EACH) {
-        const among = { assets, payTo: payTo.slice(start, start + PAYEES_EACH) }
-        const seen = await chain.transfers(among, from, to)
-        if (seen === null) return arrived
-        for (const transfer of seen) {
+        const filter = { assets, payTo: payTo.slice(start, start + PAYEES_EACH) }
+        const transfers = await chain.transfers(filter, from, to)
+        if (transfers === null) return arrived
+        for (const transfer of transfers) {
           const claimed = await database.system(
             (tx) => transferArrived(tx, network, transfer, clock.now()),
             background,
@@ -107,9 +107,9 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
         }
         if (events === undefined) {
           const { transaction } = transfer
-          const what = { tenantId, chargeId, checkoutSessionId, transaction }
+          const context = { tenantId, chargeId, checkoutSessionId, transaction }
           log.error(
-            what,
+            context,
             'x402: transfer for a checkout that has ended, to be returned to the buyer',
           )
         }

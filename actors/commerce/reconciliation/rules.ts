@@ -63,16 +63,16 @@ const AMBIGUOUS: ReadonlySet<ErrorReason> = new Set([
  * @param watched the chain can be queried: then only the chain decides that a payment failed, or
  *   that a settlement claimed by the facilitator happened.
  */
-export function afterFacilitator(said: SettlementResult, watched: boolean): Finding {
-  switch (said.tag) {
+export function afterFacilitator(result: SettlementResult, watched: boolean): Finding {
+  switch (result.tag) {
     case 'settled':
-      return watched ? unknown('awaiting confirmation on the chain', said.transaction) : said
+      return watched ? unknown('awaiting confirmation on the chain', result.transaction) : result
     case 'failed':
-      return watched || AMBIGUOUS.has(said.reason) ? unknown(said.reason) : said
+      return watched || AMBIGUOUS.has(result.reason) ? unknown(result.reason) : result
     case 'spent':
       return unknown('spent')
     case 'unknown':
-      return said
+      return result
   }
 }
 

@@ -54,41 +54,41 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
     const ends = endings({ database, clock, random })
     let countedMs = Number.NEGATIVE_INFINITY
 
-    async function lookInto(row: X402PaymentRow, held: LeasedPayment): Promise<Finding> {
+    async function lookInto(row: X402PaymentRow, leased: LeasedPayment): Promise<Finding> {
       const nowSecs = Math.floor(clock.now().getTime() / 1000)
       const chain = chains.get(row.network)
       if (chain !== undefined) {
-        const seen = await chain.look(onChain(held), row.transaction)
-        const finding = afterChain(seen, Number(row.validBefore), nowSecs)
+        const status = await chain.look(onChain(leased), row.transaction)
+        const finding = afterChain(status, Number(row.validBefore), nowSecs)
         if (finding.tag !== 'ask') return finding
       }
       const request = row.request as FacilitatorRequest
-      const said: SettlementResult = await facilitator!.settle(request, expectedOf(held))
-      return afterFacilitator(said, chain !== undefined)
+      const result: SettlementResult = await facilitator!.settle(request, expectedOf(leased))
+      return afterFacilitator(result, chain !== undefined)
     }
 
     /** @returns true if the outcome is known now. */
     async function see(row: X402PaymentRow, lease: string): Promise<boolean> {
-      const held = { ...row, lease }
+      const leased = { ...row, lease }
       const { chargeId, checks } = row
-      const finding = await lookInto(row, held)
+      const finding = await lookInto(row, leased)
       metrics.reconciled.inc({ outcome: finding.tag })
       const context = { charge_id: chargeId, checks }
       if (finding.tag === 'settled') {
         const { transaction } = finding
         lifecycle.log.info({ ...context, transaction }, 'x402: payment settled')
-        return ends.settled(held, transaction)
+        return ends.settled(leased, transaction)
       }
       if (finding.tag === 'failed') {
         lifecycle.log.info({ ...context, reason: finding.reason }, 'x402: payment failed')
-        return ends.failed(held, finding.reason)
+        return ends.failed(leased, finding.reason)
       }
       const level = checks === CHECKS_LOUD ? 'error' : 'debug'
       lifecycle.log[level](
         { ...context, error: finding.error },
         'x402: outcome still unknown, an operator can resolve it',
       )
-      await ends.postponed(held, againSecs(checks), finding.transaction)
+      await ends.postponed(leased, againSecs(checks), finding.transaction)
       return false
     }
 

@@ -42,38 +42,38 @@ export function cardObjects(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'sig
   const options = { pool: 'background', signal: lifecycle.signal } as const
 
   const followDispute =
-    (seen: ProviderDispute): Follow =>
+    (object: ProviderDispute): Follow =>
     async (tx, charge) => {
       const { tenantId, id: chargeId } = charge
       const amountMinor =
-        seen.currency === charge.currency ? (seen.amountMinor ?? undefined) : undefined
-      const opened = await openDispute(tx, deps, charge, seen.reason, { amountMinor })
+        object.currency === charge.currency ? (object.amountMinor ?? undefined) : undefined
+      const opened = await openDispute(tx, deps, charge, object.reason, { amountMinor })
       const events = opened?.events ?? []
-      if (seen.status === 'open') return events
+      if (object.status === 'open') return events
       const dispute = opened?.row ?? (await findDisputeOf(tx, tenantId, chargeId))
       if (dispute === undefined) throw new Error('a new dispute is missing')
       const { id } = dispute
-      const closed = await closeDispute(tx, deps, { tenantId, id, outcome: seen.status })
+      const closed = await closeDispute(tx, deps, { tenantId, id, outcome: object.status })
       return [...events, ...(closed?.events ?? [])]
     }
 
   const followRefund =
-    (objectId: string, seen: ProviderRefund): Follow =>
+    (objectId: string, object: ProviderRefund): Follow =>
     async (tx, charge) => {
       const { tenantId, id: chargeId } = charge
-      const id = seen.refundId ?? uuidOf(objectId)
+      const id = object.refundId ?? uuidOf(objectId)
       const known = await findRefund(tx, tenantId, id)
       const isOfCharge = known === undefined || known.chargeId === chargeId
-      if (!isOfCharge || seen.currency !== charge.currency) {
+      if (!isOfCharge || object.currency !== charge.currency) {
         throw new Error('a refund of the card provider does not match its charge')
       }
-      const { answer } = seen
+      const { answer } = object
       if (known?.status === 'succeeded' && answer.tag === 'refused') {
         return (await takeRefundBack(tx, deps, known, answer.code)) ?? []
       }
       // A pending refund of ours is finished by its own look-up.
-      if (known !== undefined || seen.refundId !== null || answer.tag !== 'done') return []
-      const { amountMinor } = seen
+      if (known !== undefined || object.refundId !== null || answer.tag !== 'done') return []
+      const { amountMinor } = object
       const now = clock.now()
       if (!(await reserveForeignRefund(tx, tenantId, chargeId, amountMinor, now))) {
         throw new Error('the card provider refunded more than the rest of a charge')
@@ -91,11 +91,11 @@ export function cardObjects(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'sig
   ): Promise<{ readonly paymentId: string; readonly follow: Follow } | undefined> {
     const limit = processing.limit(lifecycle.signal)
     if (about === 'dispute') {
-      const seen = await notifications.dispute(objectId, limit)
-      return seen && { paymentId: seen.paymentId, follow: followDispute(seen) }
+      const object = await notifications.dispute(objectId, limit)
+      return object && { paymentId: object.paymentId, follow: followDispute(object) }
     }
-    const seen = await notifications.refund(objectId, limit)
-    return seen && { paymentId: seen.paymentId, follow: followRefund(objectId, seen) }
+    const object = await notifications.refund(objectId, limit)
+    return object && { paymentId: object.paymentId, follow: followRefund(objectId, object) }
   }
 
   function carryOut(event: CardEventRow, payment: CardPaymentRow, follow: Follow): Promise<void> {

@@ -41,8 +41,11 @@ export function renewal(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'signal'
         }
         if (!(await processing.canBook(tx, now, processing.providerNamed(now.rail)))) {
           const { rail, currency } = now
-          const what = { tenantId, subscriptionId: id, rail, currency }
-          lifecycle.log.error(what, 'renewals: ledger of a payment provider is full, renewal waits')
+          const context = { tenantId, subscriptionId: id, rail, currency }
+          lifecycle.log.error(
+            context,
+            'renewals: ledger of a payment provider is full, renewal waits',
+          )
           return
         }
         const period = now.period + 1

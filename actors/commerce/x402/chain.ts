@@ -56,7 +56,7 @@ export interface Chain {
   latestBlock(): Promise<number | null>
   /** Transfers of tokens to addresses in a block range. Null when the node does not respond. */
   transfers(
-    among: { readonly assets: readonly string[]; readonly payTo: readonly string[] },
+    filter: { readonly assets: readonly string[]; readonly payTo: readonly string[] },
     from: number,
     to: number,
   ): Promise<readonly TransferLog[] | null>
@@ -191,7 +191,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     },
     chainId: () => orNull(async () => quantity(await call('eth_chainId', []))),
     latestBlock: () => orNull(async () => quantity(await call('eth_blockNumber', []))),
-    transfers: (among, from, to) => orNull(() => transfers(among, from, to)),
+    transfers: (filter, from, to) => orNull(() => transfers(filter, from, to)),
   }
 }
 

@@ -81,7 +81,7 @@ export function judgeVerification(answer: JsonAnswer, { payer }: Expected): Veri
   // Refusals have status 200, or another status with some facilitators.
   if (isValid === false) {
     const message = typeof invalidMessage === 'string' ? invalidMessage : null
-    const reason = reasonOf(wordsOf(invalidReason), 'unexpected_verify_error', message)
+    const reason = reasonOf(codeOf(invalidReason), 'unexpected_verify_error', message)
     return { tag: 'invalid', reason }
   }
   const isOk = answer.status >= 200 && answer.status < 300
@@ -98,26 +98,26 @@ export function judgeSettlementResult(answer: JsonAnswer, expected: Expected): S
       ? { tag: 'unknown', error: answer.error, transaction: null }
       : { tag: 'failed', reason: 'unexpected_settle_error' }
   }
-  const said = membersOf(answer.json)
-  const transaction = transactionOf(said['transaction'])
+  const members = membersOf(answer.json)
+  const transaction = transactionOf(members['transaction'])
   const unknown = (error: string): SettlementResult => ({ tag: 'unknown', error, transaction })
-  if (said['success'] === true) {
+  if (members['success'] === true) {
     if (transaction === null) return unknown('no_transaction')
-    if (isAnother(said['payer'], expected.payer)) return unknown('another_payer')
-    if (said['network'] !== expected.network) return unknown('another_network')
-    const { amount } = said
+    if (isAnother(members['payer'], expected.payer)) return unknown('another_payer')
+    if (members['network'] !== expected.network) return unknown('another_network')
+    const { amount } = members
     if (amount !== undefined && amount !== null && amount !== expected.amount) {
       return unknown('another_amount')
     }
     return { tag: 'settled', transaction }
   }
-  if (said['success'] !== false) return unknown(errorOf(answer.status))
-  const words = wordsOf(said['errorReason'])
+  if (members['success'] !== false) return unknown(errorOf(answer.status))
+  const code = codeOf(members['errorReason'])
   // A transaction was sent. It may still move the money, whatever the facilitator reports.
-  if (transaction !== null) return unknown(words ?? 'failed_with_transaction')
-  if (saysSpent(words)) return { tag: 'spent' }
-  const reason = refusalBeforeBroadcast(words)
-  return reason === null ? unknown(words ?? 'no_reason') : { tag: 'failed', reason }
+  if (transaction !== null) return unknown(code ?? 'failed_with_transaction')
+  if (saysSpent(code)) return { tag: 'spent' }
+  const reason = refusalBeforeBroadcast(code)
+  return reason === null ? unknown(code ?? 'no_reason') : { tag: 'failed', reason }
 }
 
 function membersOf(json: unknown): Readonly<Record<string, unknown>> {
@@ -125,7 +125,7 @@ function membersOf(json: unknown): Readonly<Record<string, unknown>> {
   return json as Readonly<Record<string, unknown>>
 }
 
-function wordsOf(value: unknown): string | null {
+function codeOf(value: unknown): string | null {
   return typeof value === 'string' && value.length <= WORDS_CHARS_MAX ? value : null
 }
 

@@ -201,8 +201,8 @@ export function payments(needs: PaymentNeeds) {
       await database.tenant(tenantId, (tx) => dropX402Payment(tx, tenantId, id, lease))
       return { tag: 'not_open' }
     }
-    const said = await timed('settle', () => facilitator.settle(request, expectedOf(leased)))
-    const settlement = await confirmed(said, lookAt(leased))
+    const result = await timed('settle', () => facilitator.settle(request, expectedOf(leased)))
+    const settlement = await confirmed(result, lookAt(leased))
     return conclude(leased, payment, settlement, { requestId, log })
   }
 

@@ -161,9 +161,9 @@ class MailLoop {
       .finally(() => {
         place()
         this.#inProgress.delete(done)
-        const left = this.#places.usedBy(0, tenantId)
-        if (left === 0) this.#tenants.delete(tenantId)
-        else this.#tenants.set(tenantId, left)
+        const remaining = this.#places.usedBy(0, tenantId)
+        if (remaining === 0) this.#tenants.delete(tenantId)
+        else this.#tenants.set(tenantId, remaining)
         this.#wakeSignal.wake()
       })
     this.#inProgress.add(done)

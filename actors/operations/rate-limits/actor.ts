@@ -111,15 +111,16 @@ export const rateLimitsActor = defineActor<RateLimitsProtocol, RateLimitsNeeds>(
       async take({ quotas }) {
         const remembered = refusals.of(quotas)
         if (remembered !== undefined) return remembered
-        const took = await Promise.all(quotas.flatMap(windowsOf).map(take))
-        const known = took.filter((taken) => taken !== undefined)
+        const results = await Promise.all(quotas.flatMap(windowsOf).map(take))
+        const known = results.filter((taken) => taken !== undefined)
         const windows = known.map(({ state }) => state)
         const refused = known.filter(({ allowed }) => !allowed)
-        if (known.length === took.length && refused.length === 0) return { tag: 'taken', windows }
+        if (known.length === results.length && refused.length === 0)
+          return { tag: 'taken', windows }
         // All or none: units taken from the other windows are returned.
         const returned = known.filter(({ allowed }) => allowed)
         await Promise.all(returned.map(({ quota }) => shared(quota, -1)))
-        if (known.length < took.length) return { tag: 'unknown' }
+        if (known.length < results.length) return { tag: 'unknown' }
         return refusals.remember(quotas, {
           tag: 'exceeded',
           windows,
@@ -131,8 +132,8 @@ export const rateLimitsActor = defineActor<RateLimitsProtocol, RateLimitsNeeds>(
       async settle({ counts }) {
         const totals: (number | null)[] = []
         for (let start = 0; start < counts.length; start += SETTLE_AT_ONCE_MAX) {
-          const some = counts.slice(start, start + SETTLE_AT_ONCE_MAX)
-          const answers = await Promise.all(some.map(add))
+          const batch = counts.slice(start, start + SETTLE_AT_ONCE_MAX)
+          const answers = await Promise.all(batch.map(add))
           totals.push(...answers)
         }
         return { tag: 'settled', totals }

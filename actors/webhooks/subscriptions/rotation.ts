@@ -48,10 +48,10 @@ export function secretRotation({ database, sealer, clock, random }: RotationNeed
       const now = clock.now()
       const previousUntil = new Date(now.getTime() + overlapSecs * 1000)
       if (supplied !== null) {
-        const opened = Buffer.from(await sealer.open(tenantId, context, current))
+        const decrypted = Buffer.from(await sealer.open(tenantId, context, current))
         // The response to the first request may have been lost. A second rotation would invalidate
         // the previous secret.
-        if (opened.equals(Buffer.from(supplied, 'utf8'))) {
+        if (decrypted.equals(Buffer.from(supplied, 'utf8'))) {
           const ends = await database.tenant(
             tenantId,
             (tx) => shortenOverlap(tx, { tenantId, id: webhookId, current, previousUntil }),
