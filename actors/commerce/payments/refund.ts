@@ -115,7 +115,7 @@ export function refunds({ database, clock, random, providers }: CommerceNeeds) {
   }
 
   /** Calls the provider and stores its answer. Stores nothing when the provider is unavailable. */
-  async function carryOut(
+  async function execute(
     message: RefundCharge,
     refund: RefundRow,
     context: MessageContext,
@@ -158,7 +158,7 @@ export function refunds({ database, clock, random, providers }: CommerceNeeds) {
       if (begun.tag !== 'reserved') return begun
       const { refundId } = begun
       const refund = await database.tenant(tenantId, (tx) => findRefund(tx, tenantId, refundId))
-      if (refund?.status === 'pending') await carryOut(message, refund, context)
+      if (refund?.status === 'pending') await execute(message, refund, context)
       const [charge, ended] = await database.tenant(tenantId, async (tx) => [
         await findCharge(tx, tenantId, chargeId),
         await findRefund(tx, tenantId, refundId),

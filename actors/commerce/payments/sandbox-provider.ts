@@ -30,7 +30,7 @@ const REFUSED_ENDING = 13
 const DECLINED = 'card_declined'
 const NEVER_ASKED = 'abandoned'
 /** Refusal for a tenant that was a sandbox before: its old subscriptions and balances remain. */
-const NOT_HERE = 'sandbox_only'
+const SANDBOX_ONLY = 'sandbox_only'
 
 export function sandboxProvider(needs: {
   readonly database: Database
@@ -51,7 +51,7 @@ export function sandboxProvider(needs: {
   }
 
   async function outcomeOf(tx: Transaction, { tenantId, by }: ChargeOrder): Promise<string> {
-    if (!(await isSandbox(tx, tenantId))) return NOT_HERE
+    if (!(await isSandbox(tx, tenantId))) return SANDBOX_ONLY
     if (by.tag === 'buyer') return by.instruction ?? 'succeed'
     return (await mandateOutcome(tx, tenantId, by.mandate)) ?? 'decline'
   }
@@ -107,7 +107,7 @@ export function sandboxProvider(needs: {
         order.tenantId,
         async (tx): Promise<DoneAnswer> => {
           const sandboxOutcome = succeeds(order.amountMinor) ? 'succeed' : 'account_closed'
-          const outcome = (await isSandbox(tx, order.tenantId)) ? sandboxOutcome : NOT_HERE
+          const outcome = (await isSandbox(tx, order.tenantId)) ? sandboxOutcome : SANDBOX_ONLY
           return doneOf(await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome }))
         },
         { signal },

@@ -28,11 +28,11 @@ import type { Chain } from '../x402/chain.js'
 
 const PROVIDER = 'x402'
 /** Block range of one query that nodes accept. */
-const BLOCKS_EACH = 1_800
+const BLOCKS_PER_QUERY = 1_800
 /** Queries per round. Later rounds scan the rest. */
 const PAGES_MAX = 20
 /** Maximum number of addresses in one query. */
-const PAYEES_EACH = 200
+const PAYEES_PER_QUERY = 200
 const BATCH = 32
 
 export type WatchedChain = {
@@ -71,9 +71,9 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
     const payTo = [...new Set(payees.map((payee) => payee.payTo))]
     let arrived = 0
     for (let page = 0, from = cursor + 1; page < PAGES_MAX && from <= end; page += 1) {
-      const to = Math.min(end, from + BLOCKS_EACH - 1)
-      for (let start = 0; start < payTo.length; start += PAYEES_EACH) {
-        const filter = { assets, payTo: payTo.slice(start, start + PAYEES_EACH) }
+      const to = Math.min(end, from + BLOCKS_PER_QUERY - 1)
+      for (let start = 0; start < payTo.length; start += PAYEES_PER_QUERY) {
+        const filter = { assets, payTo: payTo.slice(start, start + PAYEES_PER_QUERY) }
         const transfers = await chain.transfers(filter, from, to)
         if (transfers === null) return arrived
         for (const transfer of transfers) {

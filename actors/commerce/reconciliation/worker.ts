@@ -24,15 +24,15 @@ import { arrivals, type WatchedChain } from './arrivals.js'
 import { afterChain, afterFacilitator, againSecs, type Finding } from './rules.js'
 
 const LEASE_SECS = 60
-const AT_ONCE_MAX = 16
+const CONCURRENT_MAX = 16
 /** Poll interval: a payment can become due at any time, because its process died. */
-const LOOK_MS_MAX = 1_000
+const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 /** Poll interval for transfers. Blocks appear every two seconds or more slowly. */
 const WATCH_MS = 2_000
 const COUNT_EVERY_MS = 15_000
-/** After this many checks the log level becomes `warn`, for operators. */
-const CHECKS_LOUD = 10
+/** At this check the log level is `error`, to alert operators. */
+const CHECKS_BEFORE_ERROR = 10
 
 export type ReconciliationNeeds = {
   readonly database: Pick<Database, 'system' | 'tenant'>
@@ -83,7 +83,7 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
         lifecycle.log.info({ ...context, reason: finding.reason }, 'x402: payment failed')
         return ends.failed(leased, finding.reason)
       }
-      const level = checks === CHECKS_LOUD ? 'error' : 'debug'
+      const level = checks === CHECKS_BEFORE_ERROR ? 'error' : 'debug'
       lifecycle.log[level](
         { ...context, error: finding.error },
         'x402: outcome still unknown, an operator can resolve it',
@@ -96,7 +96,7 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
     async function round(): Promise<{ full: boolean }> {
       const lease = random.uuid()
       const rows = await database.system(
-        (tx) => claimDueX402Payments(tx, lease, AT_ONCE_MAX, LEASE_SECS),
+        (tx) => claimDueX402Payments(tx, lease, CONCURRENT_MAX, LEASE_SECS),
         { pool: 'background' },
       )
       const outcomes = await Promise.allSettled(rows.map((row) => see(row, lease)))
@@ -106,7 +106,7 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
           lifecycle.log.warn({ err: outcome.reason as unknown }, 'x402: check failed')
         }
       }
-      return { full: rows.length === AT_ONCE_MAX }
+      return { full: rows.length === CONCURRENT_MAX }
     }
 
     async function count(): Promise<void> {
@@ -128,7 +128,7 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
           await count()
           loop.succeeded()
           if (full) continue
-          const waitMs = await database.system((tx) => nextX402PaymentMs(tx, LOOK_MS_MAX), {
+          const waitMs = await database.system((tx) => nextX402PaymentMs(tx, POLL_MS_MAX), {
             pool: 'background',
           })
           await sleep(Math.max(waitMs, 50), undefined, { signal: lifecycle.signal, ref: false })

@@ -98,7 +98,7 @@ export function cardObjects(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'sig
     return object && { paymentId: object.paymentId, follow: followRefund(objectId, object) }
   }
 
-  function carryOut(event: CardEventRow, payment: CardPaymentRow, follow: Follow): Promise<void> {
+  function execute(event: CardEventRow, payment: CardPaymentRow, follow: Follow): Promise<void> {
     const { tenantId, chargeId } = payment
     return database.tenant(
       tenantId,
@@ -126,8 +126,7 @@ export function cardObjects(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'sig
     // Crosses tenants: the provider does not name a tenant.
     const payment =
       change && (await database.system((tx) => cardPaymentOf(tx, change.paymentId), options))
-    if (change !== undefined && payment !== undefined)
-      return carryOut(event, payment, change.follow)
+    if (change !== undefined && payment !== undefined) return execute(event, payment, change.follow)
     const { id: eventId, type } = event
     lifecycle.log.warn({ eventId, type }, 'card webhook for an unknown payment')
     await database.system((tx) => finishCardEvent(tx, eventId), options)

@@ -29,7 +29,7 @@ import type { RenewalNeeds } from './needs.js'
 export const INVOICED_PROVIDER = 'x402'
 const TOKEN_BYTES = 32
 /** The end of an invoice makes its subscription due. This delay covers failures of that step. */
-const LOOK_AGAIN_MS = 3_600_000
+const RECHECK_MS = 3_600_000
 
 /**
  * Opens the invoice of the next period unless one is open.
@@ -46,12 +46,7 @@ export async function openInvoice(
   const now = clock.now()
   const lastsMs = DUNNING_MS[attempts] ?? DUNNING_MS.at(-1)!
   const expiresAt = new Date(now.getTime() + lastsMs)
-  await parkSubscription(
-    tx,
-    tenantId,
-    subscriptionId,
-    new Date(expiresAt.getTime() + LOOK_AGAIN_MS),
-  )
+  await parkSubscription(tx, tenantId, subscriptionId, new Date(expiresAt.getTime() + RECHECK_MS))
   if ((await findPeriodCharge(tx, tenantId, subscriptionId, period)) !== undefined) return
   const token = random.token(TOKEN_BYTES)
   const [chargeId, sessionId] = [random.uuid(), random.uuid()]

@@ -9,7 +9,7 @@ import { defineWorker } from '../../../runtime/kernel/worker.js'
 import { renewalRounds } from './rounds.js'
 import type { RenewalNeeds } from './needs.js'
 
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 
 export const renewalsWorker = defineWorker<RenewalNeeds>({
   name: 'billing',
@@ -28,7 +28,7 @@ export const renewalsWorker = defineWorker<RenewalNeeds>({
         if (!signal.aborted) log.warn({ err: error }, 'renewals: round failed')
       }
       if (worked > 0) continue
-      await sleep(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined)
+      await sleep(POLL_MS, undefined, { signal, ref: false }).catch(() => undefined)
     }
   },
 })

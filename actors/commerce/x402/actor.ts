@@ -87,7 +87,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     async function judge(
       sale: Sale,
       proof: Proof,
-      paymentContext: Parameters<ReturnType<typeof payments>['carryOut']>[1],
+      paymentContext: Parameters<ReturnType<typeof payments>['execute']>[1],
     ): Promise<Verdict> {
       const { tenantId, bill, offers, resource } = sale
       const known = await paymentFlow!.known(tenantId, targetOfBill(bill), proof)
@@ -101,7 +101,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       if (!(await isSigned(proof, offer))) {
         return { tag: 'refused', reason: 'invalid_exact_evm_payload_signature' }
       }
-      return paymentFlow!.carryOut({ tenantId, bill, offer, resource, proof }, paymentContext)
+      return paymentFlow!.execute({ tenantId, bill, offer, resource, proof }, paymentContext)
     }
 
     async function isSigned({ signature, authorization }: Proof, offer: Offer): Promise<boolean> {

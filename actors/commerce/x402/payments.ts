@@ -38,7 +38,7 @@ import type { ErrorReason } from './reasons.js'
 /** Lease time of a holder beyond the timeouts of its requests. */
 const LEASE_MARGIN_SECS = 5
 /** Delay of the first check of an unknown outcome. */
-const LOOK_AFTER_SECS = 2
+const FIRST_CHECK_SECS = 2
 const POLL_MS = 150
 const CONFIRM_POLL_MS = 250
 
@@ -119,7 +119,7 @@ export function payments(needs: PaymentNeeds) {
   }
 
   /** Claims the authorization for this purchase and completes it. */
-  async function carryOut(purchase: Purchase, paymentContext: PaymentContext): Promise<Verdict> {
+  async function execute(purchase: Purchase, paymentContext: PaymentContext): Promise<Verdict> {
     const payment = rowOf(purchase)
     const lease = random.uuid()
     const { tenantId } = payment
@@ -127,13 +127,13 @@ export function payments(needs: PaymentNeeds) {
       claimX402Payment(tx, payment, lease, verifyLeaseSecs),
     )
     if (claimed) return see(payment, lease, purchase, paymentContext)
-    return findOut(payment, purchase, paymentContext)
+    return awaitOutcome(payment, purchase, paymentContext)
   }
 
   /**
    * The authorization is claimed already. Waits for the outcome, and takes over if the holder died.
    */
-  async function findOut(
+  async function awaitOutcome(
     payment: Claim,
     purchase: Purchase,
     paymentContext: PaymentContext,
@@ -226,7 +226,7 @@ export function payments(needs: PaymentNeeds) {
     }
     const { error, transaction } =
       settlement.tag === 'unknown' ? settlement : { error: 'spent', transaction: null }
-    if (!(await ends.postponed(leased, LOOK_AFTER_SECS, transaction))) return lost(payment)
+    if (!(await ends.postponed(leased, FIRST_CHECK_SECS, transaction))) return lost(payment)
     log.warn({ charge_id: chargeId, error }, 'x402: settlement outcome unknown')
     return { tag: 'pending', payment: asRow(payment, 'unknown', transaction) }
   }
@@ -279,7 +279,7 @@ export function payments(needs: PaymentNeeds) {
     }
   }
 
-  return { known, carryOut }
+  return { known, execute }
 }
 
 type Claim = NewX402Payment

@@ -22,7 +22,7 @@ export type ErrorReason = (typeof ERROR_REASONS)[number]
 const KNOWN: ReadonlySet<string> = new Set(ERROR_REASONS)
 
 /** Facilitators' own codes for reasons of the list. */
-const MEANT: Readonly<Record<string, ErrorReason>> = {
+const LISTED_REASONS: Readonly<Record<string, ErrorReason>> = {
   invalid_exact_evm_insufficient_balance: 'insufficient_funds',
   invalid_exact_evm_signature: 'invalid_exact_evm_payload_signature',
   invalid_exact_evm_recipient_mismatch: 'invalid_exact_evm_payload_recipient_mismatch',
@@ -53,7 +53,7 @@ export function reasonOf(
 
 function listedReason(code: string): ErrorReason | null {
   if (KNOWN.has(code)) return code as ErrorReason
-  return Object.hasOwn(MEANT, code) ? MEANT[code]! : null
+  return Object.hasOwn(LISTED_REASONS, code) ? LISTED_REASONS[code]! : null
 }
 
 /**

@@ -35,7 +35,7 @@ const LEASE_SECS = 90
 const PATIENCE_MS = 5_000
 const POLL_MS = 200
 /** The reconciliation continues after a refusal. */
-const LOOK_AFTER_SECS = 2
+const FIRST_CHECK_SECS = 2
 /** A reorganization shortly after the end of the authorization may still include the transfer. */
 const REORGANIZATION_SECS = 60
 
@@ -144,7 +144,7 @@ export function resolutions(needs: X402Needs) {
       const nowSecs = Math.floor(clock.now().getTime() / 1000)
       const fault = resolutionFault(resolution, status, Number(mine.validBefore), nowSecs)
       if (fault !== null) {
-        await ends.postponed(leased, LOOK_AFTER_SECS, null)
+        await ends.postponed(leased, FIRST_CHECK_SECS, null)
         return refused(fault)
       }
       if (!(await end(leased, message, status, requestId))) return refused(BUSY)

@@ -38,7 +38,7 @@ const SENDING_PER_TENANT_MAX = 4
 const LEASE_SECS = 15
 const RENEW_MS = 5_000
 /** Wake signals can be lost, so the queue is also polled at this interval. */
-const LOOK_MS_MAX = 1_000
+const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 
 export type MailRunnerNeeds = {
@@ -134,14 +134,14 @@ class MailLoop {
   async #round(): Promise<void> {
     const { database } = this.#needs
     const limit = SENDING_MAX - this.#places.inUse
-    if (limit === 0) return this.#wakeSignal.wait(LOOK_MS_MAX)
+    if (limit === 0) return this.#wakeSignal.wait(POLL_MS_MAX)
     const room = { limit, perTenantMax: SENDING_PER_TENANT_MAX, held: this.#held() }
     // Crosses tenants: one worker sends for all of them.
     const { claimed, nextMs } = await database.system(async (tx) => {
       const claimed = await claimMail(tx, this.#lease, room, LEASE_SECS)
       // A tenant at its share is checked again when one of its messages ends, which wakes the loop.
       const full = this.#full(claimed)
-      const nextMs = claimed.length < limit ? await nextMailMs(tx, LOOK_MS_MAX, full) : 0
+      const nextMs = claimed.length < limit ? await nextMailMs(tx, POLL_MS_MAX, full) : 0
       return { claimed, nextMs }
     })
     for (const mail of claimed) this.#begin(mail)

@@ -27,7 +27,7 @@ const REFILL_MS = 1_000
 /** A subscription is deactivated when its receiver has only failed for this long. */
 const FAILING_MS_MAX = 5 * 24 * 60 * 60_000
 /** Rest after an internal error. */
-const MISHAP_REST_SECS = 5
+const ERROR_REST_SECS = 5
 
 /**
  * A target older than this is read again before the next attempt, because its tenant may be
@@ -138,7 +138,7 @@ export class DeliveryLane {
   }
 
   #restSecs(): number {
-    if (this.#fault !== undefined) return MISHAP_REST_SECS
+    if (this.#fault !== undefined) return ERROR_REST_SECS
     const slow = slowRestSecs(this.#durationsMs, this.#host.nowMs() - this.#beganMs)
     return Math.max(slow, restSecs(this.#failures))
   }

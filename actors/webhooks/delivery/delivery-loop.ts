@@ -61,7 +61,7 @@ const DUE_EACH = 32
 const LEASE_SECS = 6
 const RENEW_MS = 2_000
 /** Wake signals can be lost, so the queue is also polled at this interval. */
-const LOOK_MS_MAX = 1_000
+const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 /** Running attempts are aborted this long after a stop begins. */
 const GRACE_MS = 5_000
@@ -210,7 +210,7 @@ class DeliveryLoops {
       const others = lanes.filter(({ webhookId }) => !ours.has(webhookId))
       for (const { webhookId } of others) this.#lanes.get(webhookId)?.lane.wake()
       if (others.some(({ webhookId }) => !this.#lanes.has(webhookId))) this.#dueSignal.wake()
-      if (events < FAN_OUT_BATCH) await this.#eventSignal.wait(LOOK_MS_MAX)
+      if (events < FAN_OUT_BATCH) await this.#eventSignal.wait(POLL_MS_MAX)
     })
   }
 
@@ -227,7 +227,7 @@ class DeliveryLoops {
   async #claimLoop(): Promise<void> {
     await this.#loop('deliveries', async () => {
       const room = this.#room()
-      if (room.limit === 0) return this.#dueSignal.wait(LOOK_MS_MAX)
+      if (room.limit === 0) return this.#dueSignal.wait(POLL_MS_MAX)
       const { claimed, nextMs } = await this.#claim(room)
       for (const claim of claimed) this.#run(claim)
       if (claimed.length < room.limit) await this.#dueSignal.wait(nextMs)
@@ -255,7 +255,7 @@ class DeliveryLoops {
       const lanes = await claimLanes(tx, this.#lease, room, LEASE_SECS)
       // A tenant at its share is checked again when one of its lanes ends, which wakes the loop.
       const full = tenantsAtMost(room, lanes)
-      const nextMs = lanes.length < room.limit ? await nextLaneMs(tx, LOOK_MS_MAX, full) : 0
+      const nextMs = lanes.length < room.limit ? await nextLaneMs(tx, POLL_MS_MAX, full) : 0
       return { claimed: await load(tx, lanes), nextMs }
     })
   }

@@ -160,7 +160,7 @@ function exchange(upstreams: Upstreams, post: Post): Promise<Answer> {
     /** Aborts the exchange, keeping the status if it has arrived. */
     const breakOff = (error: string) => {
       finish(answer ?? { status: null, error })
-      controller?.abort(new BrokenOff())
+      controller?.abort(new AbortedByUs())
     }
     const onAbort = () => breakOff('cancelled')
     let timer = setTimeout(() => breakOff('timeout'), post.timeoutMs)
@@ -183,7 +183,7 @@ function exchange(upstreams: Upstreams, post: Post): Promise<Answer> {
       upstreams.of(post.url.origin, post.tenantId, post.tenantId).dispatch(options, {
         onRequestStart(started) {
           controller = started
-          if (over) started.abort(new BrokenOff())
+          if (over) started.abort(new AbortedByUs())
         },
         onResponseStart(_, status, headers) {
           // Interim responses are ignored (RFC 9110 section 15.2).
@@ -208,6 +208,6 @@ function exchange(upstreams: Upstreams, post: Post): Promise<Answer> {
 }
 
 /** Marks an abort of ours in undici. */
-class BrokenOff extends Error {
-  override readonly name = 'BrokenOff'
+class AbortedByUs extends Error {
+  override readonly name = 'AbortedByUs'
 }

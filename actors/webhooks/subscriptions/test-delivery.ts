@@ -32,10 +32,10 @@ import type { Delivery, TestWebhook, WebhooksProtocol } from './protocol.js'
 
 const TYPE: EventType = 'webhook.test'
 /** Concurrent tests in this process. Each may last until the timeout of its receiver. */
-const AT_ONCE_MAX = 32
+const CONCURRENT_MAX = 32
 /** A test without an outcome after this time belongs to a process that died. */
 const ABANDONED_MS = 60_000
-const LOOK_MS = 100
+const POLL_MS = 100
 const UNKNOWN = { tag: 'unknown' } as const
 
 export type TestNeeds = {
@@ -109,7 +109,7 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
       if (delivery.status !== 'pending') return delivery
       const agedMs = clock.now().getTime() - delivery.createdAt.getTime()
       if (agedMs > ABANDONED_MS) return undefined
-      await sleep(LOOK_MS, undefined, { signal })
+      await sleep(POLL_MS, undefined, { signal })
     }
   }
 
@@ -160,7 +160,7 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
   return {
     async run(message, context) {
       if (!isUuid(message.webhookId)) return UNKNOWN
-      if (running >= AT_ONCE_MAX) return { tag: 'busy' }
+      if (running >= CONCURRENT_MAX) return { tag: 'busy' }
       running += 1
       try {
         return await run(message, context)
