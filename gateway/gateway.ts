@@ -7,7 +7,7 @@ import type { TokensProtocol } from '../actors/oauth/tokens/protocol.js'
 import {
   POLICIES,
   type Policies,
-  type ThrottleProtocol,
+  type RateLimitsProtocol,
 } from '../actors/operations/rate-limits/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
 import type { Clock } from '../runtime/kernel/clock.js'
@@ -134,7 +134,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     const compiled = compileRoute(route, refs, http, policies)
     if (compiled !== null) router.add(route.method, route.path, compiled)
   }
-  const throttle = refs.get('throttle') as ActorRef<ThrottleProtocol> | undefined
+  const throttle = refs.get('throttle') as ActorRef<RateLimitsProtocol> | undefined
   const tokens = refs.get('tokens') as ActorRef<TokensProtocol> | undefined
   const tenants = refs.get('tenants') as ActorRef<TenantsProtocol> | undefined
   const quotas = openQuotas({ enabled: server.endpoint_throttle.enabled, throttle, clock, log })

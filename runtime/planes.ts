@@ -13,7 +13,7 @@ import { browserSessionsActor } from '../actors/identity/sessions/actor.js'
 import { delegationActor } from '../actors/agents/delegation/actor.js'
 import { checkoutActor } from '../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../actors/commerce/payments/actor.js'
-import { settlementActor } from '../actors/commerce/payouts/actor.js'
+import { payoutsActor } from '../actors/commerce/payouts/actor.js'
 import { deliveryWorker } from '../actors/webhooks/delivery/worker.js'
 import { auditActor } from '../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../actors/identity/password-recovery/actor.js'
@@ -33,7 +33,7 @@ import { agentManagementActor } from '../actors/agents/management/actor.js'
 import { sshCertificatesActor } from '../actors/vault/ssh-certificates/actor.js'
 import { federatedLoginActor } from '../actors/identity/federated-login/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
-import { throttleActor } from '../actors/operations/rate-limits/actor.js'
+import { rateLimitsActor } from '../actors/operations/rate-limits/actor.js'
 import { tokensActor } from '../actors/oauth/tokens/actor.js'
 import { retentionWorker } from '../actors/operations/retention/worker.js'
 import { usersActor } from '../actors/identity/users/actor.js'
@@ -64,7 +64,7 @@ export const placements = [
   placement(healthActor,       inline,                                                   A, C, J),
   placement(keysActor,         inline,                                                   A, C, J),
   placement(tenantsActor,      inline,                                                   A, C, J),
-  placement(throttleActor,     inline,                                                   A, C, J),
+  placement(rateLimitsActor,   inline,                                                   A, C, J),
   placement(tokensActor,       inline,                                                   A, C, J),
   placement(discoveryActor,    inline,                                                   A, C   ),
   placement(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A, C   ),
@@ -94,7 +94,7 @@ export const placements = [
   placement(vaultActor,        inline,                                                   A, C   ),
   placement(checkoutActor,     inline,                                                   A      ),
   placement(commerceActor,     inline,                                                      C   ),
-  placement(settlementActor,   inline,                                                      C   ),
+  placement(payoutsActor,   inline,                                                      C   ),
   placement(renewalsWorker,    inline,                                                         J),
   placement(egressActor,       thread('egress'),                                         A      ),
   placement(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),

@@ -1,8 +1,7 @@
 /**
- * An agent's login over HTTP, challenge and verify, with tokens issued; registrations from their start
- * to their end at 8 bits, solved here; polls of delegations that nobody has answered yet. Everything
- * is written to a real PostgreSQL. And what the rejection of a completion costs. Beside them, in the same run, the
- * cryptography that a login cannot do without.
+ * An agent's login over HTTP (challenge and verify, with tokens), complete registrations at 8 bits,
+ * polls of pending delegations, and the cost of a rejected completion. All writes go to a real
+ * PostgreSQL. The reference in the same run is the cryptography that a login requires.
  */
 import { createHash, sign, verify } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -20,7 +19,7 @@ const BITS = 8
 const dataDir = await mkdtemp(join(tmpdir(), 'svc-bench-login-'))
 const { service } = await startWhole(dataDir, {
   SVC_CHALLENGE__POW_DIFFICULTY_BITS: String(BITS),
-  // A bench is a flood, and is not to be charged as one.
+  // A bench is a flood, so rate limits are off.
   SVC_CHALLENGE__POW_TRICKLE_PER_MINUTE: '1000000',
 })
 const client = new Pool(service.url, { connections: IN_FLIGHT })
@@ -52,7 +51,7 @@ async function start(from = key) {
   return post('auth/register/pow', body, 200)
 }
 
-/** The first nonce that does the work. */
+/** The first nonce that solves the challenge. */
 function nonce(token: string): string {
   for (let at = 0; ; at += 1) {
     const digest = createHash('sha256').update(`${token}:${at}`).digest()
@@ -76,7 +75,7 @@ async function login() {
   return post('auth/verify', { challenge_id: challenge['challenge_id'], signature }, 200)
 }
 
-/** Answered by slow_down mostly, which is written down like every other poll. */
+/** Most polls get slow_down, which is stored like every other poll. */
 const { token: workspace } = await bootstrap(anyPost, target)
 const asked = await Promise.all(
   Array.from({ length: IN_FLIGHT }, () =>

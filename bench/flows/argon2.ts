@@ -1,4 +1,4 @@
-/** Targets 10 to 12: the password pool at its limit, and what light requests notice of it. */
+/** Targets 10 to 12: the password pool at its limit, and the effect on light requests. */
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-/** Signing and verifying access tokens: ours beside bare node:crypto and beside jose. */
+/** Signing and verifying access tokens: our code compared with bare node:crypto and with jose. */
 import { sign, verify } from 'node:crypto'
 import * as jose from 'jose'
 import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
@@ -6,7 +6,7 @@ import { type SigningKey, signJwt, verifyJwt } from '../../actors/platform/jose/
 import { compare, publish, repeat, saturate } from '../harness.js'
 
 const NOW = 1_900_000_000
-/** What an agent's access token holds (decisions.md 7.2). */
+/** Claims of an agent's access token. */
 const claims = {
   iss: 'https://id.example',
   sub: '018f2d5e-7c1a-7b34-9a57-3e6b1c2d4f50',

@@ -1,7 +1,7 @@
 /**
- * A certificate for localhost, signed by itself and trusted by nobody but these benches. Made by:
- * openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500
- * -subj /CN=localhost -addext subjectAltName=DNS:localhost
+ * A self-signed certificate for localhost, trusted by these benches only. Made by: openssl req
+ * -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=localhost
+ * -addext subjectAltName=DNS:localhost
  */
 export const LOCALHOST_KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgOGQk8u7jh7jleRhe

@@ -1,6 +1,6 @@
 /**
- * The hostile tenant of `noisy-neighbour`, on a thread of its own: holds one resource at its limit until it gets `stop`.
- * Its calls side by side are bounded, and what is refused is tried again after a pause.
+ * The hostile tenant of `noisy-neighbour`, on a thread of its own: keeps one resource at its limit
+ * until it gets `stop`. Its concurrency is bounded, and refused calls are repeated after a pause.
  */
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,7 +14,7 @@ export type HostileNeeds = {
   readonly upstream: string
   readonly tenant: Tenant
 }
-/** How its calls were answered; what hung until the stop is not in it. */
+/** Number of answered and refused calls. Calls that hung until the stop do not count. */
 export type HostileEnd = { readonly answered: number; readonly refused: number }
 
 const PAUSE_MS = 50
@@ -47,7 +47,7 @@ async function send(method: Method, path: string, { json, headers }: Sent, signa
     body: json === undefined ? null : JSON.stringify(json),
     ...(signal === undefined ? {} : { signal }),
   })
-  // A stream is read as it comes, and all of it dropped.
+  // Reads the stream as it arrives, and drops it.
   const chunks: string[] = []
   const isJson = String(answer.headers['content-type']).includes('json')
   for await (const chunk of answer.body) if (isJson) chunks.push(String(chunk))
@@ -90,7 +90,7 @@ const through = (reach: Reach, path: string, stream = true): Attempt => {
 
 const application = (name: string) => ({ json: { name, grant_types: ['client_credentials'] } })
 
-/** Subscriptions to a receiver that holds what it gets, and events for all of them. */
+/** Subscriptions to a receiver that never responds, and events for all of them. */
 async function lanes(signal: AbortSignal): Promise<HostileEnd> {
   const made = await Promise.all(
     Array.from({ length: SUBSCRIPTIONS }, async (_, at) => {
@@ -116,12 +116,12 @@ const letter: Attempt = async (signal) => {
   letters += 1
   const json = { email: `crowd${letters}@mail.svc-bench.net` }
   const { status } = await send('POST', '/api/v1/tenant-users', { json }, signal)
-  // The queue is full: one more every moment, which is dropped.
+  // The queue is full: one more message at a time, which is dropped.
   if (letters > MAIL_QUEUE_MAX) await sleep(4 * PAUSE_MS)
   return status
 }
 
-/** People who do not exist cost as much as those who do. They come from an address of their own. */
+/** Unknown users cost as much as known ones. They use an address of their own. */
 const signIn: Attempt = async (_, worker, turn) => {
   const browser = openBrowser({ baseUrl })
   const query = new URLSearchParams({ tenant_slug: tenant.slug })

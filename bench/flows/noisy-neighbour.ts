@@ -1,7 +1,7 @@
 /**
- * What a tenant notices while another one sits at its limit of something shared: p99 of its calls, first alone, then
- * beside the hostile tenant, resource by resource. An open loop: calls start at a fixed rate, whatever becomes of them.
- * Everything stays on loopback and ends after some minutes.
+ * The effect on a tenant of another tenant that uses up its share of a resource: p99 of its calls,
+ * first alone, then with the hostile tenant, for each resource. An open loop: calls start at a
+ * fixed rate, whatever their outcome. Everything runs on loopback and ends after some minutes.
  */
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,9 +16,9 @@ import { draftOf, EVENT, openNoisyStage } from './noisy-stage.js'
 
 const RATIO_MAX = 2
 const WARM_UP_MS = 2_000
-/** How long the hostile tenant takes to reach its limit, at most. */
+/** Maximum time for the hostile tenant to reach its limit. */
 const REACH_MS = 3_000
-/** After a phase, until what it left is done. */
+/** Pause after a phase, until its remaining work is done. */
 const REST_MS = 2_000
 const ARRIVES_WITHIN_MS = 30_000
 
@@ -27,7 +27,7 @@ const { values } = parseArgs({
   options: { ms: { type: 'string' }, only: { type: 'string' } },
 })
 const phaseMs = Number(values.ms ?? 8_000)
-/** Resources to measure, by what the hostile tenant does: `--only calls,names`. All of them where it is left out. */
+/** Resources to measure, by name: `--only calls,names`. Default: all. */
 const only = values.only === undefined ? undefined : String(values.only).split(',')
 
 const stage = await openNoisyStage()
@@ -78,7 +78,7 @@ const relay = (credentialId: string, url: string, stream: boolean) =>
 const [{ credentialId }] = honest.reaches.plain as [(typeof honest.reaches.plain)[number]]
 const echo = (stream: boolean) => () => relay(credentialId, `${upstream}/echo`, stream)
 
-/** Every name once, so that none is known, and no connection open. */
+/** Every name once, so that neither DNS cache nor connection pool helps. */
 const names = honest.reaches.names.flatMap((reach) =>
   reach.origins.map((origin) => ({ origin, by: reach.credentialId })),
 )
@@ -94,7 +94,7 @@ async function make(): Promise<void> {
   await send('POST', '/api/v1/applications', draft)
 }
 
-/** @returns what stands in the event of it. */
+/** @returns the id that the event contains. */
 async function emit(): Promise<string> {
   const answer = await send('POST', '/api/v1/vault/credentials', draftOf(['localhost']))
   return (JSON.parse(answer) as { id: string }).id
@@ -119,7 +119,7 @@ async function signIn(): Promise<void> {
 
 type Resource = {
   readonly name: string
-  /** What the hostile tenant does, by its name. */
+  /** Name of the hostile workload. */
   readonly hostile: string
   readonly perSecond: number
   readonly call: () => Promise<unknown>
@@ -148,7 +148,7 @@ const resources: readonly Resource[] = [
   { name: 'database connections: writes', hostile: 'writes', perSecond: 10, call: make },
 ]
 
-/** The p99 in milliseconds; calls without success are counted apart. */
+/** p99 in milliseconds. Failed calls are counted separately. */
 async function measured({ perSecond, call }: Resource, ms: number) {
   let failed = 0
   const { figures = percentiles([]) } = await pace(ms, perSecond, () =>

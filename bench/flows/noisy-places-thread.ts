@@ -1,4 +1,7 @@
-/** What the service of `noisy-neighbour` connects to: an upstream and receivers over TLS, mail, names. On loopback. */
+/**
+ * Peers of the `noisy-neighbour` service: an upstream and receivers over TLS, a mail server, and
+ * DNS. On loopback.
+ */
 import { createSocket } from 'node:dgram'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
@@ -7,7 +10,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { SMTPServer } from 'smtp-server'
 
 export type Places = { readonly https: number; readonly smtp: number; readonly dns: number }
-/** A delivery or a letter of the honest tenant, by the clock that all threads share. */
+/**
+ * A delivery or message of the honest tenant, with the time of the shared clock of all threads.
+ */
 export type Arrival = { readonly body: string; readonly atMs: number }
 
 const KIB = Buffer.alloc(1024, 'x')
@@ -62,7 +67,7 @@ const https = createServer({ cert, key, maxHeaderSize: HEADER_BYTES_MAX }, (requ
   habits[request.url!.split('/')[1]!]?.(request, response)
 })
 
-/** Letters to `crowd...` are held, and taken when they are released; the others are taken at once. */
+/** Messages to `crowd...` are held until released. Others are accepted at once. */
 const smtp = new SMTPServer({
   authOptional: true,
   hideSTARTTLS: true,
@@ -83,7 +88,7 @@ const smtp = new SMTPServer({
 })
 smtp.on('error', () => undefined)
 
-/** Answers for `.honest.test` with 127.0.0.1, and for no other name (RFC 1035 section 4). */
+/** Resolves `.honest.test` to 127.0.0.1, and no other name (RFC 1035 section 4). */
 const dns = createSocket('udp4')
 dns.on('message', (query, { port, address }) => {
   if (!query.includes('\x06honest\x04test\0', 12, 'latin1')) return

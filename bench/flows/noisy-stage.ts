@@ -1,4 +1,4 @@
-/** What `noisy-neighbour` stands on: the whole service in a process of its own, and two tenants in it. */
+/** The setup of `noisy-neighbour`: the whole service in a process of its own, with two tenants. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -14,17 +14,17 @@ import type { Places } from './noisy-places-thread.js'
 const MAIN = new URL('../../runtime/main.js', import.meta.url).pathname
 const METRICS_TOKEN = 'metrics-token-of-a-bench'
 const START_WITHIN_MS = 120_000
-/** A credential names so many hosts at most. */
+/** Maximum number of hosts of a credential. */
 const HOSTS_MAX = 64
 const HONEST_NAMES = 6 * HOSTS_MAX
 export const MAIL_QUEUE_MAX = 100
-/** One letter but one, of a period that its own beginning repeats. */
+/** A text whose period repeats its own beginning, except for one letter. */
 const PERIODIC = `${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`
 
-/** Making a credential is one. */
+/** The event that the creation of a credential emits. */
 export const EVENT = 'vault.credential.created'
 
-/** What a credential is made of. */
+/** The body of a credential. */
 export const draftOf = (hosts: readonly string[], more: object = {}) => ({
   provider: 'upstream',
   credential_type: 'api_key',
@@ -35,11 +35,11 @@ export const draftOf = (hosts: readonly string[], more: object = {}) => ({
   ...more,
 })
 
-/** A credential, and the origins that it is for. */
+/** A credential with its allowed origins. */
 export type Reach = { readonly credentialId: string; readonly origins: readonly string[] }
 
 export type Tenant = Workspace & {
-  /** By what it is used for. */
+  /** By kind of use. */
   readonly reaches: Readonly<Record<'plain' | 'periodic' | 'names', readonly Reach[]>>
 }
 
@@ -48,9 +48,9 @@ export interface Stage {
   readonly upstream: string
   readonly hostile: Tenant
   readonly honest: Tenant
-  /** Posts `Arrival`s. What it holds, it lets go when it is sent anything. */
+  /** Posts `Arrival`s. Releases held messages when it gets any message. */
   readonly places: Worker
-  /** `svc_share_refused_total` so far, by resource. */
+  /** Current `svc_share_refused_total` by resource. */
   refusals(): Promise<Map<string, number>>
   end(): Promise<void>
 }
@@ -67,7 +67,10 @@ async function certificate(folder: string): Promise<{ cert: string; key: string;
   return { cert: await readFile(path, 'utf8'), key: await readFile(keyPath, 'utf8'), path }
 }
 
-/** The service as `svc serve` starts it, on an embedded PostgreSQL in the folder. Of its quotas none is on. */
+/**
+ * The service as `svc serve` starts it, on an embedded PostgreSQL in the folder. Rate limits are
+ * off.
+ */
 async function serve(folder: string, places: Places, caPath: string) {
   const port = await freePort()
   const baseUrl = `http://localhost:${port}`
@@ -94,7 +97,7 @@ async function serve(folder: string, places: Places, caPath: string) {
       SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
       SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '7200',
       SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1',
-      // All sign-ins of a tenant come from one address.
+      // All sign-ins of a tenant use one address.
       SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000000',
       SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
       SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
@@ -115,7 +118,7 @@ async function serve(folder: string, places: Places, caPath: string) {
     },
   })
   const closed = once(child, 'close')
-  // Also where the bench breaks off.
+  // Also when the bench fails.
   process.once('exit', () => child.kill('SIGTERM'))
   const endMs = performance.now() + START_WITHIN_MS
   for (;;) {
@@ -167,7 +170,7 @@ async function tenantIn(baseUrl: string, httpsPort: number, names: readonly stri
   return { ...workspace, reaches }
 }
 
-/** The service, its two tenants, and everything that it connects to. */
+/** The service, its two tenants, and all its peers. */
 export async function openNoisyStage(): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-noisy-'))
   const { cert, key, path } = await certificate(folder)

@@ -213,7 +213,7 @@ async function run(url: string): Promise<void> {
       name: `tokens actor, ${IN_FLIGHT} in flight, PostgreSQL with fsync`,
       reference: { name: 'sign and one insert, 20 connections', run: many(reference) },
       contenders: [
-        // A reference of our own: the least that a durable token costs.
+        // Our own reference: the minimum cost of a durable token.
         { name: 'client_credentials', target: 1, run: many(issue) },
         { name: 'refresh with rotation', run: many(refresh) },
         { name: 'agent login', run: many(login) },

@@ -1,6 +1,6 @@
 /**
- * Opening and sealing 1 KiB under a tenant's data key that is in memory, beside bare AES-256-GCM with
- * the same associated data and a key at hand.
+ * Opening and sealing 1 KiB under a tenant's cached data key, compared with bare AES-256-GCM with
+ * the same associated data.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from 'node:crypto'
 import { systemClock } from '../../runtime/kernel/clock.js'
@@ -17,7 +17,7 @@ const tenantId = random.uuid()
 const context = credentialSecretContext(random.uuid())
 const secret = new Uint8Array(randomBytes(BYTES))
 
-/** Holds no rows: each data key is new, and from its first use on in memory. */
+/** Has no rows: each data key is new, and is cached from its first use on. */
 const none: Transaction = {
   tenantId: null,
   query: async <Row>({ name }: Statement): Promise<Rows<Row>> => ({

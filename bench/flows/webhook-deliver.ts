@@ -1,7 +1,7 @@
 /**
- * Webhook deliveries to receivers on loopback, over TLS, beside bare requests of undici to the same
- * receiver. Once the sender alone, once everything from the outbox on: events committed, fanned out,
- * leased, signed, sent, and every attempt written down.
+ * Webhook deliveries to receivers on loopback over TLS, compared with bare undici requests to the
+ * same receiver. Once the sender alone, once everything from the outbox on: events committed,
+ * fanned out, leased, signed, sent, and every attempt stored.
  */
 import { setMaxListeners } from 'node:events'
 import { Pool } from 'undici'
@@ -48,7 +48,7 @@ const attempts = () =>
     return rows[0]!.count
   })
 
-/** Commits events until the time is over and waits until the last attempt is written down. */
+/** Commits events until the time is over and waits until the last attempt is stored. */
 async function deliver(ms: number) {
   const before = await attempts()
   const endMs = performance.now() + ms
@@ -64,7 +64,7 @@ async function deliver(ms: number) {
     }))
     await database.tenant(tenantId, (tx) => appendEvents(tx, events))
     written += events.length * SUBSCRIPTIONS
-    // Not more in front of the workers than they take in a moment.
+    // Limits the backlog to what the workers process in a moment.
     do {
       ahead = written - ((await attempts()) - before)
       if (ahead > 4_000) await new Promise((resolve) => setTimeout(resolve, 5))

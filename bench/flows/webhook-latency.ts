@@ -1,7 +1,7 @@
 /**
- * How long a committed event takes to its first attempt: with receivers that answer, and while a
- * fifth of the receivers take connections and never answer. An open loop: events are committed at a
- * fixed rate, whatever becomes of them.
+ * Time from the commit of an event to its first attempt: with responsive receivers, and while a
+ * fifth of the receivers accept connections and never respond. An open loop: events are committed
+ * at a fixed rate, whatever their outcome.
  */
 import { createServer, type Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
@@ -16,7 +16,7 @@ const HEALTHY = 32
 const DEAD = 8
 const EVENTS = 100
 const PER_SECOND = 5
-/** How long the last attempts may take to come. */
+/** Maximum wait for the last attempts. */
 const SETTLE_MS = 15_000
 
 const stage = await openWebhookStage()
@@ -32,12 +32,12 @@ receiver.on('message', ({ body, atMs }: Arrival) => {
 async function emit(type: string): Promise<void> {
   const id = random.uuid()
   const event = { id, tenantId, type, data: {}, occurredAt: clock.now() }
-  // Arrivals that overtake this line are waited for by nobody: counted from the start of the commit.
+  // An arrival may precede this line. The time counts from the start of the commit.
   committedMs.set(id, performance.timeOrigin + performance.now())
   await database.tenant(tenantId, (tx) => appendEvents(tx, [event]))
 }
 
-/** Connections are opened and statements prepared before anything counts. */
+/** Opens connections and prepares statements before the measurement. */
 async function warm(type: string): Promise<void> {
   await emit(type)
   await sleep(2_000)

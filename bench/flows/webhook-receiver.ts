@@ -1,10 +1,12 @@
-/** The receiver of the webhook benches: answers 200 to everything, over TLS, and says when it came. */
+/**
+ * The receiver of the webhook benches: answers 200 to everything over TLS, and reports arrivals.
+ */
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { parentPort } from 'node:worker_threads'
 import { LOCALHOST_CERT, LOCALHOST_KEY } from './loopback-tls.js'
 
-/** One delivery to `/timed`, by the clock that all threads share. */
+/** One delivery to `/timed`, with the time of the shared clock of all threads. */
 export type Arrival = { readonly body: string; readonly atMs: number }
 
 const tls = { cert: LOCALHOST_CERT, key: LOCALHOST_KEY }

@@ -1,6 +1,6 @@
 /**
- * What the webhook benches stand on: a durable PostgreSQL, a tenant, the sender and the delivery
- * worker of the service, and a receiver on a thread of its own.
+ * The setup of the webhook benches: a durable PostgreSQL, a tenant, the sender and delivery worker
+ * of the service, and a receiver on a thread of its own.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -35,14 +35,14 @@ export interface WebhookStage {
   readonly sender: Sender
   readonly tenantId: string
   readonly secret: string
-  /** Of the receiver that takes everything. */
+  /** Origin of the receiver, which accepts everything. */
   readonly origin: string
-  /** Posts the bodies that it was sent, with the time of their arrival. */
+  /** Posts the received bodies with the time of their arrival. */
   readonly receiver: Worker
   readonly random: ReturnType<typeof systemRandom>
-  /** A subscription of the tenant to one type of event. */
+  /** Creates a subscription of the tenant to one event type. */
   subscribe(url: string, type: string): Promise<void>
-  /** Deliveries are sent from here on. */
+  /** Starts the delivery worker. */
   work(): void
   end(): Promise<void>
 }

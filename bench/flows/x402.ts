@@ -1,6 +1,6 @@
 /**
- * x402: judging a payment's signature beside viem's own check, and giving a challenge from the
- * database beside the public server library, which makes one in memory.
+ * x402: our verification of a payment signature compared with viem's own, and a challenge from the
+ * database compared with the public server library, which creates one in memory.
  */
 import { encodePaymentRequiredHeader } from '@x402/core/http'
 import { x402ResourceServer } from '@x402/core/server'

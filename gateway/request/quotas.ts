@@ -11,7 +11,7 @@ import {
   type LocalCount,
   type PolicyWindow,
   type Quota,
-  type ThrottleProtocol,
+  type RateLimitsProtocol,
   type WindowState,
 } from '../../actors/operations/rate-limits/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
@@ -131,7 +131,7 @@ export interface Quotas {
 
 export type QuotasNeeds = {
   readonly enabled: boolean
-  readonly throttle: ActorRef<ThrottleProtocol> | undefined
+  readonly throttle: ActorRef<RateLimitsProtocol> | undefined
   readonly clock: Clock
   readonly log: Logger
 }
@@ -140,7 +140,7 @@ export function openQuotas({ enabled, throttle, clock, log }: QuotasNeeds): Quot
   const local = new LocalWindow(POLICIES.default[0]!, clock)
   let isSettling = false
   let isWarned = false
-  const settle = async (ref: ActorRef<ThrottleProtocol>) => {
+  const settle = async (ref: ActorRef<RateLimitsProtocol>) => {
     const counts = local.unsettled('default')
     if (counts.length === 0 || isSettling) return
     isSettling = true

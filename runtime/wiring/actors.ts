@@ -49,7 +49,7 @@ import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js
 import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
-import { throttleActor } from '../../actors/operations/rate-limits/actor.js'
+import { rateLimitsActor } from '../../actors/operations/rate-limits/actor.js'
 import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
@@ -107,7 +107,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       random,
       settings: tenancy,
     })),
-    wireActor(throttleActor, () => {
+    wireActor(rateLimitsActor, () => {
       return { coordination, clock, log: resources.log, policies: policiesWith(auth) }
     }),
     wireActor(tokensActor, ({ ref, onStop }) => {
@@ -381,7 +381,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       clock,
       registry,
       reseal: resealOf(resources),
-      settle: (signal) => closeLostCalls(resources, signal),
+      closeLostCalls: (signal) => closeLostCalls(resources, signal),
       retention: { ...webhooks, ...settings.commerce },
     })),
   ]

@@ -1,13 +1,13 @@
 /** What the actors of commerce are given: rows of `wireActor.ts`, in the order of `planes.ts`. */
 import { checkoutActor } from '../../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../../actors/commerce/payments/actor.js'
-import { settlementActor } from '../../actors/commerce/payouts/actor.js'
+import { payoutsActor } from '../../actors/commerce/payouts/actor.js'
 import { renewalsWorker } from '../../actors/commerce/renewals/worker.js'
 import { paymentOutcomes, providerEvents } from '../../actors/commerce/payments/metrics.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { x402Means } from './payment-chains.js'
-import { paymentRails } from './payment-providers.js'
+import { paymentProviders } from './payment-providers.js'
 
 export function commerceWirings(resources: ProcessResources): readonly ActorWiring[] {
   const { settings, database, sealer, clock, random, metrics } = resources
@@ -19,9 +19,9 @@ export function commerceWirings(resources: ProcessResources): readonly ActorWiri
       sealer,
       clock,
       random,
-      rails: paymentRails(resources, onStop),
-      paid: paymentOutcomes(registry),
-      heard: providerEvents(registry),
+      providers: paymentProviders(resources, onStop),
+      countPayment: paymentOutcomes(registry),
+      countWebhook: providerEvents(registry),
       baseUrl: settings.oidc.issuer_url,
       x402: x402Means(settings),
       settings: settings.commerce,
@@ -30,20 +30,20 @@ export function commerceWirings(resources: ProcessResources): readonly ActorWiri
       database,
       clock,
       random,
-      rails: paymentRails(resources, onStop),
+      providers: paymentProviders(resources, onStop),
     })),
-    wireActor(settlementActor, ({ onStop }) => ({
+    wireActor(payoutsActor, ({ onStop }) => ({
       database,
       clock,
       random,
-      rails: paymentRails(resources, onStop),
+      providers: paymentProviders(resources, onStop),
     })),
     wireActor(renewalsWorker, ({ onStop }) => ({
       database,
       clock,
       random,
-      rails: paymentRails(resources, onStop),
-      paid: paymentOutcomes(registry),
+      providers: paymentProviders(resources, onStop),
+      countPayment: paymentOutcomes(registry),
       x402: x402Means(settings),
       baseUrl: settings.oidc.issuer_url,
     })),

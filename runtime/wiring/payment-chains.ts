@@ -7,7 +7,7 @@ import { type ChainWatch, watchChains } from '../../actors/commerce/x402/chain-w
 import { createFacilitator, type Facilitator } from '../../actors/commerce/x402/facilitator.js'
 import type { Timing } from '../../actors/commerce/x402/payments.js'
 import type { ReconciliationNeeds } from '../../actors/commerce/reconciliation/worker.js'
-import type { X402Means } from '../../actors/commerce/checkout/needs.js'
+import type { X402Options } from '../../actors/commerce/checkout/needs.js'
 import type { X402Compute, X402Needs } from '../../actors/commerce/x402/needs.js'
 import { reconciliationMetrics, x402Metrics } from '../../actors/commerce/x402/metrics.js'
 import type { ProcessResources } from '../process/process-resources.js'
@@ -104,7 +104,7 @@ function paymentAssets({ chains }: Settings): readonly Asset[] {
 }
 
 /** What tenants can offer as a way to pay. Null when x402 is off. */
-export function x402Means(settings: Settings): X402Means | null {
+export function x402Means(settings: Settings): X402Options | null {
   const { x402_enabled: enabled, x402_max_timeout_secs: maxTimeoutSecs } = settings.commerce
   if (!enabled) return null
   const assets = paymentAssets(settings)

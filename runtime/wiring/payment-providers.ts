@@ -1,33 +1,40 @@
 /**
- * The rails of this build. A processor of one's own is an implementation of `Rail`
+ * The providers of this build. A processor of one's own is an implementation of `PaymentProvider`
  * (actors/commerce/payments/payment-provider.ts), put into this list.
  */
 import { createCardClient } from '../../actors/commerce/card/client.js'
-import { cardRail } from '../../actors/commerce/card/card-provider.js'
+import { cardProvider } from '../../actors/commerce/card/card-provider.js'
 import { providerCalls } from '../../actors/commerce/payments/metrics.js'
-import { type Rail, type Rails, railsOf } from '../../actors/commerce/payments/payment-provider.js'
-import { sandboxRail } from '../../actors/commerce/payments/sandbox-rail.js'
+import {
+  type PaymentProvider,
+  type PaymentProviders,
+  providersByName,
+} from '../../actors/commerce/payments/payment-provider.js'
+import { sandboxProvider } from '../../actors/commerce/payments/sandbox-provider.js'
 import { createDialer } from '../../actors/platform/outbound-http/dialer.js'
 import type { ProcessResources } from '../process/process-resources.js'
 
 const CONNECT_TIMEOUT_MS = 3_000
 const DAY_MS = 86_400_000
 
-type RailHouse = Pick<ProcessResources, 'settings' | 'database' | 'clock' | 'metrics'>
+type ProviderResources = Pick<ProcessResources, 'settings' | 'database' | 'clock' | 'metrics'>
 
-/** @param onStop called with what closes the connections of the rails. */
-export function paymentRails(
-  resources: RailHouse,
+/** @param onStop called with what closes the connections of the providers. */
+export function paymentProviders(
+  resources: ProviderResources,
   onStop: (close: () => Promise<void>) => void,
-): Rails {
+): PaymentProviders {
   const { database, clock } = resources
-  return railsOf([sandboxRail({ database, clock }), ...cardRails(resources, onStop)])
+  return providersByName([
+    sandboxProvider({ database, clock }),
+    ...cardProviders(resources, onStop),
+  ])
 }
 
-function cardRails(
-  { settings, database, clock, metrics }: RailHouse,
+function cardProviders(
+  { settings, database, clock, metrics }: ProviderResources,
   onStop: (close: () => Promise<void>) => void,
-): readonly Rail[] {
+): readonly PaymentProvider[] {
   const { card } = settings.commerce
   const { secret_key: secretKey, webhook_secret: webhookSecret } = card
   if (card.provider === 'none' || secretKey === undefined || webhookSecret === undefined) return []
@@ -42,12 +49,12 @@ function cardRails(
       dnsOverrides: {},
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
     }),
-    called: providerCalls(metrics.registry),
+    countCall: providerCalls(metrics.registry),
     counts: metrics.shares,
   })
   onStop(() => client.close())
   return [
-    cardRail({
+    cardProvider({
       database,
       clock,
       client,

@@ -1,17 +1,17 @@
 /**
- * Payments of the card rail as its provider names them, and the webhooks it sent. A payment moves no
- * money before its row has the provider's id, so that no crash makes us forget one.
+ * Payments of the card provider under the provider's ids, and the webhooks that it sent. A payment
+ * moves money only after its row contains the provider's id, so no crash loses a payment.
  */
 import type { Transaction } from '../platform/sql.js'
 
 export type CardPaymentRow = {
   tenantId: string
   chargeId: string
-  /** Calls that the provider answered with a server error. */
+  /** Number of calls that the provider answered with a server error. */
   failedCalls: number
   checkoutId: string | null
   paymentId: string | null
-  /** Refused for good before the provider named a payment. */
+  /** Refused permanently before the provider issued a payment id. */
   abandoned: boolean
   lookUps: number
 }
@@ -20,7 +20,7 @@ const COLUMNS = `p.tenant_id as "tenantId", p.charge_id as "chargeId",
   p.failed_calls as "failedCalls", p.checkout_id as "checkoutId", p.payment_id as "paymentId",
   p.abandoned, p.look_ups as "lookUps"`
 
-/** The payment of a charge; written when there is none. */
+/** Returns the payment of a charge. Inserts it if there is none. */
 export async function beginCardPayment(
   tx: Transaction,
   tenantId: string,
@@ -50,7 +50,7 @@ export async function findCardPayment(
   return rows[0]
 }
 
-/** By the provider's id of a payment. Crosses tenants: the provider names none. */
+/** Finds a payment by the provider's id. Crosses tenants: the provider does not name a tenant. */
 export async function cardPaymentOf(
   tx: Transaction,
   paymentId: string,
@@ -64,8 +64,8 @@ export async function cardPaymentOf(
 }
 
 /**
- * Writes the first id that the provider gave; of several creations side by side one is kept.
- * @returns undefined when another one was kept, or the payment was abandoned.
+ * Stores the first payment id of the provider. One of several concurrent creations wins.
+ * @returns undefined when another id is stored, or the payment was abandoned.
  */
 export async function nameCardPayment(
   tx: Transaction,
@@ -86,7 +86,7 @@ export async function nameCardPayment(
   return rows[0]
 }
 
-/** The payment that was made at the provider's page. */
+/** Stores the payment that the buyer made on the provider's page. */
 export async function noteCheckoutPayment(
   tx: Transaction,
   tenantId: string,
@@ -102,8 +102,8 @@ export async function noteCheckoutPayment(
 }
 
 /**
- * Refuses a payment for good that the provider has not named.
- * @returns undefined when it has named one.
+ * Refuses a payment permanently while it has no provider id.
+ * @returns undefined when it has one.
  */
 export async function abandonCardPayment(
   tx: Transaction,
@@ -123,7 +123,7 @@ export async function abandonCardPayment(
   return rows[0]
 }
 
-/** The provider answered with a server error: the next call gets another idempotency key. */
+/** Counts a server error of the provider. The next call uses another idempotency key. */
 export async function noteFailedCall(
   tx: Transaction,
   { tenantId, chargeId, failedCalls }: CardPaymentRow,
@@ -150,7 +150,7 @@ export async function noteLookUp(
   })
 }
 
-/** Of many who wait for one payment, one looks it up. @returns whether this caller does. */
+/** Lets one of several waiting callers look the payment up. @returns true for that caller. */
 export async function claimLookUp(
   tx: Transaction,
   tenantId: string,
@@ -178,9 +178,10 @@ export type CardEventRow = {
 }
 
 /**
- * Takes a webhook in, once by its id, and has a worker look at what it is about at once: the payment of a
- * pending charge, pending refunds of ours, a refund or dispute of the provider. Crosses tenants: the provider names none.
- * @returns whether it is new.
+ * Stores a webhook once by its id, and makes its object due for a worker: the payment of a pending
+ * charge, pending refunds of ours, or a refund or dispute of the provider. Crosses tenants: the
+ * provider does not name a tenant.
+ * @returns true if the webhook is new.
  */
 export async function receiveCardEvent(
   tx: Transaction,
@@ -211,7 +212,7 @@ export async function receiveCardEvent(
   return rows[0]!.fresh
 }
 
-/** Webhooks that a worker has to act on, until `leasedUntil`; other workers take others. */
+/** Leases webhooks to a worker until `leasedUntil`. Concurrent workers skip them. */
 export async function claimCardEvents(
   tx: Transaction,
   now: Date,
@@ -239,7 +240,7 @@ export async function finishCardEvent(tx: Transaction, id: string): Promise<void
   })
 }
 
-/** Removes webhooks that were received before and are done with, some at a time. @returns how many. */
+/** Deletes processed webhooks received before `before`, up to `limit`. @returns how many. */
 export async function sweepCardEvents(
   tx: Transaction,
   before: Date,

@@ -1,6 +1,7 @@
 /**
- * Charges: what a buyer owes or paid. pending -> succeeded or failed; succeeded -> refunded, also in
- * part (decisions.md 10). Each transition is one conditional statement; whoever loses gets undefined.
+ * Charges: an amount that a buyer owes or has paid. pending -> succeeded or failed; succeeded ->
+ * refunded, in part or in full. Each transition is one conditional statement. When a concurrent
+ * transition wins, the function returns undefined.
  */
 import type { Transaction } from '../platform/sql.js'
 
@@ -10,20 +11,20 @@ export type ChargeRow = {
   id: string
   tenantId: string
   status: ChargeStatus
-  /** Null until somebody has begun to pay: `sandbox`, `x402`, ... */
+  /** Null until a payment is started: `sandbox`, `x402`, ... */
   rail: string | null
-  /** How the rail names the payment; unique per tenant and rail. */
+  /** The provider's reference of the payment. Unique per tenant and provider. */
   railReference: string | null
   amountMinor: number
   currency: string
   refundedAmountMinor: number
-  /** Refunds that the rail was asked for and has not answered. */
+  /** Sum of the pending refunds. */
   refundingAmountMinor: number
-  /** Taken back by a dispute that was lost. */
+  /** Amount that lost disputes took back. */
   reversedAmountMinor: number
   failureCode: string | null
   metadata: Record<string, unknown>
-  /** What a buyer said at a payment link, whole; null for a charge without a link. */
+  /** The buyer's metadata at a payment link, unmerged. Null for a charge without a link. */
   buyerMetadata: Record<string, unknown> | null
   productId: string | null
   priceId: string | null
@@ -41,7 +42,7 @@ export type ChargeRow = {
   updatedAt: Date
 }
 
-/** A charge with the state of its dispute: null where it was never disputed. */
+/** A charge with the state of its dispute. Null when it was never disputed. */
 export type ChargeView = ChargeRow & { disputeStatus: 'opened' | 'closed' | null }
 
 export type NewCharge = Pick<
@@ -69,7 +70,9 @@ export type NewCharge = Pick<
     | 'subscriptionId'
     | 'subscriptionPeriod']?: ChargeRow[K]
 } & {
-  /** When a worker shall ask the rail what became of it; null for rails that see to it themselves. */
+  /**
+   * When a worker asks the provider for the outcome. Null for providers with a worker of their own.
+   */
   readonly dueAt: Date | null
 }
 
@@ -92,7 +95,8 @@ const VIEWED = `charges c
 
 /**
  * Inserts a pending charge.
- * @returns undefined where the period of its subscription, or the reference of its rail, has one.
+ * @returns undefined when the subscription period, or the provider's reference, has a charge
+ *   already.
  */
 export async function insertCharge(
   tx: Transaction,
@@ -204,7 +208,10 @@ export async function failCharge(
   return rows[0]
 }
 
-/** Charges whose rail has to be asked, until `leasedUntil`; other workers take others. Crosses tenants. */
+/**
+ * Leases charges whose outcome is due until `leasedUntil`. Concurrent workers skip them. Crosses
+ * tenants.
+ */
 export async function claimCharges(
   tx: Transaction,
   now: Date,
@@ -224,8 +231,8 @@ export async function claimCharges(
 }
 
 /**
- * Sets when the rail of a pending charge is asked again, or (null) that it is not. A time that has come
- * already stays: a webhook has asked for a look-up since.
+ * Sets when the provider of a pending charge is asked again, or null for never. A due time in the
+ * past is kept: a webhook has requested a look-up since.
  */
 export async function remindOfCharge(
   tx: Transaction,
@@ -245,7 +252,7 @@ export async function remindOfCharge(
   })
 }
 
-/** Whether the page of a pending charge has expired, or its subscription has ended. */
+/** True if the session of a pending charge has expired, or its subscription has ended. */
 export async function isAbandoned(
   tx: Transaction,
   tenantId: string,
@@ -266,8 +273,8 @@ export async function isAbandoned(
 }
 
 /**
- * Has a worker ask the rails what became of the payments of a subscription that they were asked for and
- * have not answered. Payments by x402 have a worker of their own.
+ * Makes the unanswered payments of a subscription due, so that a worker asks providers for their
+ * outcome. x402 payments have a worker of their own.
  */
 export async function concludeChargesOf(
   tx: Transaction,
@@ -284,7 +291,7 @@ export async function concludeChargesOf(
   })
 }
 
-/** The charge of a period of a subscription that is under way or paid. */
+/** The pending or paid charge of a subscription period. */
 export async function findPeriodCharge(
   tx: Transaction,
   tenantId: string,
@@ -301,7 +308,7 @@ export async function findPeriodCharge(
   return rows[0]
 }
 
-/** Books on the charge what a lost dispute took back. */
+/** Adds the amount that a lost dispute took back. */
 export async function reverseCharge(
   tx: Transaction,
   tenantId: string,
@@ -317,7 +324,7 @@ export async function reverseCharge(
   })
 }
 
-/** Locks a charge to the end of the transaction. */
+/** Locks a charge until the end of the transaction. */
 export async function lockCharge(tx: Transaction, tenantId: string, id: string): Promise<void> {
   await tx.query({
     name: 'charge.lock',

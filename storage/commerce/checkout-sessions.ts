@@ -1,6 +1,6 @@
 /**
- * Checkout sessions: one page to pay one charge. open -> paying -> completed, or open -> expired.
- * The token of the page is stored hashed.
+ * Checkout sessions: one page that pays one charge. open -> paying -> completed, or open ->
+ * expired. The token of the page is stored as a hash.
  */
 import type { Transaction } from '../platform/sql.js'
 
@@ -43,7 +43,7 @@ export async function insertCheckoutSession(
   })
 }
 
-/** By the hash of its token. Crosses tenants for buyers, who name none. */
+/** Finds a session by the hash of its token. Crosses tenants: buyers do not name one. */
 export async function findCheckoutSession(
   tx: Transaction,
   tokenSha256: Uint8Array,
@@ -56,7 +56,7 @@ export async function findCheckoutSession(
   return rows[0]
 }
 
-/** By its id, which buyers know. Crosses tenants: they name none. */
+/** Finds a session by its id, which buyers know. Crosses tenants: buyers do not name one. */
 export async function findCheckoutSessionById(
   tx: Transaction,
   id: string,
@@ -69,7 +69,7 @@ export async function findCheckoutSessionById(
   return rows[0]
 }
 
-/** Locks a session to the end of the transaction. */
+/** Locks a session until the end of the transaction. */
 export async function lockCheckout(tx: Transaction, tenantId: string, id: string): Promise<void> {
   await tx.query({
     name: 'checkout_session.lock',
@@ -78,7 +78,10 @@ export async function lockCheckout(tx: Transaction, tenantId: string, id: string
   })
 }
 
-/** Locks a session that can be paid to the end of the transaction. @returns false when it cannot. */
+/**
+ * Locks a payable session until the end of the transaction.
+ * @returns false when it is not payable.
+ */
 export async function lockOpenCheckout(
   tx: Transaction,
   tenantId: string,
@@ -95,7 +98,7 @@ export async function lockOpenCheckout(
   return rowCount === 1
 }
 
-/** paying -> open: nothing was taken, and the charge may be paid in another way. */
+/** paying -> open: no money was taken, and the charge can be paid in another way. */
 export async function reopenCheckout(
   tx: Transaction,
   tenantId: string,
@@ -118,10 +121,10 @@ export async function reopenCheckout(
 }
 
 /**
- * open -> paying, with the rail that is asked from here on: of many that pay at once, one does.
- * @param dueAt when a worker shall ask the rail what became of it, should we not come back. Null
- * where the rail sees to it itself.
- * @returns whether this call did.
+ * open -> paying, with the chosen provider. One of several concurrent attempts wins.
+ * @param dueAt when a worker asks the provider for the outcome if this process dies. Null for
+ *   providers with a worker of their own.
+ * @returns true if this call won.
  */
 export async function beginPaying(
   tx: Transaction,
@@ -156,7 +159,7 @@ export async function beginPaying(
   return rowCount === 1
 }
 
-/** paying -> completed, together with the end of its charge. */
+/** paying -> completed, in the transaction that ends the charge. */
 export async function completeCheckout(
   tx: Transaction,
   tenantId: string,
@@ -171,8 +174,8 @@ export async function completeCheckout(
 }
 
 /**
- * open -> expired: nobody shall begin to pay for this subscription any more.
- * @returns the charges of the pages that were closed.
+ * open -> expired for the sessions of an ending subscription.
+ * @returns the charges of the closed sessions.
  */
 export async function closeCheckoutsOf(
   tx: Transaction,
@@ -190,7 +193,10 @@ export async function closeCheckoutsOf(
   return rows.map(({ chargeId }) => chargeId)
 }
 
-/** Sessions that ran out unpaid, marked expired; other workers take others. Crosses tenants. */
+/**
+ * Marks sessions expired that ran out unpaid. Concurrent workers skip each other's rows. Crosses
+ * tenants.
+ */
 export async function expireCheckouts(
   tx: Transaction,
   now: Date,
@@ -214,8 +220,8 @@ export async function expireCheckouts(
 }
 
 /**
- * Removes checkouts that ran out before `before` without anybody having begun to pay, some at a
- * time: page, charge, and the subscription that would have begun. Crosses tenants.
+ * Deletes checkouts that expired before `before` without a payment attempt, up to `limit`: session,
+ * charge, and the subscription that never started. Crosses tenants.
  * @returns how many.
  */
 export async function sweepCheckouts(

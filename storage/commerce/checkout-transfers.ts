@@ -1,6 +1,6 @@
 /**
- * Transfers that pay a checkout by their amount. awaited -> arrived -> booked or surplus; awaited ->
- * void. Each transition is one conditional statement.
+ * Transfers that pay a checkout by their amount. awaited -> arrived -> booked or surplus; awaited
+ * -> void. Each transition is one conditional statement.
  */
 import type { Transaction } from '../platform/sql.js'
 
@@ -55,7 +55,7 @@ export async function insertTransfer(tx: Transaction, row: NewTransfer): Promise
   return rowCount === 1
 }
 
-/** The transfers by which a session can be paid, or was. */
+/** The transfers that can pay, or have paid, a session. */
 export async function transfersOfSession(
   tx: Transaction,
   tenantId: string,
@@ -70,7 +70,7 @@ export async function transfersOfSession(
   return rows
 }
 
-/** The addresses at which transfers of a chain are awaited, by asset. Crosses tenants. */
+/** Addresses at which transfers of a chain are awaited, by asset. Crosses tenants. */
 export async function awaitedPayees(
   tx: Transaction,
   network: string,
@@ -84,7 +84,7 @@ export async function awaitedPayees(
   return rows
 }
 
-/** What a chain shows. */
+/** A transfer that was found on a chain. */
 export type SeenTransfer = {
   readonly asset: string
   readonly payTo: string
@@ -94,7 +94,7 @@ export type SeenTransfer = {
   readonly logIndex: number
 }
 
-/** awaited -> arrived. Crosses tenants. @returns whether somebody awaited it. */
+/** awaited -> arrived. Crosses tenants. @returns true if a checkout awaited the transfer. */
 export async function transferArrived(
   tx: Transaction,
   network: string,
@@ -123,7 +123,7 @@ export async function transferArrived(
   return rowCount === 1
 }
 
-/** Transfers that arrived and are not booked. Crosses tenants. */
+/** Transfers that have arrived and are not booked. Crosses tenants. */
 export async function arrivedTransfers(
   tx: Transaction,
   limit: number,
@@ -154,7 +154,7 @@ export async function endTransfer(
   return rowCount === 1
 }
 
-/** awaited -> void past `watched_until`, some at a time. Crosses tenants. */
+/** awaited -> void after `watched_until`, up to `limit`. Crosses tenants. */
 export async function voidTransfers(tx: Transaction, now: Date, limit: number): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'checkout_transfer.void',
@@ -168,7 +168,7 @@ export async function voidTransfers(tx: Transaction, now: Date, limit: number): 
   return rowCount
 }
 
-/** Up to which block a chain was looked at; undefined before the first look. */
+/** The last scanned block of a chain. Undefined before the first scan. */
 export async function findChainCursor(
   tx: Transaction,
   network: string,
@@ -181,7 +181,7 @@ export async function findChainCursor(
   return rows[0]?.block
 }
 
-/** Never backwards: of two that look, the one that is further counts. */
+/** Moves the cursor forward only: of two concurrent scans, the further one counts. */
 export async function moveChainCursor(
   tx: Transaction,
   network: string,

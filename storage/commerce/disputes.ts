@@ -1,11 +1,11 @@
-/** Disputes: a buyer's bank took the merchant to task. opened -> closed. */
+/** Disputes: the buyer's bank reclaims a payment. opened -> closed. */
 import type { Transaction } from '../platform/sql.js'
 
 export type DisputeRow = {
   id: string
   tenantId: string
   chargeId: string
-  /** What was left of the charge when it was opened. */
+  /** The rest of the charge when the dispute was opened. */
   amountMinor: number
   currency: string
   reason: string
@@ -88,7 +88,7 @@ export async function listDisputes(
   return rows
 }
 
-/** A charge is disputed once. */
+/** The dispute of a charge. A charge has at most one. */
 export async function findDisputeOf(
   tx: Transaction,
   tenantId: string,

@@ -1,13 +1,13 @@
 /**
- * The ledger, by double entry: debits are positive, credits negative, and the lines of an entry add
- * up to nothing, which the database judges at the commit. Entries are numbered per tenant and
- * currency in the order of the commits, without gaps.
+ * The double-entry ledger. Debits are positive, credits negative. The lines of an entry sum to
+ * zero, which the database checks at commit. Entries are numbered per tenant and currency in commit
+ * order, without gaps.
  */
 import type { Transaction } from '../platform/sql.js'
 
 /**
- * `clearing` is what a rail owes; the others are whose it is: `pending` (on its way), `held`,
- * `available` (to be paid out) and `in_transit` (being paid out) belong to the merchant.
+ * `clearing` is owed by a payment provider. The other accounts are the merchant's: `pending` (on
+ * its way), `held`, `available` (for payouts) and `in_transit` (in a payout).
  */
 export type LedgerAccount = 'clearing' | 'pending' | 'held' | 'available' | 'in_transit'
 
@@ -21,9 +21,9 @@ export type NewLedgerEntry = {
   readonly tenantId: string
   readonly id: string
   readonly currency: string
-  /** One of a subject and kind is booked once, but for `settlement.*`. */
+  /** Each subject and kind is booked once, except `settlement.*`. */
   readonly kind: LedgerKind
-  /** The charge, refund, settlement, dispute or payout. */
+  /** Id of the charge, refund, settlement, dispute or payout. */
   readonly subjectId: string
   readonly lines: readonly LedgerLine[]
   readonly createdAt: Date
@@ -43,8 +43,8 @@ export type LedgerKind =
   | 'payout.failed'
 
 /**
- * Books an entry. From here to the end of the transaction other entries of the tenant and currency
- * wait. Lines of nothing are left out; an entry of nothing is not booked.
+ * Books an entry. Concurrent entries of the tenant and currency wait until the end of the
+ * transaction. Lines with amount zero are omitted, and an entry without lines is not booked.
  */
 export async function postEntry(tx: Transaction, entry: NewLedgerEntry): Promise<void> {
   const lines = entry.lines.filter(({ amountMinor }) => amountMinor !== 0)
@@ -79,13 +79,13 @@ export async function postEntry(tx: Transaction, entry: NewLedgerEntry): Promise
 }
 
 /**
- * Accounts hold what every program can count exactly (0012_commerce): up to 2^53 - 1. Nothing more
- * is taken above this, so that a thousand of the greatest charges that are under way by then, their
- * refunds and disputes still find room.
+ * Maximum balance for an account to accept payments. Accounts hold exact integers up to
+ * 2^53 - 1 (0012_commerce). The reserve above this limit covers a thousand maximum charges in
+ * progress, with their refunds and disputes.
  */
 export const BOOK_MINOR_MAX = 8_000_000_000_000_000
 
-/** Whether so much more fits into the accounts of a rail. */
+/** True if the accounts of a payment provider have room for the amount. */
 export async function roomInBooks(
   tx: Transaction,
   tenantId: string,
@@ -106,7 +106,7 @@ export type LedgerBalance = {
   currency: string
   rail: string
   account: LedgerAccount
-  /** Debits less credits: what is the merchant's is negative. */
+  /** Debits minus credits: the merchant's money is negative. */
   balanceMinor: number
 }
 
@@ -120,7 +120,7 @@ export async function listBalances(tx: Transaction, tenantId: string): Promise<L
   return rows
 }
 
-/** Locks the book of a currency to the end of the transaction: others that book wait. */
+/** Locks the book of a currency until the end of the transaction. Concurrent entries wait. */
 export async function lockBook(tx: Transaction, tenantId: string, currency: string): Promise<void> {
   await tx.query({
     name: 'ledger.lock_book',
@@ -130,8 +130,8 @@ export async function lockBook(tx: Transaction, tenantId: string, currency: stri
 }
 
 /**
- * What could be paid out of a rail, after everything booked so far and less the refunds that the rail
- * was asked for; others that book wait.
+ * The amount that a payout can send: everything booked at the provider, minus pending refunds.
+ * Locks the book.
  */
 export async function lockAvailable(
   tx: Transaction,

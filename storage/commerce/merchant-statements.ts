@@ -1,16 +1,16 @@
-/** Statements: each tells of every ledger entry since the one before it, and of no other. */
+/** Merchant statements: each covers every ledger entry since the previous one, exactly once. */
 import type { Transaction } from '../platform/sql.js'
 
-export type StatementRow = {
+export type MerchantStatementRow = {
   id: string
   tenantId: string
   currency: string
   firstSequence: number
   lastSequence: number
-  /** What was the merchant's, on its way to them or held: positive when we owe it. */
+  /** The merchant's money in all accounts. Positive when the service owes it. */
   openingBalanceMinor: number
   closingBalanceMinor: number
-  /** By kind of entry: what it added to the balance. */
+  /** Change of the balance by kind of ledger entry. */
   totals: Record<string, { count: number; amount_minor: number }>
   periodStart: Date
   periodEnd: Date
@@ -23,23 +23,23 @@ const COLUMNS = `id, tenant_id as "tenantId", currency, first_sequence as "first
   period_end as "periodEnd", created_at as "createdAt"`
 
 /**
- * Closes the book of a currency up to now. The lock of the book keeps others from booking meanwhile,
- * so that no entry is told twice or left out.
+ * Issues a statement over a currency's book up to now. The lock of the book prevents concurrent
+ * entries, so that no entry is covered twice or omitted.
  * @returns undefined when nothing was booked since the last statement.
  */
-export async function insertStatement(
+export async function insertMerchantStatement(
   tx: Transaction,
   tenantId: string,
   currency: string,
   id: string,
   now: Date,
-): Promise<StatementRow | undefined> {
+): Promise<MerchantStatementRow | undefined> {
   await tx.query({
     name: 'statement.lock_book',
     text: 'select 1 from ledger_books where tenant_id = $1 and currency = $2 for no key update',
     values: [tenantId, currency],
   })
-  const { rows } = await tx.query<StatementRow>({
+  const { rows } = await tx.query<MerchantStatementRow>({
     name: 'statement.insert',
     text: `with before as (
              select coalesce(max(last_sequence), 0) as last_sequence,
@@ -78,8 +78,8 @@ export async function findStatement(
   tx: Transaction,
   tenantId: string,
   id: string,
-): Promise<StatementRow | undefined> {
-  const { rows } = await tx.query<StatementRow>({
+): Promise<MerchantStatementRow | undefined> {
+  const { rows } = await tx.query<MerchantStatementRow>({
     name: 'statement.find',
     text: `select ${COLUMNS} from statements where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
@@ -92,8 +92,8 @@ export async function listStatements(
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<StatementRow[]> {
-  const { rows } = await tx.query<StatementRow>({
+): Promise<MerchantStatementRow[]> {
+  const { rows } = await tx.query<MerchantStatementRow>({
     name: 'statement.list',
     text: `select ${COLUMNS} from statements where tenant_id = $1
              and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
@@ -103,7 +103,9 @@ export async function listStatements(
   return rows
 }
 
-/** Books that were last closed before a month began, with something booked since. Crosses tenants. */
+/**
+ * Books with entries, whose last statement is older than the start of the month. Crosses tenants.
+ */
 export async function booksToClose(
   tx: Transaction,
   monthStart: Date,

@@ -1,4 +1,4 @@
-/** Payouts: what is available, sent to the merchant. submitted -> paid or failed. */
+/** Payouts: transfers of the available balance to the merchant. submitted -> paid or failed. */
 import { tenantInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
 
@@ -87,7 +87,7 @@ export async function listPayouts(
   return rows
 }
 
-/** Takes what is due until `leasedUntil`; other workers take others. Crosses tenants. */
+/** Leases due payouts until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */
 export async function claimPayouts(
   tx: Transaction,
   now: Date,

@@ -1,4 +1,7 @@
-/** What a merchant sells: products, their prices, and links that sell them. decisions.md 17, 22. */
+/**
+ * The catalog of a merchant: products, prices and payment links. docs/reference/commerce.md,
+ * Catalog.
+ */
 import type { Transaction } from '../platform/sql.js'
 
 export type Interval = 'day' | 'week' | 'month' | 'year'
@@ -17,14 +20,14 @@ export type PriceRow = {
   productId: string
   amountMinor: number
   currency: string
-  /** Both null for a price that is paid once. */
+  /** Both null for a one-time price. */
   interval: Interval | null
   intervalCount: number | null
   active: boolean
   createdAt: Date
 }
 
-/** Terms of its own under which a link is payable by x402. */
+/** x402 terms of a payment link. */
 export type LinkX402 = {
   readonly network: string
   readonly asset?: string | undefined
@@ -43,7 +46,7 @@ export type PaymentLinkRow = {
   createdAt: Date
 }
 
-/** A price with the product that it is one of. */
+/** A price with its product. */
 export type OfferRow = PriceRow & { productName: string; productActive: boolean }
 
 type After = { readonly createdAt: Date; readonly id: string } | null
@@ -121,7 +124,7 @@ export async function insertPaymentLink(
   return rows[0]!
 }
 
-/** Pages, newest first. */
+/** One page, newest first. */
 export async function listProducts(tx: Transaction, tenantId: string, limit: number, after: After) {
   const { rows } = await tx.query<ProductRow>({
     name: 'product.list',
@@ -224,7 +227,7 @@ export async function activatePaymentLink(
   return rows[0]
 }
 
-/** A price with its product, whatever their state. Crosses tenants for buyers, who name none. */
+/** A price with its product, active or not. Crosses tenants: buyers do not name one. */
 export async function findOffer(tx: Transaction, priceId: string): Promise<OfferRow | undefined> {
   const { rows } = await tx.query<OfferRow>({
     name: 'price.offer',
@@ -236,7 +239,7 @@ export async function findOffer(tx: Transaction, priceId: string): Promise<Offer
   return rows[0]
 }
 
-/** A payment link by its token. Crosses tenants for buyers, who name none. */
+/** Finds a payment link by its token. Crosses tenants: buyers do not name one. */
 export async function findPaymentLink(
   tx: Transaction,
   token: string,

@@ -1,4 +1,7 @@
-/** Refunds: parts of a charge on their way back. What is asked of a rail is reserved on the charge. */
+/**
+ * Refunds of charges, in part or in full. The amount requested from a provider is reserved on the
+ * charge.
+ */
 import { lockCharge } from './charges.js'
 import { lockBook } from './ledger.js'
 import type { Transaction } from '../platform/sql.js'
@@ -9,10 +12,10 @@ export type RefundRow = {
   chargeId: string
   amountMinor: number
   reason: string | null
-  /** `recorded`: the merchant sent it back without us. */
+  /** `recorded`: the merchant sent the money back without the service. */
   status: 'pending' | 'succeeded' | 'failed' | 'recorded'
   failureCode: string | null
-  /** How the merchant finds the payment back, where it names one. */
+  /** The merchant's reference of the refund payment, if any. */
   externalReference: string | null
   createdAt: Date
 }
@@ -22,14 +25,14 @@ const COLUMNS = `r.id, r.tenant_id as "tenantId", r.charge_id as "chargeId",
   r.external_reference as "externalReference",
   r.created_at as "createdAt"`
 
-/** What is left of a charge. */
+/** The refundable rest of a charge. */
 const REST = `(c.amount_minor - c.refunded_amount_minor - c.refunding_amount_minor
   - c.reversed_amount_minor)`
 
 /**
- * What a rail still has of a merchant's money: `available` to be paid out, and in reserve what is on
- * its way there. Money in dispute, and refunds that the rail was asked for, do not count. Needs the
- * lock of the book. $1 is the tenant, `c` the charge.
+ * The merchant's money at a provider: the available balance, and in reserve what will become
+ * available. Disputed money and pending refunds do not count. Needs the lock of the book. $1 is the
+ * tenant, `c` the charge.
  */
 const FUNDS = `((select coalesce(sum(-a.balance_minor), 0) from ledger_accounts a
    where a.tenant_id = $1 and a.currency = c.currency and a.rail = c.rail
@@ -42,11 +45,11 @@ const FUNDS = `((select coalesce(sum(-a.balance_minor), 0) from ledger_accounts 
        and o.refunding_amount_minor > 0))`
 
 /**
- * Reserves a part of what is left of a paid charge that is not in dispute. Never more than the rail has
- * of the merchant's money: the platform lends nothing.
- * @param amountMinor null: all that is left.
- * @returns how much was reserved; `left` when that much is not left of the charge, `funds` when the
- * merchant's money does not cover it.
+ * Reserves a part of the rest of a paid, undisputed charge. Never more than the merchant's money at
+ * the provider: the platform does not lend.
+ * @param amountMinor null: the whole rest.
+ * @returns the reserved amount, `left` when it exceeds the rest of the charge, or `funds` when it
+ *   exceeds the merchant's money.
  */
 export async function reserveRefund(
   tx: Transaction,
@@ -55,7 +58,7 @@ export async function reserveRefund(
   now: Date,
 ): Promise<number | 'left' | 'funds'> {
   const { tenantId, id, currency } = charge
-  // The charge before the book: the order of everybody who needs both.
+  // Lock order: the charge, then the book.
   await lockCharge(tx, tenantId, id)
   await lockBook(tx, tenantId, currency)
   const { rows } = await tx.query<{ reserved: number }>({
@@ -84,8 +87,8 @@ export async function reserveRefund(
 }
 
 /**
- * Books on a charge what its merchant gave back without us. @returns how much; undefined when that
- * much is not left of it.
+ * Books a refund that the merchant sent without the service.
+ * @returns the amount. Undefined when it exceeds the rest of the charge.
  */
 export async function recordRefunded(
   tx: Transaction,
@@ -139,7 +142,7 @@ export async function insertRefund(
     | 'externalReference'
     | 'createdAt'
   > & {
-    /** Null unless it is pending. */
+    /** Null unless the refund is pending. */
     readonly dueAt: Date | null
   },
 ): Promise<void> {
@@ -175,7 +178,7 @@ export async function findRefund(
   return rows[0]
 }
 
-/** pending -> succeeded or failed; the reservation becomes a refund, or is given up. */
+/** pending -> succeeded or failed: the reservation becomes a refund, or is released. */
 export async function finishRefund(
   tx: Transaction,
   tenantId: string,
@@ -201,7 +204,10 @@ export async function finishRefund(
   return rowCount === 1
 }
 
-/** Refunds whose rail has to be asked, until `leasedUntil`; other workers take others. Crosses tenants. */
+/**
+ * Leases refunds whose outcome is due until `leasedUntil`. Concurrent workers skip them. Crosses
+ * tenants.
+ */
 export async function claimRefunds(
   tx: Transaction,
   now: Date,
@@ -221,8 +227,8 @@ export async function claimRefunds(
 }
 
 /**
- * Reserves a refund that was made at the provider, so that it is booked like one that was asked for here.
- * @returns false where that much is not left of the charge.
+ * Reserves a refund that was made at the provider, so that it is booked like a refund made here.
+ * @returns false when it exceeds the rest of the charge.
  */
 export async function reserveForeignRefund(
   tx: Transaction,
@@ -243,8 +249,8 @@ export async function reserveForeignRefund(
 }
 
 /**
- * succeeded -> failed: the provider could not carry a refund out after all. What it gave back counts as
- * left of the charge again.
+ * succeeded -> failed: the provider could not carry the refund out. Its amount belongs to the rest
+ * of the charge again.
  */
 export async function revertRefund(
   tx: Transaction,

@@ -1,22 +1,22 @@
 /**
- * The books of the sandbox rail: what a card processor would keep on its side. The first answer to
- * a question is the answer for good.
+ * The books of the sandbox provider, which stand for the data of a card processor. The first answer
+ * to a request id is final.
  */
 import type { Transaction } from '../platform/sql.js'
 
 export type SandboxQuestion = {
   readonly tenantId: string
-  /** Of the charge, refund or payout. */
+  /** Id of the charge, refund or payout. */
   readonly id: string
   readonly kind: 'charge' | 'refund' | 'payout'
   readonly amountMinor: number
   readonly currency: string
-  /** What is answered unless it was answered before. */
+  /** The answer, unless one is stored already. */
   readonly outcome: string
   readonly now: Date
 }
 
-/** @returns what was answered the first time. */
+/** @returns the answer that was stored first. */
 export async function answerOnce(tx: Transaction, question: SandboxQuestion): Promise<string> {
   const { tenantId, id, kind, amountMinor, currency, outcome, now } = question
   await tx.query({
@@ -63,7 +63,7 @@ export async function mandateOutcome(
   return rows[0]?.outcome
 }
 
-/** What becomes of the next payments under a mandate. */
+/** Sets the outcome of future payments under a mandate. */
 export async function changeMandate(
   tx: Transaction,
   tenantId: string,

@@ -1,4 +1,4 @@
-/** The way of a charge's money to its merchant: created -> held <-> released (decisions.md 10). */
+/** Settlements: the way of a charge's money to its merchant. created -> held <-> released. */
 import type { Transaction } from '../platform/sql.js'
 
 export type SettlementStatus = 'created' | 'held' | 'released'
@@ -8,7 +8,7 @@ export type SettlementRow = {
   tenantId: string
   chargeId: string
   rail: string
-  /** What is left of it after refunds and disputes. */
+  /** Rest after refunds and disputes. */
   amountMinor: number
   currency: string
   status: SettlementStatus
@@ -44,7 +44,9 @@ export async function insertSettlement(
   return rows[0]!
 }
 
-/** The settlement of a charge, locked to the end of the transaction; undefined on direct rails. */
+/**
+ * Locks the settlement of a charge until the end of the transaction. Undefined for direct payments.
+ */
 export async function lockSettlement(
   tx: Transaction,
   tenantId: string,
@@ -65,12 +67,12 @@ export type SettlementStep = {
   readonly from: SettlementStatus
   readonly to: 'held' | 'released'
   readonly holdReason: 'clearing' | 'dispute' | null
-  /** When a worker moves it on; null where nothing but a dispute can. */
+  /** When a worker moves it on. Null when only a dispute can. */
   readonly dueAt: Date | null
   readonly now: Date
 }
 
-/** One step of the way. @returns undefined when it stands elsewhere by now. */
+/** Moves a settlement by one step. @returns undefined when it has another status by now. */
 export async function moveSettlement(
   tx: Transaction,
   step: SettlementStep,
@@ -84,7 +86,7 @@ export async function moveSettlement(
   return rows[0]
 }
 
-/** Takes from what is left of it: a refund, or a lost dispute. Lock it first. */
+/** Subtracts a refund or a lost dispute. Lock the settlement first. */
 export async function reduceSettlement(
   tx: Transaction,
   tenantId: string,
@@ -100,7 +102,7 @@ export async function reduceSettlement(
   })
 }
 
-/** Takes what is due until `leasedUntil`; other workers take others. Crosses tenants. */
+/** Leases due settlements until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */
 export async function claimSettlements(
   tx: Transaction,
   now: Date,

@@ -20,14 +20,14 @@ export type SubscriptionRow = {
   metadata: Record<string, unknown>
   status: SubscriptionStatus
   rail: string | null
-  /** How the rail names the buyer's consent to be charged again. */
+  /** The provider's id of the buyer's consent to future charges. */
   mandate: string | null
-  /** The last period that was paid for; the first is 1. */
+  /** The last paid period. The first is 1. */
   period: number
   anchorAt: Date | null
   currentPeriodStart: Date | null
   currentPeriodEnd: Date | null
-  /** Attempts to be paid for the next period. */
+  /** Payment attempts for the next period. */
   attempts: number
   cancelAtPeriodEnd: boolean
   canceledAt: Date | null
@@ -101,7 +101,7 @@ export async function findSubscription(
   return rows[0]
 }
 
-/** Locks a subscription to the end of the transaction. */
+/** Locks a subscription until the end of the transaction. */
 export async function lockSubscription(
   tx: Transaction,
   tenantId: string,
@@ -132,7 +132,10 @@ export async function listSubscriptions(
   return rows
 }
 
-/** The next period is paid for; the subscription is active. Only from the period before. */
+/**
+ * Starts the next period after its payment and makes the subscription active. Only from the
+ * previous period.
+ */
 export async function beginPeriod(
   tx: Transaction,
   paid: {
@@ -168,7 +171,7 @@ export async function beginPeriod(
   return rowCount === 1
 }
 
-/** A renewal was refused: tried again then. */
+/** Schedules a retry after a refused renewal. */
 export async function fallBehind(
   tx: Transaction,
   tenantId: string,
@@ -188,7 +191,7 @@ export async function fallBehind(
   return rowCount === 1
 }
 
-/** Ends it for good. @returns undefined when it has ended before. */
+/** Ends the subscription. @returns undefined when it has ended before. */
 export async function cancelSubscription(
   tx: Transaction,
   tenantId: string,
@@ -205,7 +208,7 @@ export async function cancelSubscription(
   return rows[0]
 }
 
-/** Lets it run out, or (false) go on after all. */
+/** Schedules the cancellation at the end of the period, or (false) revokes it. */
 export async function cancelAtPeriodEnd(
   tx: Transaction,
   tenantId: string,
@@ -222,7 +225,7 @@ export async function cancelAtPeriodEnd(
   return rows[0]
 }
 
-/** Leaves a subscription alone until then: something else makes it due. */
+/** Postpones a subscription: another event makes it due. */
 export async function parkSubscription(
   tx: Transaction,
   tenantId: string,
@@ -237,7 +240,7 @@ export async function parkSubscription(
   })
 }
 
-/** Brings the next renewal forward to now. For sandboxes. */
+/** Makes the next renewal due now. For sandboxes. */
 export async function renewNow(
   tx: Transaction,
   tenantId: string,
@@ -254,7 +257,7 @@ export async function renewNow(
   return rows[0]
 }
 
-/** Takes what is due until `leasedUntil`; other workers take others. Crosses tenants. */
+/** Leases due subscriptions until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */
 export async function claimSubscriptions(
   tx: Transaction,
   now: Date,

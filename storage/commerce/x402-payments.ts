@@ -1,6 +1,6 @@
 /**
- * Payments by x402. Each transition is one conditional statement: of any number of processes that
- * have the same payment in hand, one wins, and only the holder of the lease goes on.
+ * Payments by x402. Each transition is one conditional statement. Of several processes with the
+ * same payment one wins, and only the holder of the lease continues.
  */
 import type { Transaction } from '../platform/sql.js'
 
@@ -9,7 +9,7 @@ export type X402State = 'verifying' | 'settling' | 'unknown' | 'settled' | 'fail
 export type X402PaymentRow = {
   tenantId: string
   id: string
-  /** One of both: what is paid. */
+  /** Exactly one of the two ids is set. */
   paymentLinkId: string | null
   checkoutSessionId: string | null
   chargeId: string
@@ -26,10 +26,10 @@ export type X402PaymentRow = {
   proofSha256: Buffer
   payloadSha256: Buffer
   paymentIdentifier: string | null
-  /** What the facilitator is asked. */
+  /** Body of the requests to the facilitator. */
   request: Record<string, unknown>
   state: X402State
-  /** Whether somebody has it in hand. */
+  /** True while a process holds the lease. */
   held: boolean
   checks: number
   transaction: string | null
@@ -52,9 +52,9 @@ const COLUMNS = `p.tenant_id as "tenantId", p.id, p.payment_link_id as "paymentL
   p.error_reason as "errorReason", p.created_at as "createdAt"`
 
 /**
- * Takes an authorization for a payment, as `verifying`, held by `lease`.
- * @returns false when the authorization, or the client's identifier, is taken: by whom, this
- * tenant's rows tell, or none of them.
+ * Claims an authorization for a payment in state `verifying`, held by `lease`.
+ * @returns false when the authorization or the client's identifier is taken, by a row of this
+ *   tenant or of another one.
  */
 export async function claimX402Payment(
   tx: Transaction,
@@ -98,8 +98,8 @@ export async function claimX402Payment(
 }
 
 /**
- * Takes over a payment whose holder died before it asked anybody to settle.
- * @returns false when somebody holds it, or it has gone on.
+ * Takes over a payment whose holder died before it requested a settlement.
+ * @returns false when a process holds it, or it has moved on.
  */
 export async function takeOverX402Payment(
   tx: Transaction,
@@ -119,7 +119,7 @@ export async function takeOverX402Payment(
   return rowCount === 1
 }
 
-/** By what makes the authorization. */
+/** Finds a payment by its authorization. */
 export async function findX402Payment(
   tx: Transaction,
   tenantId: string,
@@ -134,7 +134,7 @@ export async function findX402Payment(
   return rows[0]
 }
 
-/** By the proof, as it was first shown. */
+/** Finds a payment by the hash of its first proof. */
 export async function findX402PaymentByProof(
   tx: Transaction,
   tenantId: string,
@@ -149,7 +149,7 @@ export async function findX402PaymentByProof(
   return rows[0]
 }
 
-/** By the client's identifier. */
+/** Finds a payment by the client's identifier. */
 export async function findX402PaymentByIdentifier(
   tx: Transaction,
   tenantId: string,
@@ -164,7 +164,7 @@ export async function findX402PaymentByIdentifier(
   return rows[0]
 }
 
-/** Forgets a payment whose verification came to nothing. Nothing was charged. */
+/** Deletes a payment whose verification failed. No money was taken. */
 export async function dropX402Payment(
   tx: Transaction,
   tenantId: string,
@@ -180,8 +180,8 @@ export async function dropX402Payment(
 }
 
 /**
- * verifying -> settling: from here on the outcome has to be found out, whoever dies.
- * @param leaseSecs how long the holder may take before a worker looks into it.
+ * verifying -> settling: from here on the outcome must be found out, even after a crash.
+ * @param leaseSecs how long the holder may take before a worker checks the payment.
  * @returns false when the lease was lost.
  */
 export async function beginX402Settlement(
@@ -207,7 +207,7 @@ export type X402End =
   | { readonly state: 'settled'; readonly transaction: string }
   | { readonly state: 'failed'; readonly errorReason: string }
 
-/** -> settled or failed, by whoever holds the lease. @returns false when it was lost. */
+/** -> settled or failed, by the lease holder. @returns false when the lease was lost. */
 export async function endX402Payment(
   tx: Transaction,
   tenantId: string,
@@ -234,8 +234,8 @@ export async function endX402Payment(
 }
 
 /**
- * -> unknown: gives the lease back; a worker looks again after a while.
- * @param transaction a hash that the facilitator named, to look at.
+ * -> unknown: releases the lease. A worker checks again later.
+ * @param transaction a transaction hash that the facilitator named, to be checked first.
  */
 export async function postponeX402Payment(
   tx: Transaction,
@@ -256,7 +256,7 @@ export async function postponeX402Payment(
   return rowCount === 1
 }
 
-/** Leases payments whose outcome nobody is finding out. Crosses tenants: one worker for all. */
+/** Leases payments of unknown outcome. Crosses tenants: one worker serves all of them. */
 export async function claimDueX402Payments(
   tx: Transaction,
   lease: string,
@@ -304,7 +304,7 @@ export async function readX402Payment(
   return rows[0]
 }
 
-/** Newest first, after the row that `after` names. @param state null for every state. */
+/** One page, newest first, after the row that `after` names. @param state null for every state. */
 export async function listX402Payments(
   tx: Transaction,
   tenantId: string,
@@ -323,7 +323,10 @@ export async function listX402Payments(
   return rows
 }
 
-/** Leases one payment of unknown outcome; undefined while another holds it, or when it has ended. */
+/**
+ * Leases one payment of unknown outcome. Undefined while another process holds it, or when it has
+ * ended.
+ */
 export async function takeX402Payment(
   tx: Transaction,
   tenantId: string,
@@ -343,7 +346,7 @@ export async function takeX402Payment(
   return rows[0]
 }
 
-/** Payments whose outcome is not known, and the age of the oldest: for metrics. */
+/** Number and oldest age of payments of unknown outcome, for metrics. */
 export async function unknownX402Payments(
   tx: Transaction,
 ): Promise<{ count: number; oldestSecs: number }> {
@@ -357,7 +360,10 @@ export async function unknownX402Payments(
   return rows[0]!
 }
 
-/** Removes what was never more than looked at, some at a time. Needs a crossing transaction. */
+/**
+ * Deletes payments that never went beyond verification, up to `limit`. Needs a crossing
+ * transaction.
+ */
 export async function sweepX402Verifications(
   tx: Transaction,
   before: Date,

@@ -1,19 +1,19 @@
 /**
- * The audit chain: how an event is written down, hashed and checked. What the database computes
- * (0007_control) is computed here again, for the service and for whoever holds an export.
+ * The audit chain: canonical form, hash and verification of events. Repeats the computation of the
+ * database (0007_control), for the service and for holders of an export.
  */
 import { createHash } from 'node:crypto'
 
 export const AUDIT_SUITE = 'svc-audit-v1'
-/** What stands before the first event of a tenant. */
+/** `previous_hash` of the first event of a tenant. */
 export const FIRST_PREVIOUS_HASH = '0'.repeat(64)
 
 export type AuditOutcome = 'success' | 'failure' | 'denied'
-/** A principal in the words of its tokens. */
+/** A principal as in token claims. */
 export type AuditParty = { readonly sub: string; readonly subject_type: string }
 export type AuditResource = { readonly type: string; readonly id: string }
 
-/** An audit event as it is read, exported and hashed: the record of decisions.md 22. */
+/** An audit event as listed, exported and hashed (docs/reference/operations.md, Audit). */
 export type AuditRecord = {
   readonly id: string
   readonly sequence: number
@@ -38,15 +38,15 @@ export type AuditRecord = {
 }
 export type ChainMember = 'sequence' | 'previous_hash' | 'hash'
 
-/** The JSON of a value with sorted members and no white space (RFC 8785). */
+/** JSON with sorted members and without white space (RFC 8785). */
 export function canonicalJson(value: unknown): string {
   return isInOrder(value) ? JSON.stringify(value) : inOrder(value)
 }
 
-/** What JSON has a word for, besides null, lists and objects. */
+/** Types of values that JSON represents, other than null, arrays and objects. */
 const WORDS: ReadonlySet<string> = new Set(['string', 'number', 'boolean'])
 
-/** Whether it is plain JSON with its members sorted already: then it is written in one go. */
+/** True for plain JSON with sorted members, which can be serialized in one call. */
 function isInOrder(value: unknown): boolean {
   if (typeof value !== 'object') return WORDS.has(typeof value)
   if (value === null) return true
@@ -61,11 +61,12 @@ function isInOrder(value: unknown): boolean {
 }
 
 function inOrder(value: unknown): string {
-  // What JSON has no word for is null in a list, and a member that is left out.
+  // As in JSON.stringify: values without a JSON form become null in arrays and are omitted in
+  // objects.
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   const members = value as Readonly<Record<string, unknown>>
-  // Dates and the like are what a reader will see; the hash is over that.
+  // Dates and similar values are hashed in their JSON form.
   const { toJSON } = members
   if (typeof toJSON === 'function') return canonicalJson(toJSON.call(value, ''))
   let text = '{'
@@ -77,7 +78,7 @@ function inOrder(value: unknown): string {
   return `${text}}`
 }
 
-/** What is hashed of an event: every member but those of the chain. */
+/** The hashed text of an event: every member except those of the chain. */
 export function canonicalEvent(event: Omit<AuditRecord, ChainMember>): string {
   return canonicalJson({
     actors: event.actors,
@@ -104,19 +105,19 @@ export function auditHash(event: Omit<AuditRecord, 'hash'>): string {
   return createHash('sha256').update(text, 'utf8').digest('hex')
 }
 
-/** Where a chain does not hold, and why. */
+/** Where a chain breaks, and why. */
 export type ChainBreak = { readonly sequence: number; readonly reason: string }
 
-/** What is known of the chain before the events that are about to be checked. */
+/** The state of the chain before the events that are verified next. */
 export type ChainHead = { readonly sequence: number; readonly hash: string }
 
-/** Checks events one by one, in the order of their sequence. */
+/** Verifies events one by one in sequence order. */
 export class ChainCheck {
   #head: ChainHead | undefined
   #tenantId: string | undefined
   #events = 0
 
-  /** @param head the event before the first; undefined: the first one is believed. */
+  /** @param head the event before the first. Undefined: the first event is trusted. */
   constructor(head?: ChainHead) {
     this.#head = head
   }
@@ -131,13 +132,13 @@ export class ChainCheck {
     return this.#tenantId
   }
 
-  /** Undefined when the event continues the chain. */
+  /** @returns undefined when the event continues the chain. */
   add(event: AuditRecord): ChainBreak | undefined {
     const { sequence } = event
     const broken = (reason: string): ChainBreak => ({ sequence, reason })
     this.#tenantId ??= event.tenant_id
     if (event.tenant_id !== this.#tenantId) return broken('belongs to another tenant')
-    // An export may begin anywhere; what comes first in a tenant has nothing before it.
+    // An export may start anywhere, but the first event of a tenant has no predecessor.
     const head =
       this.#head ?? (sequence === 1 ? { sequence: 0, hash: FIRST_PREVIOUS_HASH } : undefined)
     if (head !== undefined && sequence !== head.sequence + 1) {
@@ -146,7 +147,7 @@ export class ChainCheck {
     if (head !== undefined && event.previous_hash !== head.hash) {
       return broken('does not carry the hash of the event before it')
     }
-    if (auditHash(event) !== event.hash) return broken('was changed: its hash is another one')
+    if (auditHash(event) !== event.hash) return broken('was changed: its hash differs')
     this.#head = { sequence, hash: event.hash }
     this.#events += 1
     return undefined

@@ -1,4 +1,4 @@
-/** Audit events: written in the transaction of what they tell of, listed, read in order. */
+/** Audit events: written in the transaction of the audited change, listed, and read in order. */
 import {
   type AuditOutcome,
   type AuditParty,
@@ -11,7 +11,7 @@ import { isoTime } from '../../runtime/kernel/text/iso-time.js'
 import { quoted } from '../../runtime/kernel/text/json-text.js'
 import type { Transaction } from '../platform/sql.js'
 
-/** What an event tells besides the members that the chain gives it. */
+/** An event without the members that the chain adds. */
 export type NewAuditEvent = {
   /** UUIDv7, from `Random.uuid()`. */
   readonly id: string
@@ -33,8 +33,8 @@ export type NewAuditEvent = {
 }
 
 /**
- * Appends to the chains of the events' tenants, with the commit as `appendEvents` does: other
- * transactions of the same tenants that append have to wait.
+ * Appends to the chains of the events' tenants at commit, as `appendEvents` does. Concurrent
+ * transactions of the same tenants that append wait.
  */
 export function appendAudit(tx: Transaction, events: readonly NewAuditEvent[]): void {
   if (events.length === 0) return
@@ -45,15 +45,15 @@ export function appendAudit(tx: Transaction, events: readonly NewAuditEvent[]): 
   })
 }
 
-/** What is hashed of an event, as `canonicalEvent` writes it. */
+/** The hashed text of an event, as `canonicalEvent` writes it. */
 export function auditLine(event: NewAuditEvent): string {
   return lineOf(event, canonicalJson(event.data), isoTime(event.occurredAt))
 }
 
 /**
- * The same of an event whose data and time are written already. Put together from its words, because it
- * is written for every token and every call. Canonical JSON has no line feeds, so that lines go as one
- * text, which costs less than an array.
+ * The same for an event whose data and time are serialized already. Concatenates by hand, because
+ * it runs for every token and every call. Canonical JSON contains no line feeds, so lines are
+ * passed to SQL as one text, which is cheaper than an array.
  */
 export function lineOf(
   event: Omit<NewAuditEvent, 'data' | 'occurredAt'>,
@@ -93,7 +93,7 @@ export type AuditFilter = {
   readonly until: Date | null
 }
 
-/** A page of a tenant's events, newest first; what happened in one millisecond in chain order. */
+/** A page of a tenant's events, newest first. Events of the same millisecond are in chain order. */
 export async function listAuditEvents(
   tx: Transaction,
   tenantId: string,
@@ -144,7 +144,7 @@ export async function auditEventsAfter(
   return rows.map(recordOf)
 }
 
-/** Where a tenant's chain ends; undefined before its first event. */
+/** The end of a tenant's chain. Undefined before its first event. */
 export async function auditHead(tx: Transaction, tenantId: string): Promise<ChainHead | undefined> {
   const { rows } = await tx.query<ChainHead>({
     name: 'audit.head',

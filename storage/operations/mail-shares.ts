@@ -1,17 +1,17 @@
-/** How much mail a tenant and an address may cause and get. Days are those of UTC. */
+/** Counts mail per tenant and per address, to limit both. Days are in UTC. */
 import { createHash } from 'node:crypto'
 import type { Transaction } from '../platform/sql.js'
 
-/** What decides whether a tenant may write to an address. */
+/** Facts that decide whether a tenant may write to an address. */
 export type MailStanding = {
   readonly environment: 'sandbox' | 'production'
-  /** The organization of the tenant has proved the domain. */
+  /** The tenant's organization has verified the domain. */
   readonly domainVerified: boolean
-  /** The address is that of a person who owns the organization. */
+  /** The address belongs to an owner of the organization. */
   readonly isOwner: boolean
 }
 
-/** @param address as `lookedUp` gives it. Crosses tenants. */
+/** @param address as `lookedUp` returns it. Crosses tenants. */
 export async function findMailStanding(
   tx: Transaction,
   tenantId: string,
@@ -32,14 +32,14 @@ export async function findMailStanding(
   return rows[0]
 }
 
-/** Null: taken. Else the seconds until it may be tried again, at least 1. */
+/** Null: counted. Otherwise seconds until the next attempt, at least 1. */
 export type RetryAfterSecs = number
 
 export type AddressBounds = { readonly perDayMax: number; readonly gapSecs: number }
 
 /**
- * Counts one invitation to an address, in one statement: of any number at once one counts, the others
- * wait for its transaction and are judged by what it left. Crosses tenants.
+ * Counts one invitation to an address in one statement. Concurrent ones wait for the transaction
+ * and see its result. Crosses tenants.
  */
 export async function takeAddressShare(
   tx: Transaction,
@@ -71,7 +71,7 @@ export async function takeAddressShare(
   return rows[0]?.secs ?? 1
 }
 
-/** Counts one letter of a tenant, in one statement. */
+/** Counts one message of a tenant, in one statement. */
 export async function takeTenantShare(
   tx: Transaction,
   tenantId: string,
@@ -95,7 +95,7 @@ export async function takeTenantShare(
 const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 const UNTIL_TOMORROW = `(((${TODAY} + 1)::timestamp at time zone 'UTC') - clock_timestamp())`
 
-/** Removes up to `limit` counts of each kind that are older than the day of `before`. */
+/** Deletes up to `limit` counters of each kind that are older than the day of `before`. */
 export async function sweepMailShares(
   tx: Transaction,
   before: Date,

@@ -1,7 +1,7 @@
 /**
- * What a letter offers: one use of one link or one code. Used up by one conditional statement: of
- * any number that try, one gets it. Whoever looks for a ticket does not know its tenant yet, so
- * these transactions cross tenants.
+ * Mail tickets: the single-use link or code of a message. One conditional statement uses a ticket,
+ * so that one of several concurrent attempts wins. The tenant is unknown until the ticket is found,
+ * so these transactions cross tenants.
  */
 import type { Transaction } from '../platform/sql.js'
 
@@ -11,7 +11,7 @@ export type NewTicket = {
   readonly tenantId: string
   readonly id: string
   readonly purpose: TicketPurpose
-  /** Null: nobody has this address; the row costs the same and opens nothing. */
+  /** Null: the address has no account. The row costs the same and grants nothing. */
   readonly accountId: string | null
   readonly email: string
   readonly linkSha256: Uint8Array | null
@@ -23,7 +23,7 @@ export type NewTicket = {
   readonly expiresAt: Date
 }
 
-/** Writes a ticket down. One of the same sign-in that was not used is void from here on. */
+/** Inserts a ticket. An unused ticket of the same sign-in becomes void. */
 export async function insertTicket(tx: Transaction, ticket: NewTicket): Promise<void> {
   const bytes = (value: Uint8Array | null) => (value === null ? null : Buffer.from(value))
   await tx.query({
@@ -51,7 +51,7 @@ export async function insertTicket(tx: Transaction, ticket: NewTicket): Promise<
   })
 }
 
-/** A ticket that could still be used, with what its page shows. */
+/** A usable ticket, with the data of its page. */
 export type TicketFound = {
   readonly tenantId: string
   readonly tenantName: string
@@ -61,7 +61,7 @@ export type TicketFound = {
   readonly displayName: string
   readonly emailVerified: boolean
   readonly hasPassword: boolean
-  /** A passkey or an authenticator app. */
+  /** True if the user has a passkey or an authenticator app. */
   readonly hasFactor: boolean
   readonly flowSha256: Uint8Array | null
   readonly browserSha256: Uint8Array | null
@@ -83,7 +83,7 @@ const FOUND = `t.tenant_id as "tenantId", o.name as "tenantName", o.settings as 
              t.flow_sha256 as "flowSha256",
              t.browser_sha256 as "browserSha256", t.expires_at as "expiresAt"`
 
-/** Looks at a link without using it: scanners of mail open every link there is. */
+/** Reads a link's ticket without using it, because mail scanners open every link. */
 export async function findTicket(
   tx: Transaction,
   purpose: TicketPurpose,
@@ -99,7 +99,7 @@ export async function findTicket(
   return rows[0]
 }
 
-/** Whose a link was, used or run out as it may be, until its row is removed. */
+/** The tenant of a link, used or expired, until its row is deleted. */
 export async function findTicketTenant(
   tx: Transaction,
   purpose: TicketPurpose,
@@ -120,7 +120,7 @@ export type TicketTenant = {
   readonly settings: Readonly<Record<string, unknown>>
 }
 
-/** Uses a link, once. */
+/** Uses a link once. */
 export async function useTicket(
   tx: Transaction,
   purpose: TicketPurpose,
@@ -138,8 +138,8 @@ export async function useTicket(
 }
 
 /**
- * One attempt at the code of a sign-in: counted, and used up when it is right, in one statement.
- * @returns undefined when there is no code to try any more.
+ * One attempt at a sign-in code: counts it, and uses the code if it is right, in one statement.
+ * @returns undefined when there is no usable code.
  */
 export async function tryCode(
   tx: Transaction,
@@ -163,7 +163,7 @@ export async function tryCode(
   return rows.length === 0 ? undefined : 'wrong'
 }
 
-/** Voids what else was offered to an account, in one tenant or (null) in all. */
+/** Voids the other tickets of an account, in one tenant or (null) in all. */
 export async function voidTickets(
   tx: Transaction,
   accountId: string,
@@ -180,7 +180,7 @@ export async function voidTickets(
   })
 }
 
-/** Removes up to `limit` tickets that ran out before `before`. */
+/** Deletes up to `limit` tickets that expired before `before`. */
 export async function removeExpiredTickets(
   tx: Transaction,
   before: Date,

@@ -1,31 +1,34 @@
-/** Mail on its way: queued with the change it tells of, leased by whoever sends it. */
+/**
+ * The mail queue: messages are queued in the transaction of their cause, and leased by the worker
+ * that sends them.
+ */
 import { tenantInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
 import { notifyAfterCommit } from '../platform/transaction.js'
 
-/** Wakes whoever sends. Carries nothing. */
+/** Wakes the mail workers. Has no payload. */
 export const MAIL_CHANNEL = 'svc_outgoing_mail'
 
 export type NewMail = {
   readonly tenantId: string
   readonly id: string
   readonly kind: string
-  /** Sealed under the tenant's data key, with the context of `mailContext`. */
+  /** Encrypted under the tenant's data key, with the context of `mailContext`. */
   readonly letterSealed: Uint8Array
-  /** False: written down and never sent. */
+  /** False: stored and never sent. */
   readonly sendable: boolean
   readonly createdAt: Date
   readonly expiresAt: Date
 }
 
-/** Names row and column of a sealed letter. */
+/** Encryption context of a message: its row and column. */
 export const mailContext = (id: string) => `outgoing_mail:${id}:letter`
 
 /**
- * Queues a letter, unless the tenant has `queuedMax` waiting already: then it is dropped. What is
- * not to be sent costs the same statement.
- * @param notSent why it is not to be sent, where it is not: a word of ours.
- * @returns whether it was queued.
+ * Queues a message unless the tenant has `queuedMax` queued already. Then it is dropped. A message
+ * that must not be sent costs the same statement.
+ * @param notSent our reason code when the message must not be sent.
+ * @returns true if it was queued.
  */
 export async function insertMail(
   tx: Transaction,
@@ -68,22 +71,22 @@ export type ClaimedMail = {
   readonly letterSealed: Uint8Array
   readonly attempts: number
   readonly expiresAt: Date
-  /** Its time had run out when it was claimed. */
+  /** It had expired when it was claimed. */
   readonly expired: boolean
 }
 
-/** How many letters a worker takes, and of one tenant. */
+/** The number of messages that a worker takes, in total and per tenant. */
 export type MailRoomLeft = {
   readonly limit: number
-  /** Letters of one tenant, those included that the worker is sending. */
+  /** Maximum messages of one tenant, including those that the worker is sending. */
   readonly perTenantMax: number
-  /** What the worker is sending, by tenant. */
+  /** Messages that the worker is sending, by tenant. */
   readonly held: ReadonlyMap<string, number>
 }
 
 /**
- * Leases letters that are due, as many as the worker has room for. Tenants take turns: the first letter
- * of each goes before the second of any, and within a turn the longest due goes first. Crosses tenants.
+ * Leases due messages, as many as the worker has room for. Tenants take turns: the first message of
+ * each precedes the second of any, and within a turn the longest due is first. Crosses tenants.
  */
 export async function claimMail(
   tx: Transaction,
@@ -93,7 +96,7 @@ export async function claimMail(
 ): Promise<ClaimedMail[]> {
   const { rows } = await tx.query<ClaimedMail>({
     name: 'outgoing_mail.claim',
-    // Of each tenant the first few are looked at, however many it has waiting.
+    // Reads only the first few messages of each tenant, however many are queued.
     text: `with tenants_due as (
              select distinct tenant_id from outgoing_mail m where ${DUE_AND_FREE}),
            waiting as (
@@ -125,12 +128,12 @@ export async function claimMail(
   return rows
 }
 
-/** Judged twice: of a letter that another worker leased in between, the second time says so. */
+/** Checked twice: another worker may lease a message between the selection and the lock. */
 const DUE_AND_FREE = `m.status = 'queued' and m.next_attempt_at <= statement_timestamp()
   and (m.leased_until is null or m.leased_until <= statement_timestamp())
   and ${tenantInForce('m.tenant_id')}`
 
-/** Keeps letters that are being sent for longer. */
+/** Extends the leases of messages in progress. */
 export async function renewMail(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
   await tx.query({
     name: 'outgoing_mail.renew',
@@ -143,7 +146,7 @@ export async function renewMail(tx: Transaction, lease: string, leaseSecs: numbe
 
 export type MailEnd = 'sent' | 'failed' | 'expired'
 
-/** Ends a letter that this lease still holds; false when another one took it over. */
+/** Ends a message that this lease still holds. False when another worker took it over. */
 export async function finishMail(
   tx: Transaction,
   { tenantId, id }: Pick<ClaimedMail, 'tenantId' | 'id'>,
@@ -162,7 +165,7 @@ export async function finishMail(
   return rowCount === 1
 }
 
-/** Gives a letter back, to be tried again in a while. */
+/** Releases a message for a later attempt. */
 export async function postponeMail(
   tx: Transaction,
   { tenantId, id }: Pick<ClaimedMail, 'tenantId' | 'id'>,
@@ -180,8 +183,8 @@ export async function postponeMail(
 }
 
 /**
- * Milliseconds until a letter may be claimed, at most `withinMs`.
- * @param without tenants of which the worker takes no more.
+ * Milliseconds until a message may be claimed, at most `withinMs`.
+ * @param without tenants whose share is full.
  */
 export async function nextMailMs(
   tx: Transaction,
@@ -202,7 +205,7 @@ export async function nextMailMs(
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))
 }
 
-/** Removes up to `limit` letters that came to their end before `before`. */
+/** Deletes up to `limit` messages that ended before `before`. */
 export async function sweepMail(tx: Transaction, before: Date, limit: number): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'outgoing_mail.sweep',

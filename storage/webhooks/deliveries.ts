@@ -1,4 +1,4 @@
-/** Webhook deliveries and their attempts: one row for each event and subscription, exactly. */
+/** Webhook deliveries and their attempts. Each event and subscription has exactly one delivery. */
 import { LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
@@ -44,9 +44,9 @@ const COLUMNS = `id, tenant_id as "tenantId", webhook_id as "webhookId", event_i
   last_attempt_at as "lastAttemptAt", delivered_at as "deliveredAt", created_at as "createdAt"`
 
 /**
- * Inserts deliveries that are due at once. One that exists for its event and subscription stays as
- * it is. Wake their lanes in the same transaction.
- * @returns how many are new.
+ * Inserts deliveries that are due at once. An existing delivery of an event and subscription stays
+ * unchanged. Wake the lanes in the same transaction.
+ * @returns the number of new deliveries.
  */
 export async function insertDeliveries(
   tx: Transaction,
@@ -75,7 +75,7 @@ export async function insertDeliveries(
   return rowCount
 }
 
-/** A delivery that its creator sends itself, once: no worker ever sees it. */
+/** Inserts a delivery that its creator sends itself, once. No worker sees it. */
 export async function insertTestDelivery(
   tx: Transaction,
   delivery: NewDelivery,
@@ -103,12 +103,12 @@ export type DueDelivery = Pick<
   'id' | 'tenantId' | 'webhookId' | 'eventType' | 'attemptCount' | 'maxAttempts'
 > & { body: string; attemptsBefore: number }
 
-/** What each of these lanes may send now, the longest due first, without what is in hand already. */
+/** The due deliveries of these lanes, the longest due first, without those in progress. */
 export async function dueDeliveries(
   tx: Transaction,
   webhookIds: readonly string[],
   limitEach: number,
-  inHand: readonly string[],
+  inProgress: readonly string[],
 ): Promise<DueDelivery[]> {
   const { rows } = await tx.query<DueDelivery>({
     name: 'delivery.due',
@@ -121,7 +121,7 @@ export async function dueDeliveries(
              where w.webhook_id = lane.id and w.next_attempt_at <= statement_timestamp()
                and w.id <> all($3::uuid[])
              order by w.next_attempt_at limit $2) d`,
-    values: [webhookIds, limitEach, inHand],
+    values: [webhookIds, limitEach, inProgress],
   })
   return rows
 }
@@ -130,13 +130,13 @@ export type AttemptRecord = AttemptRow & {
   readonly tenantId: string
   readonly deliveryId: string
   readonly status: 'succeeded' | 'retrying' | 'failed'
-  /** Until the next attempt; null when there is none. */
+  /** Seconds until the next attempt. Null when there is none. */
   readonly waitSecs: number | null
 }
 
 /**
- * Writes down what became of attempts. A delivery that was cancelled meanwhile is not taken up
- * again, and one that arrived has arrived, whoever else failed to bring it.
+ * Stores the outcomes of attempts. A delivery that was cancelled during an attempt stays cancelled.
+ * A delivery that succeeded stays succeeded, whatever a concurrent attempt reports.
  */
 export async function recordAttempts(
   tx: Transaction,
@@ -187,7 +187,7 @@ export async function recordAttempts(
   })
 }
 
-/** Ends everything that waits for a subscription. @returns how many deliveries. */
+/** Cancels all pending deliveries of a subscription. @returns how many. */
 export async function cancelDeliveries(
   tx: Transaction,
   tenantId: string,
@@ -218,7 +218,7 @@ export async function findDelivery(
   return rows[0]
 }
 
-/** What is posted for a delivery. */
+/** The request body of a delivery. */
 export async function deliveryBody(tx: Transaction, tenantId: string, id: string): Promise<string> {
   const { rows } = await tx.query<{ body: string }>({
     name: 'delivery.body',
@@ -262,7 +262,7 @@ export async function listDeliveries(
   return rows
 }
 
-/** The attempts of these deliveries, the first one first. */
+/** The attempts of these deliveries, oldest first. */
 export async function attemptsOf(
   tx: Transaction,
   tenantId: string,
@@ -285,7 +285,7 @@ export async function attemptsOf(
   return found
 }
 
-/** Starts the ladder of a finished delivery from its first rung. Wake its lane afterwards. */
+/** Restarts the retry schedule of a finished delivery. Wake its lane afterwards. */
 export async function replayDelivery(
   tx: Transaction,
   tenantId: string,
@@ -306,7 +306,7 @@ export async function replayDelivery(
   return rows[0]
 }
 
-/** Starts again what failed since then, some at a time. Wake the lane. @returns how many. */
+/** Replays deliveries that failed since a time, up to `limit`. Wake the lane. @returns how many. */
 export async function replayFailedSince(
   tx: Transaction,
   tenantId: string,
@@ -330,7 +330,7 @@ export async function replayFailedSince(
   return rowCount
 }
 
-/** Removes deliveries of before `before` with their attempts. Needs a crossing transaction. */
+/** Deletes deliveries created before `before` with their attempts. Needs a crossing transaction. */
 export async function sweepDeliveries(
   tx: Transaction,
   before: Date,

@@ -1,4 +1,4 @@
-/** Webhook subscriptions and their sealed secrets. interface.md, Webhook subscription. */
+/** Webhook subscriptions and their encrypted secrets. docs/reference/webhooks.md, Subscriptions. */
 import { createHash } from 'node:crypto'
 import { tenantInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
@@ -15,10 +15,10 @@ export type WebhookRow = {
   updatedAt: Date
 }
 
-/** The secrets in force, sealed with `webhookSecretContext` as context. */
+/** The valid secrets, encrypted with `webhookSecretContext` as context. */
 export type SealedSecrets = {
   secret: Uint8Array
-  /** The one before the last rotation while both are in force. */
+  /** The secret before the last rotation while both are valid. */
   previousSecret: Uint8Array | null
 }
 
@@ -30,15 +30,15 @@ const SECRETS = `secret,
   case when previous_secret_expires_at > statement_timestamp() then previous_secret end
     as "previousSecret"`
 
-/** What the seal of a secret is bound to; the same for the secret before it. */
+/** Encryption context of a subscription's secrets. */
 export function webhookSecretContext(webhookId: string): string {
   return `webhook:${webhookId}:secret`
 }
 
 /**
- * Inserts the subscription unless the tenant has `max` of them. Creations of one tenant run one
- * after another, so that the count holds.
- * @returns undefined when the tenant has as many as it may.
+ * Inserts the subscription unless the tenant has `max` of them. Creations of one tenant are
+ * serialized, so that the count is exact.
+ * @returns undefined when the tenant has reached its limit.
  */
 export async function insertWebhook(
   tx: Transaction,
@@ -117,7 +117,7 @@ export type WebhookChange = Pick<
   'tenantId' | 'id' | 'url' | 'eventTypes' | 'description' | 'active'
 > & { now: Date }
 
-/** Replaces what a PUT states. A subscription that is switched on again starts with a clean slate. */
+/** Replaces the members of a PUT. Activating a subscription resets its failure state. */
 export async function replaceWebhook(
   tx: Transaction,
   change: WebhookChange,
@@ -146,7 +146,7 @@ export async function replaceWebhook(
   return rows[0]
 }
 
-/** Switches a subscription off: the receiver is gone, or has failed for days. */
+/** Deactivates a subscription whose receiver is gone or has failed for days. */
 export async function deactivateWebhook(
   tx: Transaction,
   tenantId: string,
@@ -162,7 +162,7 @@ export async function deactivateWebhook(
   return rowCount === 1
 }
 
-/** Deletes it for everybody who asks, and wipes its secrets; the history stays until it is swept. */
+/** Marks a subscription deleted and wipes its secrets. Its history stays until the sweep. */
 export async function deleteWebhook(
   tx: Transaction,
   tenantId: string,
@@ -194,7 +194,7 @@ export async function findRotatedSecret(
   return rows[0]
 }
 
-/** Ends the overlap at `previousUntil` where it would end later. @returns when it ends. */
+/** Shortens the overlap to end at `previousUntil`. @returns when the overlap ends. */
 export async function shortenOverlap(
   tx: Transaction,
   overlap: { tenantId: string; id: string; current: Uint8Array; previousUntil: Date },
@@ -212,8 +212,8 @@ export async function shortenOverlap(
 }
 
 /**
- * A new secret in place of `current`; that one stays in force beside it for a while.
- * @returns undefined where `current` is not the secret any more.
+ * Replaces the secret `current`, which stays valid for the overlap.
+ * @returns undefined when `current` is not the secret any more.
  */
 export async function rotateWebhookSecret(
   tx: Transaction,
@@ -261,7 +261,7 @@ export async function findWebhookSecrets(
   return rows[0]
 }
 
-/** What is stored of a secret to find its subscription by: 16 bits. */
+/** A 16-bit hint that is stored to find subscriptions by their secret. */
 export function secretHint(secret: string): number {
   return createHash('sha256').update(secret, 'utf8').digest().readUInt16BE()
 }
@@ -274,8 +274,8 @@ export type HintedWebhook = SealedSecrets & {
 }
 
 /**
- * Active subscriptions of which a secret in force may be the one with this hint: what opens the
- * fulfillment lookup. Crosses tenants, for whoever asks names none.
+ * Active subscriptions of which a valid secret may have this hint, for the fulfillment lookup.
+ * Crosses tenants: the caller does not name one.
  */
 export async function webhooksByHint(tx: Transaction, hint: number): Promise<HintedWebhook[]> {
   const { rows } = await tx.query<HintedWebhook>({
@@ -290,7 +290,7 @@ export async function webhooksByHint(tx: Transaction, hint: number): Promise<Hin
   return rows
 }
 
-/** Gives a secret that was stored before there were hints its own. */
+/** Stores the hint of a secret from before hints existed. */
 export async function storeHint(tx: Transaction, id: string, hint: number): Promise<void> {
   await tx.query({
     name: 'webhook.store_hint',
@@ -299,7 +299,7 @@ export async function storeHint(tx: Transaction, id: string, hint: number): Prom
   })
 }
 
-/** Who of these tenants wants to hear of something. For the fan-out, which crosses tenants. */
+/** The active subscriptions of these tenants. For the fan-out, which crosses tenants. */
 export async function activeWebhooks(
   tx: Transaction,
   tenantIds: readonly string[],
@@ -314,13 +314,13 @@ export async function activeWebhooks(
 }
 
 export type WebhookTarget = Pick<WebhookRow, 'tenantId' | 'id' | 'url' | 'active'> & {
-  /** The tenant is suspended: what is due waits. */
+  /** The tenant is suspended: due deliveries wait. */
   paused: boolean
   secret: Uint8Array | null
   previousSecret: Uint8Array | null
 }
 
-/** What sending needs of these subscriptions, whatever their tenants. */
+/** The targets of these subscriptions, of any tenant. */
 export async function webhookTargets(
   tx: Transaction,
   ids: readonly string[],
@@ -335,7 +335,7 @@ export async function webhookTargets(
   return rows
 }
 
-/** Wipes secrets whose overlap is over. Needs a crossing transaction. @returns how many. */
+/** Wipes secrets whose overlap has ended. Needs a crossing transaction. @returns how many. */
 export async function wipePreviousSecrets(tx: Transaction, limit: number): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'webhook.wipe_previous',
@@ -349,7 +349,10 @@ export async function wipePreviousSecrets(tx: Transaction, limit: number): Promi
   return rowCount
 }
 
-/** Removes deleted subscriptions with what is left of their history. Needs a crossing transaction. */
+/**
+ * Deletes subscriptions marked deleted, with the rest of their history. Needs a crossing
+ * transaction.
+ */
 export async function sweepDeletedWebhooks(
   tx: Transaction,
   before: Date,

@@ -1,5 +1,5 @@
 import test from 'ava'
-import { POLICIES, type ThrottleProtocol } from '../../actors/operations/rate-limits/protocol.js'
+import { POLICIES, type RateLimitsProtocol } from '../../actors/operations/rate-limits/protocol.js'
 import { LocalWindow } from '../../gateway/request/quotas.js'
 import { type ActorRef, ActorUnavailable } from '../../runtime/kernel/actor.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
@@ -7,14 +7,14 @@ import { heldClock } from '../support/held-clock.js'
 import { openStage, type Stage, type StageOptions, TRANSPORTS } from './stage.js'
 
 type Throttle = Partial<{
-  [K in keyof ThrottleProtocol]: (
-    message: ThrottleProtocol[K]['message'],
-  ) => Promise<ThrottleProtocol[K]['reply']>
+  [K in keyof RateLimitsProtocol]: (
+    message: RateLimitsProtocol[K]['message'],
+  ) => Promise<RateLimitsProtocol[K]['reply']>
 }>
 
 /** A reference that answers as told: what the pipeline does with the throttle's words. */
 function throttleRef(answers: Throttle): ActorRef<never> {
-  const ask = async (kind: keyof ThrottleProtocol, message: never) => {
+  const ask = async (kind: keyof RateLimitsProtocol, message: never) => {
     const answer = answers[kind]
     if (answer === undefined) throw new ActorUnavailable('throttle', kind, 'stopped')
     return answer(message)

@@ -4,7 +4,7 @@ import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import type { TestFn } from 'ava'
 import { z } from 'zod'
 import type { Principal } from '../../actors/domain/principal.js'
-import { throttle } from '../../actors/operations/rate-limits/protocol.js'
+import { rateLimits } from '../../actors/operations/rate-limits/protocol.js'
 import {
   type Authenticate,
   tokens,
@@ -140,7 +140,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     ['probe', probe.ref as unknown as ActorRef<never>],
     ['tokens', judge.ref as unknown as ActorRef<never>],
   ])
-  if (options.throttle !== undefined) refs.set(throttle.name, options.throttle)
+  if (options.throttle !== undefined) refs.set(rateLimits.name, options.throttle)
   const gateway = openGateway({
     server: server as GatewayOptions['server'],
     openapi: openapi as GatewayOptions['openapi'],

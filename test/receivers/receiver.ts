@@ -5,7 +5,7 @@ const SECRET_BYTES_MIN = 16
 const DECIMAL = /^(0|[1-9][0-9]{0,14})$/
 const VISIBLE = /^[!-~]{1,255}$/
 
-/** `body` must be the bytes as received. Deduplicate by x-svc-delivery what this lets through. */
+/** `body` must be the bytes as received. Deduplicate accepted deliveries by x-svc-delivery. */
 export function verify(
   headers: Readonly<Record<string, string | undefined>>,
   body: Uint8Array,

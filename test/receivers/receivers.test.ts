@@ -1,4 +1,7 @@
-/** The receivers of docs/guides/webhooks/webhook-receivers.md, run over the shared table in the languages that are here. */
+/**
+ * Runs the receivers of docs/guides/webhooks/webhook-receivers.md over the shared table, in the
+ * languages that are installed.
+ */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +22,7 @@ const NAMES = [
   'x-svc-event',
   'x-svc-delivery',
 ]
-/** The receivers know one secret. */
+/** The receivers support one secret. */
 const TABLE = CASES.filter(({ secrets }) => secrets === undefined || secrets.length === 1)
 
 function given({ headers, without, secrets, ageSecs = 0, ...one }: Case) {
@@ -103,7 +106,7 @@ function where(programs: readonly string[], title: string, run: (t: ExecutionCon
   else test.skip(`${title} (skipped: ${absent.join(', ')} not installed)`, () => undefined)
 }
 
-/** Gone after the test. */
+/** Deleted after the test. */
 function buildFolder(t: ExecutionContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-receiver-'))
   t.teardown(() => rmSync(folder, { recursive: true }))

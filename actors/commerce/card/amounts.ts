@@ -1,15 +1,15 @@
 /**
- * Amounts as the card provider counts them. Its units follow ISO 4217 but for a few currencies
- * (https://docs.stripe.com/currencies).
+ * Converts amounts to and from the units of the card provider. The provider counts in ISO 4217
+ * minor units, with a few exceptions (https://docs.stripe.com/currencies).
  */
 import { currencyExponent } from '../../domain/commerce/currencies.js'
 
-/** Without decimals in ISO 4217, with two at the provider, which must be zero. */
+/** Currencies without decimals in ISO 4217 for which the provider expects two, both zero. */
 const TWO_ZEROS: ReadonlySet<string> = new Set(['ISK', 'UGX'])
-/** With two decimals in ISO 4217, without any at the provider. */
+/** Currencies with two decimals in ISO 4217 for which the provider expects none. */
 const NO_DECIMALS: ReadonlySet<string> = new Set(['MGA'])
 
-/** Undefined where the provider cannot charge that amount exactly. */
+/** @returns undefined when the provider cannot charge the amount exactly. */
 export function providerAmount(amountMinor: number, currency: string): number | undefined {
   if (TWO_ZEROS.has(currency)) return amountMinor * 100
   if (NO_DECIMALS.has(currency)) return amountMinor % 100 === 0 ? amountMinor / 100 : undefined
@@ -18,14 +18,17 @@ export function providerAmount(amountMinor: number, currency: string): number | 
     case 2:
       return amountMinor
     case 3:
-      // Three decimals, of which the last must be zero.
+      // The provider accepts three-decimal currencies only with a last digit of zero.
       return amountMinor % 10 === 0 ? amountMinor : undefined
     default:
       return undefined
   }
 }
 
-/** The inverse; undefined for what is no whole number of our units. */
+/**
+ * The inverse of `providerAmount`.
+ * @returns undefined when the amount is not a whole number of our minor units.
+ */
 export function ownAmount(amount: number, currency: string): number | undefined {
   if (!Number.isSafeInteger(amount) || amount < 0) return undefined
   if (TWO_ZEROS.has(currency)) return amount % 100 === 0 ? amount / 100 : undefined

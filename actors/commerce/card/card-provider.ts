@@ -1,11 +1,13 @@
 /**
- * The card rail: a provider with the API of Stripe. Buyers pay at the provider's own page, so that card
- * numbers never reach us; renewals are charged to the payment method saved there.
+ * The card payment provider: an API compatible with Stripe's. Buyers pay on the provider's own
+ * page, so card numbers never reach this service. Renewals charge the payment method that the
+ * provider saved.
  *
- * No step that can move money is taken before the provider's id of the payment is written down: a page is
- * created, its id is kept, then the buyer is sent there; a payment is created unconfirmed, its id is kept,
- * then it is confirmed. After a crash the payment is looked up by that id. A creation whose answer was lost
- * is repeated under the same idempotency key; had it made a second object, neither could be paid.
+ * No step that can move money runs before the provider's payment id is stored. A page is created,
+ * its id is stored, then the buyer is redirected to it. A payment is created unconfirmed, its id is
+ * stored, then it is confirmed. After a crash the stored id is looked up. When the response to a
+ * creation is lost, the creation is repeated under the same idempotency key. If the provider
+ * created a second object, that object can never be paid.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
@@ -46,20 +48,23 @@ import type {
   ChargeOrder,
   OrderName,
   PendingAnswer,
-  Rail,
+  PaymentProvider,
   TakeAnswer,
 } from '../payments/payment-provider.js'
 
-export const CARD_RAIL = 'card'
+export const CARD_PROVIDER = 'card'
 
-/** One look-up for a buyer who waits at our page, at most, in this time. */
+/** Minimum time between two look-ups for a buyer who waits at our page. */
 const LOOK_UP_PAUSE_MS = 5_000
-/** Look-ups by a worker: the first after this, then in doubled steps. Webhooks come sooner. */
+/**
+ * First delay before a worker looks a payment up. The delay doubles each time. Webhooks usually
+ * arrive sooner.
+ */
 const ASK_AGAIN_MS_FIRST = 60_000
 const ASK_AGAIN_MS_MAX = 900_000
 const NAME_CHARS_MAX = 250
 
-/** Keys that are tried in a row at most. */
+/** Maximum number of idempotency keys tried in a row. */
 const KEYS_MAX = 10
 
 const NOT_CHARGEABLE = 'amount_not_supported'
@@ -68,19 +73,19 @@ const ABANDONED = 'abandoned'
 const EXPIRED = 'checkout_expired'
 const NO_PAYOUTS = 'payouts_not_supported'
 
-export type CardRailNeeds = {
+export type CardProviderNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly client: CardClient
   readonly webhookSecret: string
-  /** Hosts of the provider's pages, with a port where only that port may be used. */
+  /** Hosts of the provider's pages. An entry with a port allows that port only. */
   readonly checkoutHosts: readonly string[]
-  /** Pages over http on loopback, for tests; refused in production. */
+  /** Allows provider pages over http on loopback, for tests. Refused in production. */
   readonly plainHttp: boolean
   readonly clearingMs: number
 }
 
-export function cardRail(needs: CardRailNeeds): Rail {
+export function cardProvider(needs: CardProviderNeeds): PaymentProvider {
   const { database, clock, client, webhookSecret, checkoutHosts, plainHttp, clearingMs } = needs
   const refunds: CardRefunds = cardRefunds(client)
 
@@ -90,9 +95,10 @@ export function cardRail(needs: CardRailNeeds): Rail {
     })
 
   /**
-   * A creation or confirmation. The provider keeps a server error under its key, so the next call gets
-   * another key; a key whose first call had other parameters is replaced at once. Neither can take money
-   * twice: a creation takes none, and a payment that was confirmed is not confirmed again.
+   * Sends a creation or a confirmation. The provider stores a server error under the idempotency
+   * key, so the next call uses another key. A key whose first call had other parameters is replaced
+   * at once. Neither can take money twice: a creation takes none, and a confirmed payment is never
+   * confirmed again.
    */
   async function send(
     row: CardPaymentRow,
@@ -125,7 +131,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
     throw new Error(`the card provider refused a look-up: ${answer.code}`)
   }
 
-  /** Undefined for what the provider does not know. */
+  /** @returns undefined when the provider does not know the object. */
   async function find(path: string, signal: AbortSignal): Promise<Members | undefined> {
     const answer = await client.call({ tenantId: '', method: 'GET', path, signal })
     if (answer.tag === 'ok') return answer.object
@@ -138,7 +144,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
   const getPayment = (order: OrderName, id: string, signal: AbortSignal) =>
     get(order, `/v1/payment_intents/${id}`, {}, signal)
 
-  /** Keeps the id of what was created. @returns undefined when it is not to be used. */
+  /** Stores the id of the created object. @returns undefined when the object must not be used. */
   async function keep(
     row: CardPaymentRow,
     named: Pick<CardPaymentRow, 'checkoutId' | 'paymentId'>,
@@ -148,7 +154,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
       const kept = await nameCardPayment(tx, { tenantId, chargeId, ...named })
       if (kept !== undefined) return kept
       const now = await findCardPayment(tx, tenantId, chargeId)
-      // The same creation, answered to two callers.
+      // Two concurrent callers received the response to the same creation.
       const same = now?.checkoutId === named.checkoutId && named.checkoutId !== null
       return same || (now?.paymentId === named.paymentId && named.paymentId !== null)
         ? now
@@ -197,7 +203,8 @@ export function cardRail(needs: CardRailNeeds): Rail {
     if ((await keep(row, { checkoutId: id, paymentId: null })) !== undefined) {
       return judgePage(order, answer.object, false, signal)
     }
-    // Another page is kept, or none is wanted any more. No buyer was sent to this one.
+    // Another page is stored already, or the page is no longer needed. No buyer was redirected to
+    // this one.
     await client.call({
       tenantId,
       method: 'POST',
@@ -207,7 +214,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
     return conclude({ ...order, abandoned: false }, signal)
   }
 
-  /** The creation was refused: there is no payment, and there will be none. */
+  /** Fails the charge after the provider refused the creation: no payment exists, and none will. */
   async function refuseUnnamed(
     { tenantId, chargeId }: OrderName,
     code: string,
@@ -218,7 +225,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
       (tx) => abandonCardPayment(tx, tenantId, chargeId, clock.now()),
       { signal },
     )
-    if (abandoned === undefined) throw new Error('a payment was named and refused at once')
+    if (abandoned === undefined) throw new Error('a payment has an id and was refused at once')
     return { tag: 'refused', code }
   }
 
@@ -247,7 +254,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
       case 'open': {
         if (abandoned) return expirePage(order, state.id, signal)
         if (!isPageOf(state.url, checkoutHosts, plainHttp)) {
-          throw new Error('the card provider named a page on a host that is not listed')
+          throw new Error('the card provider returned a page on a host that is not allowed')
         }
         return waiting(order, state.url, signal)
       }
@@ -261,10 +268,10 @@ export function cardRail(needs: CardRailNeeds): Rail {
   ): Promise<TakeAnswer> {
     const path = `/v1/checkout/sessions/${id}/expire`
     const answer = await client.call({ tenantId: order.tenantId, method: 'POST', path, signal })
-    // Refused where the buyer was quicker.
+    // The provider refuses when the buyer has just paid.
     const page = answer.tag === 'ok' ? answer.object : await getCheckout(order, id, signal)
     if (checkoutState(page, order).tag === 'open') {
-      throw new Error('the card provider left a page open that was to expire')
+      throw new Error('the card provider did not expire a page')
     }
     return judgePage(order, page, false, signal)
   }
@@ -287,7 +294,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
     return { tag: 'pending', sendTo, askAgainAt }
   }
 
-  /** Creates the payment of a renewal, unconfirmed. */
+  /** Creates the payment of a renewal without confirming it. */
   async function openPayment(
     order: ChargeOrder & { readonly by: { readonly tag: 'mandate' } },
     row: CardPaymentRow,
@@ -320,7 +327,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
     return conclude({ ...order, abandoned: false }, signal)
   }
 
-  /** @param then what is done with a payment that is not confirmed. */
+  /** @param then handles a payment that is not confirmed yet. */
   async function judgePayment(
     order: OrderName,
     row: CardPaymentRow,
@@ -360,13 +367,14 @@ export function cardRail(needs: CardRailNeeds): Rail {
       return judgePayment(order, row, answer.object, 'wait', signal)
     }
     const now = await getPayment(order, id, signal)
-    // Refused without an attempt at the card, such as for a payment method that was removed.
+    // The provider refused without trying the card, for example because the payment method was
+    // removed.
     return paymentState(now, order).tag === 'unconfirmed'
       ? cancelPayment(order, row, id, answer.code, signal)
       : judgePayment(order, row, now, 'wait', signal)
   }
 
-  /** Ends a payment for good, unless it has succeeded before. */
+  /** Cancels a payment permanently unless it has succeeded. */
   async function cancelPayment(
     order: OrderName,
     row: CardPaymentRow,
@@ -419,7 +427,7 @@ export function cardRail(needs: CardRailNeeds): Rail {
     const row = await database.tenant(
       tenantId,
       async (tx) => {
-        // The provider has named none, so that none can be paid.
+        // No payment id is stored, so no payment can be paid.
         const gone = abandoned && (await abandonCardPayment(tx, tenantId, chargeId, clock.now()))
         return gone || beginCardPayment(tx, tenantId, chargeId, clock.now())
       },
@@ -433,12 +441,12 @@ export function cardRail(needs: CardRailNeeds): Rail {
       const payment = await getPayment(order, row.paymentId, signal)
       return judgePayment(order, row, payment, abandoned ? 'cancel' : 'wait', signal)
     }
-    // The buyer may still go on from our page.
+    // The buyer may still continue from our page.
     return waiting(order, null, signal)
   }
 
   return {
-    name: CARD_RAIL,
+    name: CARD_PROVIDER,
     offers: (environment, { amountMinor, currency }) =>
       environment === 'production' && providerAmount(amountMinor, currency) !== undefined,
     leadsTo: checkoutHosts.flatMap((host) =>
@@ -465,18 +473,18 @@ export function cardRail(needs: CardRailNeeds): Rail {
       const row = await database.tenant(tenantId, (tx) => findCardPayment(tx, tenantId, chargeId), {
         signal,
       })
-      if (row?.paymentId == null) throw new Error('a paid charge has a payment at the provider')
+      if (row?.paymentId == null) throw new Error('a paid charge has no payment id at the provider')
       const amount = providerAmount(amountMinor, currency)
       if (amount === undefined) return { tag: 'refused', code: NOT_CHARGEABLE }
       const { paymentId } = row
-      const made = await refunds.find({ ...order, paymentId }, signal)
-      if (made !== undefined) return refundAnswer(made)
+      const existing = await refunds.find({ ...order, paymentId }, signal)
+      if (existing !== undefined) return refundAnswer(existing)
       return refunds.make({ ...order, paymentId, amount }, signal)
     },
 
     payOut: async () => ({ tag: 'refused', code: NO_PAYOUTS }),
 
-    provider: {
+    notifications: {
       readWebhook: (body, signature, now) => readWebhook(webhookSecret, body, signature, now),
       async dispute(id, signal) {
         const dispute = await find(`/v1/disputes/${id}`, signal)

@@ -1,7 +1,8 @@
 /**
- * HTTP client of a card provider that has the API of Stripe: forms out, JSON back, a bearer key, an
- * `Idempotency-Key` per creation. Bounded in time, bytes and calls at once; no redirect is followed. An
- * answer is final or an exception: a caller that gets `ProviderUnavailable` does not know the outcome.
+ * HTTP client for a card provider with a Stripe-compatible API: form requests, JSON responses, a
+ * bearer key and one `Idempotency-Key` per creation. Time, response size and concurrency are
+ * bounded. Redirects are not followed. A call returns a final answer or throws. After
+ * `ProviderUnavailable` the outcome is unknown.
  */
 import { discard, readBody } from '../../platform/outbound-http/bounded-body.js'
 import type { Connector } from '../../platform/outbound-http/dialer.js'
@@ -13,30 +14,33 @@ import {
   type ShareCounts,
 } from '../../../runtime/kernel/fairness/fair-share.js'
 
-/** Objects of the provider are a few KiB; a list of 100 refunds is some 80. */
+/** Objects of the provider are a few KiB. A list of 100 refunds is about 80 KiB. */
 const ANSWER_BYTES_MAX = 1024 * 1024
 const CALLS_MAX = 64
 const CALLS_PER_TENANT_MAX = 16
-/** More are refused at once: the payment stays pending and is looked up later. */
+/** More calls are refused at once. The payment stays pending and is looked up later. */
 const WAITING_PER_TENANT_MAX = 64
 const CODE = /^[a-z0-9_]{1,64}$/
 const ID = /^[A-Za-z0-9_]{1,255}$/
 
-/** A call with this idempotency key came before, with other parameters. */
+/** The idempotency key was used before with other parameters. */
 export const KEY_REUSED = 'idempotency_key_reused'
 
-/** No final answer: nothing is known of what the provider did. */
+/** The provider returned no final answer. The outcome is unknown. */
 export class ProviderUnavailable extends Error {
   override readonly name = 'ProviderUnavailable'
-  /** An error type of RFC 9209, `timeout`, `busy`, or `status_` and the status. */
+  /** An error type of RFC 9209, `timeout`, `busy`, or `status_` followed by the status. */
   readonly fault: string
 
   constructor(fault: string) {
-    super(`the card provider gave no answer: ${fault}`)
+    super(`the card provider is unavailable: ${fault}`)
     this.fault = fault
   }
 
-  /** The provider keeps such an answer under its idempotency key: only another key gets another. */
+  /**
+   * True if the provider stores this error under the idempotency key. A retry then needs another
+   * key.
+   */
   get isKept(): boolean {
     return this.fault === KEY_REUSED || this.fault.startsWith('status_5')
   }
@@ -46,16 +50,22 @@ export type Members = Readonly<Record<string, unknown>>
 
 export type ProviderAnswer =
   | { readonly tag: 'ok'; readonly object: Members }
-  /** A refusal for good. `error` is the provider's error object. */
+  /** A permanent refusal. `error` is the provider's error object. */
   | { readonly tag: 'refused'; readonly code: string; readonly error: Members }
 
 export type ProviderCall = {
-  /** Whose share of the calls it takes; empty where the provider has named no tenant. */
+  /**
+   * The tenant that the call is counted against. Empty for calls about an object of an unknown
+   * tenant.
+   */
   readonly tenantId: string
   readonly method: 'GET' | 'POST'
-  /** Below the base address, such as `/v1/refunds`. */
+  /** Path below the base address, such as `/v1/refunds`. */
   readonly path: string
-  /** Nested: `{a: {b: 1}, c: [2]}` becomes `a[b]=1&c[0]=2`. Null and undefined are left out. */
+  /**
+   * Request parameters: `{a: {b: 1}, c: [2]}` becomes `a[b]=1&c[0]=2`. Null and undefined are left
+   * out.
+   */
   readonly params?: Members | undefined
   readonly idempotencyKey?: string | undefined
   readonly signal: AbortSignal
@@ -70,16 +80,16 @@ export interface CardClient {
 export type CardClientOptions = {
   readonly apiBaseUrl: string
   readonly secretKey: string
-  /** Of one call, in milliseconds. */
+  /** Timeout of one call, in milliseconds. */
   readonly timeoutMs: number
   readonly connector: Connector
-  /** Counts calls by what became of them: `ok`, `refused` or `unavailable`. */
-  readonly called: (outcome: 'ok' | 'refused' | 'unavailable') => void
+  /** Counts calls by outcome. */
+  readonly countCall: (outcome: 'ok' | 'refused' | 'unavailable') => void
   readonly counts?: ShareCounts | undefined
 }
 
 export function createCardClient(options: CardClientOptions): CardClient {
-  const { apiBaseUrl, secretKey, timeoutMs, connector, called } = options
+  const { apiBaseUrl, secretKey, timeoutMs, connector, countCall } = options
   const base = new URL(apiBaseUrl)
   const prefix = base.pathname.replace(/\/+$/, '')
   const upstreams = createUpstreams(connector)
@@ -133,13 +143,13 @@ export function createCardClient(options: CardClientOptions): CardClient {
         if (isRefused(release)) throw new ProviderUnavailable('busy')
         try {
           const answer = await ask({ ...call, signal })
-          called(answer.tag)
+          countCall(answer.tag)
           return answer
         } finally {
           release()
         }
       } catch (error) {
-        called('unavailable')
+        countCall('unavailable')
         throw error
       }
     },
@@ -147,13 +157,10 @@ export function createCardClient(options: CardClientOptions): CardClient {
   }
 }
 
-/** Statuses that refuse a request for good. All others say nothing of what the provider did. */
+/** Statuses that refuse a request permanently. Every other status leaves the outcome unknown. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 402, 404])
 
-/**
- * Exported for its properties.
- * @throws {ProviderUnavailable}
- */
+/** Exported for property tests. @throws {ProviderUnavailable} */
 export function judgeAnswer(status: number, bytes: Uint8Array): ProviderAnswer {
   const json = membersOf(parsed(bytes))
   if (status === 200 && json !== undefined) return { tag: 'ok', object: json }
@@ -161,12 +168,16 @@ export function judgeAnswer(status: number, bytes: Uint8Array): ProviderAnswer {
   if (!REFUSALS.has(status) || error === undefined) {
     throw new ProviderUnavailable(status === 200 ? 'not_json' : `status_${status}`)
   }
-  // Another request with the same key and other parameters: the first one's outcome is not known.
+  // Another request used the same key with other parameters. The outcome of that request is
+  // unknown.
   if (error['type'] === 'idempotency_error') throw new ProviderUnavailable(KEY_REUSED)
   return { tag: 'refused', code: codeOf(error), error }
 }
 
-/** What the bank said, else what the provider said; only what has the shape of a code. */
+/**
+ * The bank's decline code, otherwise the provider's error code. Only values in the form of a code
+ * are returned.
+ */
 function codeOf(error: Members): string {
   for (const value of [error['decline_code'], error['code'], error['type']]) {
     if (typeof value === 'string' && CODE.test(value)) return value
@@ -174,12 +185,12 @@ function codeOf(error: Members): string {
   return 'refused'
 }
 
-/** An id of the provider; undefined for anything that has not the shape of one. */
+/** An id issued by the provider. @returns undefined when the value is not in the form of an id. */
 export function idOf(value: unknown): string | undefined {
   return typeof value === 'string' && ID.test(value) ? value : undefined
 }
 
-/** Of an object or of its id: a member may be either, as `expand` says. */
+/** The id in a member, which is an object or its id depending on `expand`. */
 export function idIn(value: unknown): string | undefined {
   return idOf(value) ?? idOf(membersOf(value)?.['id'])
 }
@@ -197,14 +208,14 @@ function parsed(bytes: Uint8Array): unknown {
   }
 }
 
-/** application/x-www-form-urlencoded with the nested names of the provider. */
+/** Encodes application/x-www-form-urlencoded with the provider's nested names. */
 export function formOf(params: Members): string {
   const form = new URLSearchParams()
   const add = (name: string, value: unknown): void => {
     if (value === null || value === undefined) return
-    if (Array.isArray(value)) value.forEach((one, index) => add(`${name}[${index}]`, one))
+    if (Array.isArray(value)) value.forEach((item, index) => add(`${name}[${index}]`, item))
     else if (typeof value === 'object') {
-      for (const [key, one] of Object.entries(value)) add(`${name}[${key}]`, one)
+      for (const [key, item] of Object.entries(value)) add(`${name}[${key}]`, item)
     } else form.append(name, String(value))
   }
   for (const [name, value] of Object.entries(params)) add(name, value)

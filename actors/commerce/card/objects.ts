@@ -1,4 +1,7 @@
-/** What the objects of the card provider mean. Pure. An object that is not about the order is an error. */
+/**
+ * Interprets the objects of the card provider. Pure. Throws for an object that does not belong to
+ * the order.
+ */
 import { ownAmount, providerAmount } from './amounts.js'
 import { idIn, idOf, type Members, membersOf } from './client.js'
 import { isUuid } from '../../domain/ids.js'
@@ -17,11 +20,11 @@ const URL_CHARS_MAX = 8192
 export type CheckoutState =
   | { readonly tag: 'open'; readonly id: string; readonly url: string }
   | { readonly tag: 'paid'; readonly paymentId: string }
-  /** Complete, and the money has not arrived. */
+  /** Checkout is complete but the money has not arrived. */
   | { readonly tag: 'processing' }
   | { readonly tag: 'expired' }
 
-/** @throws where the page is of another charge or another amount. */
+/** @throws when the page belongs to another charge or amount. */
 export function checkoutState(page: Members, order: OrderName): CheckoutState {
   demandFits(page, order, page['amount_total'])
   const id = idOf(page['id'])
@@ -30,11 +33,11 @@ export function checkoutState(page: Members, order: OrderName): CheckoutState {
   if (status === 'complete') {
     if (paid !== 'paid') return { tag: 'processing' }
     const paymentId = idIn(page['payment_intent'])
-    if (paymentId === undefined) throw new Error('a page was paid without a payment')
+    if (paymentId === undefined) throw new Error('a paid page has no payment')
     return { tag: 'paid', paymentId }
   }
   if (status !== 'open' || id === undefined || typeof url !== 'string') {
-    throw new Error('the card provider answered with a page in an unknown state')
+    throw new Error('the card provider returned a page in an unknown state')
   }
   return { tag: 'open', id, url }
 }
@@ -43,15 +46,15 @@ export type PaymentState =
   | { readonly tag: 'unconfirmed'; readonly id: string }
   | { readonly tag: 'processing'; readonly id: string }
   | { readonly tag: 'succeeded'; readonly id: string }
-  /** The card was refused, or its holder would have to act. */
+  /** The card was declined, or its holder has to authenticate. */
   | { readonly tag: 'declined'; readonly id: string; readonly code: string }
   | { readonly tag: 'canceled'; readonly id: string; readonly code: string | null }
 
-/** @throws where the payment is of another charge or another amount, or in an unknown state. */
+/** @throws when the payment belongs to another charge or amount, or its state is unknown. */
 export function paymentState(payment: Members, order: OrderName): PaymentState {
   demandFits(payment, order, payment['amount'])
   const id = idOf(payment['id'])
-  if (id === undefined) throw new Error('the card provider answered with a payment without an id')
+  if (id === undefined) throw new Error('the card provider returned a payment without an id')
   const error = membersOf(payment['last_payment_error'])
   const code = codeIn(error?.['decline_code']) ?? codeIn(error?.['code'])
   switch (payment['status']) {
@@ -68,25 +71,26 @@ export function paymentState(payment: Members, order: OrderName): PaymentState {
     case 'canceled':
       return { tag: 'canceled', id, code: code ?? null }
     default:
-      throw new Error('the card provider answered with a payment in an unknown state')
+      throw new Error('the card provider returned a payment in an unknown state')
   }
 }
 
 function demandFits(object: Members, order: OrderName, amount: unknown): void {
   const { svc_charge_id: chargeId, svc_tenant_id: tenantId } = membersOf(object['metadata']) ?? {}
   const { currency } = object
-  const fits =
+  const matches =
     chargeId === order.chargeId &&
     tenantId === order.tenantId &&
     amount === providerAmount(order.amountMinor, order.currency) &&
     typeof currency === 'string' &&
     currency.toUpperCase() === order.currency
-  if (!fits) throw new Error('the card provider answered for another payment')
+  if (!matches) throw new Error('the card provider returned another payment')
 }
 
 /**
- * The saved payment method of a payment, as `subscriptions.mandate` keeps it; null where none was asked
- * for. A part that the provider left out stays empty, and the next renewal is refused.
+ * The saved payment method of a payment in the form of `subscriptions.mandate`.
+ * @returns null when no method was to be saved. A part that the provider omitted stays empty, so
+ *   that the next renewal is refused.
  */
 export function mandateOf(payment: Members): string | null {
   if (payment['setup_future_usage'] !== 'off_session') return null
@@ -102,7 +106,7 @@ export function readMandate(
   return { customerId, methodId }
 }
 
-/** @throws for a state that is not known. */
+/** @throws when the state is unknown. */
 export function refundAnswer(refund: Members): DoneAnswer {
   switch (refund['status']) {
     case 'succeeded':
@@ -114,25 +118,28 @@ export function refundAnswer(refund: Members): DoneAnswer {
     case 'canceled':
       return { tag: 'refused', code: codeIn(refund['failure_reason']) ?? 'refund_failed' }
     default:
-      throw new Error('the card provider answered with a refund in an unknown state')
+      throw new Error('the card provider returned a refund in an unknown state')
   }
 }
 
-/** @throws for what is no refund of a payment. */
+/** @throws when the object is not a refund of a payment. */
 export function refundOf(refund: Members): ProviderRefund {
   const paymentId = idIn(refund['payment_intent'])
   const { amount, currency } = refund
   const code = typeof currency === 'string' ? currency.toUpperCase() : ''
   const amountMinor = typeof amount === 'number' ? ownAmount(amount, code) : undefined
   if (paymentId === undefined || amountMinor === undefined) {
-    throw new Error('the card provider answered with a refund that cannot be read')
+    throw new Error('the card provider returned an invalid refund')
   }
   const named = membersOf(refund['metadata'])?.['svc_refund_id']
   const refundId = typeof named === 'string' && isUuid(named) ? named : null
   return { paymentId, refundId, amountMinor, currency: code, answer: refundAnswer(refund) }
 }
 
-/** `warning_*` is an inquiry: nothing is taken back while it lasts. */
+/**
+ * The final states of a dispute. `warning_*` is an inquiry: the bank takes no money back while it
+ * lasts.
+ */
 const DISPUTE_OVER: Readonly<Record<string, 'won' | 'lost'>> = {
   won: 'won',
   warning_closed: 'won',
@@ -141,12 +148,12 @@ const DISPUTE_OVER: Readonly<Record<string, 'won' | 'lost'>> = {
   lost: 'lost',
 }
 
-/** @throws for what is no dispute over a payment. */
+/** @throws when the object is not a dispute over a payment. */
 export function disputeOf(dispute: Members): ProviderDispute {
   const paymentId = idIn(dispute['payment_intent'])
   const { amount, currency, status, reason } = dispute
   if (paymentId === undefined || typeof currency !== 'string' || typeof status !== 'string') {
-    throw new Error('the card provider answered with a dispute that cannot be read')
+    throw new Error('the card provider returned an invalid dispute')
   }
   const code = currency.toUpperCase()
   return {
@@ -162,14 +169,14 @@ function codeIn(value: unknown): string | undefined {
   return typeof value === 'string' && CODE.test(value) ? value : undefined
 }
 
-/** Whether a buyer may be sent to that address: an https page on a listed host. */
+/** True if a buyer may be redirected to the URL: an https page on an allowed host. */
 export function isPageOf(url: string, hosts: readonly string[], plainHttp: boolean): boolean {
   if (url.length > URL_CHARS_MAX || !/^[\x21-\x7e]+$/.test(url) || url.includes('\\')) return false
   if (!/^https?:\/\/[^/?#@]+[/?#]/i.test(url) || !URL.canParse(url)) return false
   const { protocol, hostname, host, port, username, password } = new URL(url)
   if (username + password !== '') return false
   if (protocol !== 'https:' && !(plainHttp && LOOPBACK_HOSTS.has(hostname))) return false
-  // A host without a port stands for port 443.
+  // A host without a port means port 443.
   const named = host + (port === '' && protocol === 'https:' ? ':443' : '')
-  return hosts.some((one) => one.toLowerCase() === host || one.toLowerCase() === named)
+  return hosts.some((allowed) => allowed.toLowerCase() === host || allowed.toLowerCase() === named)
 }

@@ -1,20 +1,23 @@
 /**
- * Refunds at the card provider. A refund whose answer was lost is looked up by its metadata before it is
- * made again, because the provider forgets idempotency keys after a day.
+ * Refunds at the card provider. When the response to a refund was lost, the refund is looked up by
+ * its metadata before it is repeated, because the provider keeps idempotency keys for one day only.
  */
 import { type CardClient, idIn, type Members, membersOf } from './client.js'
 import { refundAnswer } from './objects.js'
 import type { DoneAnswer, RefundOrder } from '../payments/payment-provider.js'
 
 const PAGE_ROWS = 100
-/** A charge with more refunds than this cannot be told apart from one without: refunds wait. */
+/**
+ * Maximum number of result pages that are searched. Beyond it a missing refund cannot be proved, so
+ * the refund stays pending.
+ */
 const PAGES_MAX = 20
 
 export type CardRefunds = ReturnType<typeof cardRefunds>
 
 export function cardRefunds(client: CardClient) {
   return {
-    /** The refund that was made under an id of ours. */
+    /** Finds the refund that was created under our refund id. */
     async find(
       { tenantId, refundId, paymentId }: RefundOrder & { readonly paymentId: string },
       signal: AbortSignal,
@@ -31,14 +34,16 @@ export function cardRefunds(client: CardClient) {
         })
         if (answer.tag !== 'ok') throw new Error(`refunds cannot be listed: ${answer.code}`)
         const { data, has_more: more } = answer.object
-        if (!Array.isArray(data)) throw new Error('the card provider answered without refunds')
+        if (!Array.isArray(data)) throw new Error('the card provider returned no list of refunds')
         const rows = (data as unknown[]).map((row) => membersOf(row) ?? {})
-        const made = rows.find((row) => membersOf(row['metadata'])?.['svc_refund_id'] === refundId)
-        if (made !== undefined || more !== true) return made
+        const existing = rows.find(
+          (row) => membersOf(row['metadata'])?.['svc_refund_id'] === refundId,
+        )
+        if (existing !== undefined || more !== true) return existing
         after = idIn(rows.at(-1)?.['id'])
-        if (after === undefined) throw new Error('the card provider listed refunds without ids')
+        if (after === undefined) throw new Error('the card provider returned refunds without ids')
       }
-      throw new Error('the payment has too many refunds to look through')
+      throw new Error('the payment has too many refunds to search')
     },
 
     async make(

@@ -1,7 +1,8 @@
 /**
- * Webhooks of the card provider: `Stripe-Signature: t=<seconds>,v1=<hex>`, where v1 is HMAC-SHA256 over
- * `<t>.<body>` under the endpoint's secret (https://docs.stripe.com/webhooks/signature). Events are hints:
- * they name an object, and what became of it is looked up.
+ * Verifies webhooks of the card provider: `Stripe-Signature: t=<seconds>,v1=<hex>`, where v1 is the
+ * HMAC-SHA256 of `<t>.<body>` under the endpoint's secret
+ * (https://docs.stripe.com/webhooks/signature). An event is only a hint: it names an object, and
+ * the service looks up the state of that object.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { idIn, idOf, membersOf } from './client.js'
@@ -9,12 +10,12 @@ import type { WebhookReading } from '../payments/payment-provider.js'
 
 export const WEBHOOK_TOLERANCE_SECS = 300
 const HEADER_CHARS_MAX = 2048
-/** While a secret is rolled the provider signs with both. */
+/** The provider signs with both secrets during a rotation. */
 const SIGNATURES_MAX = 8
 const TIMESTAMP = /^[0-9]{1,12}$/
 const SHA256_HEX = /^[0-9a-f]{64}$/
 
-/** The event types that count; docs/guides/commerce/payments.md names them. */
+/** The event types that the service handles. docs/guides/commerce/payments.md lists them. */
 const ABOUT: Readonly<Record<string, 'payment' | 'dispute' | 'refund'>> = {
   'checkout.session.completed': 'payment',
   'checkout.session.async_payment_succeeded': 'payment',
@@ -33,7 +34,7 @@ const ABOUT: Readonly<Record<string, 'payment' | 'dispute' | 'refund'>> = {
   'charge.refund.updated': 'refund',
 }
 
-/** Pure. Every signature of the header is compared, in constant time. */
+/** Pure. Compares every signature of the header in constant time. */
 export function readWebhook(
   secret: string,
   body: Uint8Array,
@@ -43,10 +44,12 @@ export function readWebhook(
   const header = signature === null ? undefined : parseSignature(signature)
   if (header === undefined) return { tag: 'refused', reason: 'signature' }
   const mac = createHmac('sha256', secret).update(`${header.timestamp}.`).update(body).digest()
-  const fits = header.signatures.map((one) => timingSafeEqual(Buffer.from(one, 'hex'), mac))
-  if (!fits.includes(true)) return { tag: 'refused', reason: 'signature' }
-  const apartSecs = Math.abs(now.getTime() / 1000 - Number(header.timestamp))
-  if (apartSecs > WEBHOOK_TOLERANCE_SECS) return { tag: 'refused', reason: 'timestamp' }
+  const matches = header.signatures.map((signature) =>
+    timingSafeEqual(Buffer.from(signature, 'hex'), mac),
+  )
+  if (!matches.includes(true)) return { tag: 'refused', reason: 'signature' }
+  const skewSecs = Math.abs(now.getTime() / 1000 - Number(header.timestamp))
+  if (skewSecs > WEBHOOK_TOLERANCE_SECS) return { tag: 'refused', reason: 'timestamp' }
   return readEvent(body) ?? { tag: 'refused', reason: 'body' }
 }
 

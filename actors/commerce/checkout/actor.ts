@@ -1,4 +1,7 @@
-/** Buyers: checkouts, the payment page, and what merchants look up afterwards. decisions.md 10. */
+/**
+ * Buyer-facing operations: checkouts, the payment page and the fulfillment lookup
+ * (docs/reference/commerce.md).
+ */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { fulfillments } from './fulfillment.js'
 import { cardEvents } from './card-events.js'

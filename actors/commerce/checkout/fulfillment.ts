@@ -1,7 +1,7 @@
 /**
- * What a merchant looks up by a webhook secret (interface.md, Public commerce; decisions.md 10 and
- * 22). The secret says which tenant asks: only a charge of that tenant is shown, and any other is
- * unknown. Secrets are compared as digests, all of them, in constant time.
+ * Lets a merchant look up a charge with a webhook secret (docs/reference/commerce.md, Fulfillment
+ * lookup). The secret identifies the tenant, so only charges of that tenant are found. Secrets are
+ * compared as digests, all of them, in constant time.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -33,27 +33,31 @@ export function fulfillments({ database, sealer }: CheckoutNeeds) {
     const context = webhookSecretContext(id)
     const sealed = previousSecret === null ? [secret] : [secret, previousSecret]
     return Promise.all(
-      sealed.map(async (one) =>
-        Buffer.from(await sealer.open(tenantId, context, one)).toString('utf8'),
+      sealed.map(async (value) =>
+        Buffer.from(await sealer.open(tenantId, context, value)).toString('utf8'),
       ),
     )
   }
 
-  /** The tenants whose secret it is: none or one, unless two chose the same. */
+  /**
+   * Tenants that have this secret: none or one, or more when several tenants chose the same secret.
+   */
   async function tenantsOf(secret: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
     const hint = secretHint(secret)
-    const found = await database.system((tx) => webhooksByHint(tx, hint), { signal })
-    const asked = digestOf(secret)
+    const candidates = await database.system((tx) => webhooksByHint(tx, hint), { signal })
+    const digest = digestOf(secret)
     const tenantIds = new Set<string>()
-    for (const webhook of found) {
+    for (const webhook of candidates) {
       const secrets = await secretsOf(webhook)
       if (!webhook.hinted) {
         await database.system((tx) => storeHint(tx, webhook.id, secretHint(secrets[0]!)))
       }
-      // Every one is compared, also behind the one that fits.
-      const fits = secrets.map((one) => timingSafeEqual(digestOf(one), asked)).includes(true)
+      // Compares every candidate, including those after a match.
+      const matches = secrets
+        .map((candidate) => timingSafeEqual(digestOf(candidate), digest))
+        .includes(true)
       const scoped = selectedTypes(webhook.eventTypes).some((type) => type.startsWith(PAYMENTS))
-      if (fits && scoped) tenantIds.add(webhook.tenantId)
+      if (matches && scoped) tenantIds.add(webhook.tenantId)
     }
     return tenantIds
   }

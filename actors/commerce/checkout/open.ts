@@ -1,4 +1,7 @@
-/** Opens checkouts: a pending charge, the page that pays it, and a subscription where it is one. */
+/**
+ * Opens checkouts: a pending charge, the session that pays it, and a subscription for recurring
+ * prices.
+ */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { insertCheckoutSession } from '../../../storage/commerce/checkout-sessions.js'
@@ -44,7 +47,7 @@ const TOKEN_BYTES = 32
 export const QUANTITY_MAX = 999
 export const METADATA_BYTES_MAX = 8 * 1024
 
-/** A payment link that is open, and who sells by it. */
+/** An active payment link with its merchant. */
 export type LinkOffer = Merchant & { readonly link: PaymentLinkRow }
 export type Checkouts = ReturnType<typeof checkouts>
 
@@ -54,7 +57,9 @@ type Merchant = { readonly tenant: TenantWithSettings; readonly offer: OfferRow 
 export function checkouts(needs: CheckoutNeeds) {
   const { database, settings } = needs
 
-  /** Who sells this. Crosses tenants: a buyer names a price and no tenant. */
+  /**
+   * The merchant that sells at this price. Crosses tenants: a buyer names a price and no tenant.
+   */
   async function merchantOf(priceId: string, signal: AbortSignal): Promise<Merchant | undefined> {
     if (!isUuid(priceId)) return undefined
     return database.system(
@@ -102,12 +107,16 @@ export function checkouts(needs: CheckoutNeeds) {
     order: { readonly quantity: number; readonly link: PaymentLinkRow | null },
     { signal, requestId }: MessageContext,
   ): Promise<CheckoutOpened | SubscriptionOpened | CheckoutRefused> {
-    const said = { ...details, metadata: metadataOf(details, order.link) }
-    const fault = detailsFault(said, tenant)
+    const merged = { ...details, metadata: metadataOf(details, order.link) }
+    const fault = detailsFault(merged, tenant)
     if (fault !== null) return fault
     const amountMinor = offer.amountMinor * order.quantity
     if (amountMinor > AMOUNT_MINOR_MAX) {
-      return refused('bad_request', '/quantity', 'The total is beyond what can be charged.')
+      return refused(
+        'bad_request',
+        '/quantity',
+        'The total exceeds the maximum amount of a charge.',
+      )
     }
     return database.tenant(
       tenant.id,
@@ -156,10 +165,10 @@ export function checkouts(needs: CheckoutNeeds) {
       const merchant = await merchantOf(message.priceId, context.signal)
       if (merchant === undefined) return NO_PRICE
       if (merchant.offer.interval === null) {
-        return refused('invalid_price', '/price_id', 'The price is not a recurring one.')
+        return refused('invalid_price', '/price_id', 'The price is not recurring.')
       }
       if (message.customerEmail === null) {
-        return refused('invalid_buyer', '/customer_email', 'A subscription needs one.')
+        return refused('invalid_buyer', '/customer_email', 'Required for a subscription.')
       }
       const order = { quantity: 1, link: null }
       return (await opened(merchant, message, order, context)) as
@@ -182,12 +191,17 @@ export function checkouts(needs: CheckoutNeeds) {
   }
 }
 
-/** Anybody can be a buyer: what the merchant wrote into the link cannot be overwritten. */
+/**
+ * Merges metadata. Any buyer can call this, so the members that the merchant set on the link win.
+ */
 function metadataOf({ metadata }: CheckoutDetails, link: PaymentLinkRow | null) {
   return { ...metadata, ...link?.metadata }
 }
 
-/** What a repetition of the request gets; undefined for a refusal. */
+/**
+ * The response that a repetition of the request gets.
+ * @returns undefined for a refusal, which is not stored.
+ */
 function keptOf(
   outcome: CheckoutOpened | SubscriptionOpened | NoWayToPay,
   claim: IdempotencyClaim | null,
@@ -232,7 +246,7 @@ async function write(
       id: subscriptionId,
     })
   }
-  const told = await openCharge(
+  const opened = await openCharge(
     tx,
     { clock, random },
     {
@@ -250,7 +264,7 @@ async function write(
     },
     requestId,
   )
-  if (told === undefined) throw new Error('a new charge met one of the same id')
+  if (opened === undefined) throw new Error('a new charge has the id of another one')
   await insertCheckoutSession(tx, {
     tenantId,
     id: checkoutSessionId,
@@ -287,7 +301,7 @@ async function write(
           subscriptionId,
           recurring: { interval, intervalCount },
         }
-  return { outcome, events: told.events }
+  return { outcome, events: opened.events }
 }
 
 export function hashOf(token: string): Uint8Array {
@@ -297,7 +311,7 @@ export function hashOf(token: string): Uint8Array {
 const NO_PRICE: Refused = refused(
   'invalid_price',
   '/price_id',
-  'There is no such price, or it is not sold.',
+  'The price does not exist or is inactive.',
 )
 
 function refused(error: Refused['error'], pointer: string, detail: string): Refused {

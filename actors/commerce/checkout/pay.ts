@@ -1,7 +1,8 @@
 /**
- * The payment page, and the page of a payment link, from which a checkout begins. Paying takes three steps: the session is taken (of many that press the button,
- * one goes on), the rail is asked, its answer is written down. Whoever dies in between leaves a
- * charge with a time at which a worker asks the rail what became of it.
+ * The payment page, and the page of a payment link, which opens a checkout. A payment takes three
+ * steps: the session is claimed (one of several concurrent attempts wins), the provider is called,
+ * and its answer is stored. If the process dies in between, the charge keeps a due time at which a
+ * worker asks the provider for the outcome.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { type ChargeRow, findCharge } from '../../../storage/commerce/charges.js'
@@ -14,8 +15,8 @@ import type { CheckoutTransferRow } from '../../../storage/commerce/checkout-tra
 import { findOffer, findOwnPaymentLink } from '../../../storage/commerce/products.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
-import { railDesk } from '../payments/charge.js'
-import type { Rail } from '../payments/payment-provider.js'
+import { chargeProcessing } from '../payments/charge-processing.js'
+import type { PaymentProvider } from '../payments/payment-provider.js'
 import { isEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { type LinkTerms, termsOf } from '../x402/offers.js'
@@ -37,15 +38,15 @@ import type {
 import { transfersIn, x402Shown } from './terms.js'
 import { type WayToPay, waysToPay } from './ways-to-pay.js'
 
-/** After this a worker asks the rail what became of a payment. Longer than any request lives. */
+/** After this a worker asks the provider for the outcome. Longer than any request lasts. */
 const ASK_AGAIN_MS = 120_000
-/** A buyer who comes back to our page waits this long for a look-up. */
+/** Maximum wait for a look-up when a buyer returns to our page. */
 const LOOK_UP_MS = 5_000
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
-/** Links have shorter ones. */
+/** A session token. Link tokens are shorter. */
 const LINK_TOKEN = /^[A-Za-z0-9_-]{22,42}$/
-/** A buyer who comes from the page of a link has said nothing yet. */
-const NOTHING_SAID = {
+/** Empty details for a checkout from the page of a link. */
+const NO_DETAILS = {
   quantity: null,
   successUrl: null,
   cancelUrl: null,
@@ -63,13 +64,13 @@ type Seen = {
   readonly page: PayShown
 }
 
-/** Where the buyer has to go on; null where the rail has answered, or has not. */
-type Asked = { readonly sendTo: string | null }
+/** The provider page to redirect the buyer to, or null when there is none. */
+type StartedPayment = { readonly sendTo: string | null }
 
 export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Checkouts) {
-  const { database, clock, rails, baseUrl } = needs
-  const leadsSomewhere = (rail: string | null) => (rails.get(rail ?? '')?.leadsTo.length ?? 0) > 0
-  const desk = railDesk(needs)
+  const { database, clock, providers, baseUrl } = needs
+  const hasOwnPage = (rail: string | null) => (providers.get(rail ?? '')?.leadsTo.length ?? 0) > 0
+  const processing = chargeProcessing(needs)
 
   /** Crosses tenants: a buyer names a page and no tenant. */
   async function see(token: string, signal: AbortSignal): Promise<Seen | PayEnded | PayUnknown> {
@@ -108,9 +109,9 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
           : { interval, intervalCount },
       chargeId: charge.id,
       customerEmail: charge.customerEmail,
-      rails: railsIn(ways).map(({ name }) => name),
-      continues: status === 'paying' && charge.status === 'pending' && leadsSomewhere(charge.rail),
-      leadsTo: railsIn(ways).flatMap(({ leadsTo }) => leadsTo),
+      rails: providersIn(ways).map(({ name }) => name),
+      continues: status === 'paying' && charge.status === 'pending' && hasOwnPage(charge.rail),
+      leadsTo: providersIn(ways).flatMap(({ leadsTo }) => leadsTo),
       x402: x402Shown(sessionPath(session.id), ways, transfers),
       successUrl: session.successUrl === null ? null : withCharge(session.successUrl, charge.id),
       cancelUrl: session.cancelUrl,
@@ -118,26 +119,29 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     return { session, charge, ways, page }
   }
 
-  /** Begins to pay. @returns 'full' where a payment could not be booked: the rail was not asked. */
+  /**
+   * Starts a payment.
+   * @returns 'full' when the ledger has no room for the amount. The provider is not called then.
+   */
   async function begin(
     seen: Seen,
-    rail: Rail,
+    provider: PaymentProvider,
     message: Pay,
     context: MessageContext,
-  ): Promise<Asked | 'full'> {
+  ): Promise<StartedPayment | 'full'> {
     const { session, charge } = seen
     const { tenantId } = session
     const email = message.customerEmail === '' ? null : message.customerEmail
     const now = clock.now()
-    const took = await database.tenant(
+    const claimed = await database.tenant(
       tenantId,
       async (tx) => {
-        if (!(await desk.canBook(tx, charge, rail))) return 'full'
+        if (!(await processing.canBook(tx, charge, provider))) return 'full'
         return beginPaying(tx, {
           tenantId,
           id: session.id,
-          rail: rail.name,
-          // A subscription is the person's who asked for it.
+          rail: provider.name,
+          // The subscription belongs to the signed-in user who ordered it.
           customerEmail: charge.subscriptionId === null ? email : null,
           now,
           dueAt: new Date(now.getTime() + ASK_AGAIN_MS),
@@ -145,28 +149,34 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       },
       { signal: context.signal },
     )
-    if (took === 'full') {
+    if (claimed === 'full') {
       const { currency } = charge
-      context.log.error({ tenantId, rail: rail.name, currency }, 'the books of a rail are full')
+      context.log.error(
+        { tenantId, rail: provider.name, currency },
+        'the ledger of a payment provider is full',
+      )
       return 'full'
     }
-    if (!took) return { sendTo: null }
+    if (!claimed) return { sendTo: null }
     const customerEmail =
       charge.subscriptionId === null ? (email ?? charge.customerEmail) : charge.customerEmail
-    return ask({ ...seen, charge: { ...charge, customerEmail } }, rail, message, context)
+    return ask({ ...seen, charge: { ...charge, customerEmail } }, provider, message, context)
   }
 
-  /** Asks the rail and writes its answer down. Asked again, a rail with a page leads back to it. */
+  /**
+   * Calls the provider and stores its answer. When a payment is pending at a provider's page, the
+   * answer names that page again.
+   */
   async function ask(
     { charge, page }: Seen,
-    rail: Rail,
+    provider: PaymentProvider,
     message: Pay,
     context: MessageContext,
-  ): Promise<Asked> {
+  ): Promise<StartedPayment> {
     const { tenantId } = charge
-    // From here on the answer is wanted whether or not the browser waits for it.
+    // From here on the outcome is needed even if the browser disconnects.
     const signal = AbortSignal.timeout(ASK_AGAIN_MS / 2)
-    const answer = await rail
+    const answer = await provider
       .take(
         {
           tenantId,
@@ -188,30 +198,30 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
         signal,
       )
       .catch((error: unknown) => {
-        context.log.warn({ err: error, chargeId: charge.id }, 'a rail gave no answer')
+        context.log.warn({ err: error, chargeId: charge.id }, 'payment provider unavailable')
         return undefined
       })
     if (answer === undefined) return { sendTo: null }
-    await desk.record(charge, rail, answer, { requestId: context.requestId })
+    await processing.record(charge, provider, answer, { requestId: context.requestId })
     return { sendTo: answer.tag === 'pending' ? answer.sendTo : null }
   }
 
   /**
-   * Looks a payment up whose buyer has come back from the provider's page, at most once in a while for a
-   * page. Without an answer in time the page is shown as it is.
+   * Looks up a payment whose buyer has returned from the provider's page, at most once per interval
+   * and page. Without an answer in time the page shows the stored state.
    */
   async function lookUp({ charge, page }: Seen, context: MessageContext): Promise<boolean> {
-    const rail = page.state === 'processing' ? rails.get(charge.rail ?? '') : undefined
-    if (rail?.lookUp === undefined) return false
+    const provider = page.state === 'processing' ? providers.get(charge.rail ?? '') : undefined
+    if (provider?.lookUp === undefined) return false
     const { tenantId, id: chargeId, amountMinor, currency } = charge
     const order = { tenantId, chargeId, amountMinor, currency }
     try {
-      const answer = await rail.lookUp(order, AbortSignal.timeout(LOOK_UP_MS))
+      const answer = await provider.lookUp(order, AbortSignal.timeout(LOOK_UP_MS))
       if (answer === undefined) return false
-      await desk.record(charge, rail, answer, { requestId: context.requestId })
+      await processing.record(charge, provider, answer, { requestId: context.requestId })
       return answer.tag !== 'pending'
     } catch (error) {
-      context.log.warn({ err: error, chargeId }, 'a payment could not be looked up')
+      context.log.warn({ err: error, chargeId }, 'payment look-up failed')
       return false
     }
   }
@@ -241,7 +251,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     token: string,
     context: MessageContext,
   ): Promise<PaySent | LinkUnpayable | PayUnknown> {
-    const opened = await checkoutLink({ ...NOTHING_SAID, token }, context)
+    const opened = await checkoutLink({ ...NO_DETAILS, token }, context)
     if (opened.tag === 'no_way_to_pay') {
       const shown = await showLink(token, context.signal)
       return shown.tag === 'link_page' ? { ...shown, tag: 'link_unpayable' } : shown
@@ -271,16 +281,16 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       const seen = await see(message.token, context.signal)
       if ('tag' in seen) return seen
       if (seen.page.state === 'open') {
-        const rail = railsIn(seen.ways).find(({ name }) => name === message.rail)
-        if (rail === undefined) return { ...seen.page, tag: 'again', fault: 'rail' }
+        const provider = providersIn(seen.ways).find(({ name }) => name === message.rail)
+        if (provider === undefined) return { ...seen.page, tag: 'again', fault: 'rail' }
         if (message.customerEmail !== '' && !isEmail(message.customerEmail)) {
           return { ...seen.page, tag: 'again', fault: 'email' }
         }
-        const asked = await begin(seen, rail, message, context)
-        if (asked === 'full') return { ...seen.page, tag: 'full' }
-        if (asked.sendTo !== null) return { tag: 'sent', location: asked.sendTo }
+        const started = await begin(seen, provider, message, context)
+        if (started === 'full') return { ...seen.page, tag: 'full' }
+        if (started.sendTo !== null) return { tag: 'sent', location: started.sendTo }
       } else if (seen.page.continues && message.rail === seen.charge.rail) {
-        const { sendTo } = await ask(seen, desk.railOf(message.rail), message, context)
+        const { sendTo } = await ask(seen, processing.providerNamed(message.rail), message, context)
         if (sendTo !== null) return { tag: 'sent', location: sendTo }
       }
       const after = await see(message.token, context.signal)
@@ -304,11 +314,11 @@ function stateOf(
   return isUnderWay ? 'processing' : 'open'
 }
 
-function railsIn(ways: readonly WayToPay[]): readonly Rail[] {
-  return ways.flatMap((way) => (way.tag === 'rail' ? [way.rail] : []))
+function providersIn(ways: readonly WayToPay[]): readonly PaymentProvider[] {
+  return ways.flatMap((way) => (way.tag === 'provider' ? [way.provider] : []))
 }
 
-/** The terms that the payment link of a charge sets for x402. */
+/** The x402 terms that the payment link of a charge sets. */
 async function linkTerms(
   tx: Transaction,
   tenantId: string,
@@ -318,7 +328,7 @@ async function linkTerms(
   return termsOf(link?.x402 ?? null)
 }
 
-/** So that whoever the buyer comes back to knows what was paid. */
+/** Adds `charge_id`, so that the merchant's page knows which charge was paid. */
 function withCharge(url: string, chargeId: string): string {
   const to = new URL(url)
   to.searchParams.set('charge_id', chargeId)

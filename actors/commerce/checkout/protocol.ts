@@ -1,4 +1,7 @@
-/** What buyers do: check out, pay, and what merchants ask afterwards. decisions.md 10, 20, 22. */
+/**
+ * Messages of buyers (checkout, payment page) and of merchants that look up a charge.
+ * docs/reference/commerce.md.
+ */
 import type { Locale } from '../../domain/locales.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Charge, Recurring } from '../payments/protocol.js'
@@ -8,15 +11,15 @@ export type CheckoutProtocol = {
   checkout: Ask<Checkout, CheckoutOpened | CheckoutRefused>
   subscribe: Ask<Subscribe, SubscriptionOpened | CheckoutRefused>
   checkoutLink: Ask<CheckoutLink, CheckoutOpened | CheckoutRefused | LinkUnknown>
-  /** The payment page as it stands, or the page of a payment link. */
+  /** Shows the payment page, or the page of a payment link. */
   show: Ask<{ readonly token: string }, PayShown | LinkShown | PayEnded | PayUnknown>
   pay: Ask<Pay, PaySent | PayAgain | PayFull | LinkUnpayable | PayEnded | PayUnknown>
   fulfillment: Ask<AskFulfillment, FulfillmentFound | FulfillmentRefused | ChargeUnknown>
-  /** A webhook of the card provider. */
+  /** Receives a webhook of the card provider. */
   receiveCardEvent: Ask<CardEvent, CardEventReceived | CardEventRefused | NoCardProvider>
 }
 
-/** What every checkout may say; null where it was left out. */
+/** Details that every checkout accepts. Null where the request omits one. */
 export type CheckoutDetails = {
   readonly successUrl: string | null
   readonly cancelUrl: string | null
@@ -30,15 +33,15 @@ export type Checkout = CheckoutDetails & { readonly priceId: string; readonly qu
 export type Subscribe = CheckoutDetails & { readonly priceId: string }
 export type CheckoutLink = CheckoutDetails & {
   readonly token: string
-  /** Null: the link's. */
+  /** Null: the quantity of the link. */
   readonly quantity: number | null
 }
 
 export type CheckoutOpened = {
   readonly tag: 'opened'
   /**
-   * Of the page: it lets its holder pay, and see and change the email address of the buyer. Null in
-   * a replay under an idempotency key that others could guess.
+   * Token of the payment page. Its holder can pay, and can read and change the buyer's email
+   * address. Null in a replay under an idempotency key that others could guess.
    */
   readonly token: string | null
   readonly checkoutSessionId: string
@@ -46,9 +49,9 @@ export type CheckoutOpened = {
   readonly amountMinor: number
   readonly currency: string
   readonly metadata: Readonly<Record<string, unknown>>
-  /** What the buyer said at the payment link, whole; null without a link. */
+  /** The buyer's metadata at the payment link, unmerged. Null without a link. */
   readonly buyerMetadata: Readonly<Record<string, unknown>> | null
-  /** Path at which an agent pays it by x402; null where that is not offered. */
+  /** Path at which an agent pays by x402. Null where x402 is not offered. */
   readonly x402Path: string | null
   readonly expiresAt: Date
   readonly replayed: boolean
@@ -73,43 +76,43 @@ export type CheckoutRefused =
   | NoWayToPay
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
-/** The tenant offers no way to pay for it. */
+/** The tenant offers no payment method for the price. */
 export type NoWayToPay = { readonly tag: 'no_way_to_pay' }
-/** Unknown and inactive are the same. */
+/** The link does not exist or is inactive. */
 export type LinkUnknown = { readonly tag: 'unknown_link' }
 
-/** A tenant as its pages show it. */
+/** The tenant as its pages show it. */
 export type PayTenant = {
   readonly name: string
   readonly color: string | null
   readonly logo: string | null
   readonly locale: Locale | null
-  /** An address or page where people find help; null: none. */
+  /** Support address or page. Null: none. */
   readonly supportContact: string | null
 }
 
-/** Where the page is in its life. */
+/** State of the payment page. */
 export type PayState = 'open' | 'processing' | 'succeeded' | 'failed' | 'refunded'
 
-/** How something is paid by x402, and by a transfer where the chain is watched. */
+/** How to pay by x402, and by a transfer where the chain is watched. */
 export type X402Shown = {
-  /** Path at which an agent posts its proof. */
+  /** Path to which an agent posts its payment proof. */
   readonly path: string
-  /** One for each token that is accepted. */
+  /** One entry per accepted token. */
   readonly terms: readonly X402Terms[]
 }
 export type X402Terms = {
-  /** CAIP-2. */
+  /** CAIP-2 id. */
   readonly network: string
-  /** As people call it. */
+  /** Display name of the network. */
   readonly networkName: string
-  /** Address of the token. */
+  /** Contract address of the token. */
   readonly asset: string
   readonly assetName: string
   readonly payTo: string
-  /** In whole tokens; with a wallet link, exactly what is recognised as this payment. */
+  /** In whole tokens. With a wallet link, the exact amount by which the payment is recognised. */
   readonly amount: string
-  /** EIP-681; null where a transfer would not be noticed. */
+  /** EIP-681 URI. Null where transfers are not watched. */
   readonly wallet: string | null
 }
 
@@ -125,54 +128,54 @@ export type PayShown = {
   readonly recurring: Recurring | null
   readonly chargeId: string
   readonly customerEmail: string | null
-  /** The rails on offer. */
+  /** Names of the payment providers on offer. */
   readonly rails: readonly string[]
-  /** The payment was begun at a provider's page, and the form leads back to it. */
+  /** True if a payment was started at a provider's page. The form continues it. */
   readonly continues: boolean
-  /** Origins of the providers' pages to which the form may lead. */
+  /** Origins of the provider pages to which the form may redirect (CSP form-action). */
   readonly leadsTo: readonly string[]
   readonly x402: X402Shown | null
   readonly successUrl: string | null
   readonly cancelUrl: string | null
 }
-/** What a payment link sells. Nothing is begun by looking at it. */
+/** What a payment link sells. Viewing it starts nothing. */
 export type LinkShown = Pick<
   PayShown,
   'token' | 'tenant' | 'productName' | 'quantity' | 'amountMinor' | 'currency' | 'x402'
 > & {
   readonly tag: 'link_page'
-  /** True if the tenant offers a way to pay. */
+  /** True if the tenant offers a payment method. */
   readonly payable: boolean
 }
-/** The button of a link was pressed whose tenant offers no way to pay. */
+/** The buyer submitted the page of a link whose tenant offers no payment method. */
 export type LinkUnpayable = Omit<LinkShown, 'tag'> & { readonly tag: 'link_unpayable' }
-/** Paid too late, or never: the page is gone. */
+/** The session expired or is over. */
 export type PayEnded = { readonly tag: 'ended' }
 export type PayUnknown = { readonly tag: 'unknown_page' }
 
 export type Pay = {
-  /** Of the page of a checkout, or of a payment link, where a checkout of its own begins. */
+  /** Token of a checkout session, or of a payment link, which opens a checkout. */
   readonly token: string
   readonly rail: string
-  /** For the sandbox rail: succeed, decline or dispute. */
+  /** For the sandbox provider: succeed, decline or dispute. */
   readonly outcome: string | null
-  /** As typed; empty for none. */
+  /** As typed. Empty for none. */
   readonly customerEmail: string
 }
-/** Paid, refused, or begun: go there. */
+/** Paid, refused, or started: redirect the buyer. */
 export type PaySent = { readonly tag: 'sent'; readonly location: string }
-/** The form said something that cannot be. */
+/** The form has an invalid value. */
 export type PayAgain = Omit<PayShown, 'tag'> & {
   readonly tag: 'again'
   readonly fault: 'email' | 'rail'
 }
 
-/** What was paid could not be booked: nothing was taken, and the page stays as it is. */
+/** The ledger has no room for the amount. No money was taken, and the page stays unchanged. */
 export type PayFull = Omit<PayShown, 'tag'> & { readonly tag: 'full' }
 
 export type AskFulfillment = {
   readonly chargeId: string
-  /** The header as sent; null when absent. */
+  /** The header value. Null when absent. */
   readonly secret: string | null
 }
 export type FulfillmentFound = { readonly tag: 'found'; readonly charge: Charge }
@@ -181,10 +184,10 @@ export type ChargeUnknown = { readonly tag: 'unknown_charge' }
 
 export type CardEvent = {
   readonly body: Uint8Array
-  /** The header as sent; null when absent. */
+  /** The header value. Null when absent. */
   readonly signature: string | null
 }
-/** Taken in, now or before, or of no concern. */
+/** Stored now, stored before, or ignored. */
 export type CardEventReceived = { readonly tag: 'received' }
 export type CardEventRefused = {
   readonly tag: 'event_refused'

@@ -1,4 +1,4 @@
-/** What the payment page says about paying by x402. */
+/** The x402 terms that the payment page shows. */
 import {
   type CheckoutTransferRow,
   transfersOfSession,
@@ -14,7 +14,7 @@ export function offersIn(ways: readonly WayToPay[]): readonly Offer[] {
   return ways.flatMap((way) => (way.tag === 'x402' ? way.offers : []))
 }
 
-/** The transfers that a session awaits or received; none where it cannot be paid by x402. */
+/** The transfers that a session awaits or has received. Empty where x402 cannot pay it. */
 export async function transfersIn(
   tx: Transaction,
   tenantId: string,
@@ -24,7 +24,7 @@ export async function transfersIn(
   return offersIn(ways).length === 0 ? [] : transfersOfSession(tx, tenantId, sessionId)
 }
 
-/** @param path where an agent posts its proof. @returns null where x402 is not offered. */
+/** @param path where an agent posts its payment proof. @returns null where x402 is not offered. */
 export function x402Shown(
   path: string,
   ways: readonly WayToPay[],

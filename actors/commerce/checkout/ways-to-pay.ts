@@ -1,57 +1,61 @@
 /**
- * The ways in which a tenant can be paid for something. Pure. The page offers them, a checkout
- * without any is refused, and a payment is only begun by one of them.
+ * The payment methods that a tenant offers. Pure. The page lists them, a checkout without any is
+ * refused, and a payment can only start with one of them.
  */
-import type { Rail, Rails } from '../payments/payment-provider.js'
+import type { PaymentProvider, PaymentProviders } from '../payments/payment-provider.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
-import { type LinkTerms, type Offer, type OfferMeans, offersOf } from '../x402/offers.js'
+import { type LinkTerms, type Offer, type OfferSettings, offersOf } from '../x402/offers.js'
 import { payeesOf } from '../x402/payees.js'
 
-/** A payment processor that the buyer chooses on the page, or a payment on a chain. */
+/** A payment provider that the buyer chooses on the page, or a payment on a chain. */
 export type WayToPay =
-  | { readonly tag: 'rail'; readonly rail: Rail }
+  | { readonly tag: 'provider'; readonly provider: PaymentProvider }
   | { readonly tag: 'x402'; readonly offers: readonly Offer[] }
 
-/** What is paid for. */
+/** The item to be paid. */
 export type Payable = {
   readonly amountMinor: number
   readonly currency: string
-  /** Terms of its payment link, where it has one with terms. */
+  /** Terms of the payment link, if it sets any. */
   readonly x402: LinkTerms | null
 }
 
-/** Who is paid. */
+/** The tenant that is paid. */
 export type PaidTenant = {
   readonly environment: Environment
   readonly controlPlane: boolean
   readonly settings: Readonly<Record<string, unknown>>
 }
 
-/** What the deployment can be paid by. */
-export type PayMeans = {
-  readonly rails: Rails
+/** The payment methods of the deployment. */
+export type PaymentMethods = {
+  readonly providers: PaymentProviders
   /** Null where `commerce.x402_enabled` is false. */
-  readonly x402: OfferMeans | null
+  readonly x402: OfferSettings | null
 }
 
-/** Rails first, in the order of their registration; empty where the tenant offers no way to pay. */
+/**
+ * Providers first, in the order of registration. Empty where the tenant offers no payment method.
+ */
 export function waysToPay(
   tenant: PaidTenant,
   session: Payable,
-  { rails, x402 }: PayMeans,
+  { providers, x402 }: PaymentMethods,
 ): readonly WayToPay[] {
   const offers = x402 === null ? [] : offersOf(session.x402, session, payeesOf(tenant), x402)
   return [
-    ...railsFor(tenant, session, rails).map((rail) => ({ tag: 'rail', rail }) as const),
+    ...providersFor(tenant, session, providers).map(
+      (provider) => ({ tag: 'provider', provider }) as const,
+    ),
     ...(offers.length === 0 ? [] : [{ tag: 'x402', offers } as const]),
   ]
 }
 
-/** The rails that buyers of a tenant are offered for something. */
-export function railsFor(
+/** The payment providers that buyers of a tenant are offered. */
+export function providersFor(
   { environment }: PaidTenant,
   session: Payable,
-  rails: Rails,
-): readonly Rail[] {
-  return [...rails.values()].filter((rail) => rail.offers(environment, session))
+  providers: PaymentProviders,
+): readonly PaymentProvider[] {
+  return [...providers.values()].filter((provider) => provider.offers(environment, session))
 }

@@ -1,11 +1,13 @@
-/** Merchants: their goods, and what was paid for them. Money itself moves in `charges.ts`. */
+/**
+ * Merchant operations: catalog, charges, refunds and subscriptions. `charges.ts` moves the money.
+ */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { findCharge, listCharges } from '../../../storage/commerce/charges.js'
 import { isUuid } from '../../domain/ids.js'
-import { goods } from './catalog.js'
+import { catalog } from './catalog.js'
 import { type CommerceProtocol, commerce } from './protocol.js'
 import { chargeOf, listedOf } from './records.js'
-import { refunding } from './refund.js'
+import { refunds } from './refund.js'
 import { subscriptions } from './subscriptions.js'
 import type { CommerceNeeds } from './needs.js'
 
@@ -22,8 +24,8 @@ export const commerceActor = defineActor<CommerceProtocol, CommerceNeeds>({
   create: (needs) => {
     const { database } = needs
     return {
-      ...goods(needs),
-      ...refunding(needs),
+      ...catalog(needs),
+      ...refunds(needs),
       ...subscriptions(needs),
 
       listCharges: ({ tenantId, limit, after }, { signal }) =>

@@ -1,4 +1,7 @@
-/** Products, prices and payment links: made, listed, switched on and off. decisions.md 17. */
+/**
+ * Creates, lists, activates and deactivates products, prices and payment links
+ * (docs/reference/commerce.md, Catalog).
+ */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
@@ -52,8 +55,8 @@ type ListRows<Row> = (
   after: ListOf['after'],
 ) => Promise<Row[]>
 
-export function goods({ database, clock, random }: CommerceNeeds) {
-  const note = (
+export function catalog({ database, clock, random }: CommerceNeeds) {
+  const audit = (
     tx: Transaction,
     caller: Caller,
     type: AuditOnlyType,
@@ -73,7 +76,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
       }),
     ])
 
-  /** Writes a row and its audit event once per idempotency key. */
+  /** Inserts a row and its audit event once per idempotency key. */
   function create<Row extends { id: string }, Shown>(
     {
       caller,
@@ -94,7 +97,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
             const row = await insert(tx)
             if ('tag' in row) return row
             const resource = { type: kind, id: row.id }
-            await note(tx, caller, `commerce.${kind}.created`, resource, context, {})
+            await audit(tx, caller, `commerce.${kind}.created`, resource, context, {})
             return { tag: 'created', row: show(row), replayed: false }
           },
           (outcome) => (outcome.tag === 'created' ? outcome : undefined),
@@ -146,7 +149,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
       async (tx) => {
         const row = await change(tx, tenantId, id, active)
         if (row === undefined) return { tag: 'unknown' }
-        await note(tx, caller, `commerce.${kind}.changed`, { type: kind, id }, context, { active })
+        await audit(tx, caller, `commerce.${kind}.changed`, { type: kind, id }, context, { active })
         return { tag: 'changed', row: show(row) }
       },
       { signal: context.signal },
@@ -170,7 +173,7 @@ export function goods({ database, clock, random }: CommerceNeeds) {
     async createPrice(message: CreatePrice, context: MessageContext) {
       const { caller, productId, amountMinor, currency, recurring } = message
       if (currencyExponent(currency) === undefined) {
-        return invalid('/currency', 'Not an active currency of ISO 4217.')
+        return invalid('/currency', 'Not an active ISO 4217 currency.')
       }
       if (!isUuid(productId)) return NO_PRODUCT
       const row = {
@@ -213,14 +216,14 @@ export function goods({ database, clock, random }: CommerceNeeds) {
         createdAt: clock.now(),
       }
       const insert = async (tx: Transaction) => {
-        // Row-level security shows the prices of this tenant only.
+        // Row-level security limits this to the prices of the tenant.
         const offer = await findOffer(tx, priceId)
         if (offer === undefined) return NO_PRICE
         if (offer.interval !== null) {
-          return invalid('/price_id', 'A payment link sells what is paid once.')
+          return invalid('/price_id', 'A payment link needs a one-time price.')
         }
         return offer.amountMinor * quantity > AMOUNT_MINOR_MAX
-          ? invalid('/quantity', 'The total is beyond what can be charged.')
+          ? invalid('/quantity', 'The total exceeds the maximum amount of a charge.')
           : insertPaymentLink(tx, row)
       }
       return create(message, 'payment_link', context, insert, linkOf)
@@ -234,8 +237,8 @@ export function goods({ database, clock, random }: CommerceNeeds) {
   }
 }
 
-const NO_PRODUCT = invalid('/product_id', 'The tenant has no such product.')
-const NO_PRICE = invalid('/price_id', 'The tenant has no such price.')
+const NO_PRODUCT = invalid('/product_id', 'The product does not exist in this tenant.')
+const NO_PRICE = invalid('/price_id', 'The price does not exist in this tenant.')
 
 function invalid(pointer: string, detail: string): Invalid {
   return { tag: 'invalid', pointer, detail }

@@ -1,7 +1,7 @@
 /**
- * What happens to a charge, with everything that belongs to it: the row, the ledger, the settlement,
- * and the events that tell of it. Every rail goes through here. The caller appends the events last in
- * its transaction (`appendEvents`), together with its own.
+ * Transitions of a charge with everything that depends on it: the row, the ledger, the settlement
+ * and the events. Every payment provider uses these functions. The caller appends the events last
+ * in its transaction (`appendEvents`), together with its own.
  */
 import {
   type ChargeRow,
@@ -14,26 +14,27 @@ import { postEntry } from '../../../storage/commerce/ledger.js'
 import type { NewEvent } from '../../../storage/platform/outbox.js'
 import { insertSettlement } from '../../../storage/commerce/settlements.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type ChargeMeans, paymentEvent, settlementEvent } from './events.js'
+import { type ChargeDeps, paymentEvent, settlementEvent } from './events.js'
 
-/** A change that happened, and what is to be told of it. */
-export type Told<Row> = { readonly row: Row; readonly events: readonly NewEvent[] }
+/** A transition, with the events to emit. */
+export type Transition<Row> = { readonly row: Row; readonly events: readonly NewEvent[] }
 
 /**
- * Writes a pending charge; `commerce.payment.pending`.
- * @param more members that the event carries besides.
- * @returns undefined where the period of its subscription, or the reference of its rail, has one.
+ * Inserts a pending charge and emits `commerce.payment.pending`.
+ * @param more additional members of the event.
+ * @returns undefined when the subscription period, or the provider's reference, has a charge
+ *   already.
  */
 export async function openCharge(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   charge: NewCharge,
   requestId?: string,
   more: Readonly<Record<string, unknown>> = {},
-): Promise<Told<ChargeRow> | undefined> {
+): Promise<Transition<ChargeRow> | undefined> {
   const row = await insertCharge(tx, charge)
   if (row === undefined) return undefined
-  const event = paymentEvent('commerce.payment.pending', row, means, requestId, undefined, more)
+  const event = paymentEvent('commerce.payment.pending', row, deps, requestId, undefined, more)
   return { row, events: [event] }
 }
 
@@ -41,28 +42,28 @@ export type Payment = {
   readonly tenantId: string
   readonly chargeId: string
   readonly rail: string
-  /** How the rail names the payment. */
+  /** The provider's reference of the payment. */
   readonly railReference: string | null
   readonly buyerId?: string | undefined
   /**
-   * The money reached the merchant by itself, without a way through us: it is booked and done with,
-   * and there is nothing to settle or to pay out.
+   * True if the merchant received the money directly. The ledger books it in and out, and there is
+   * no settlement and no payout.
    */
   readonly direct: boolean
 }
 
 /**
- * pending -> succeeded: books the money, opens its settlement; `commerce.payment.succeeded`, and
- * `commerce.settlement.created` unless the money is the merchant's already.
- * @returns undefined when the charge is not pending: somebody else has ended it.
+ * pending -> succeeded: books the money, opens its settlement and emits
+ * `commerce.payment.succeeded`, and `commerce.settlement.created` unless the payment is direct.
+ * @returns undefined when the charge is not pending: a concurrent transition ended it.
  */
 export async function chargePaid(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   payment: Payment,
   requestId?: string,
-): Promise<Told<ChargeRow> | undefined> {
-  const { clock, random } = means
+): Promise<Transition<ChargeRow> | undefined> {
+  const { clock, random } = deps
   const { tenantId, chargeId, rail, railReference, buyerId, direct } = payment
   const now = clock.now()
   const row = await succeedCharge(tx, tenantId, chargeId, { rail, railReference, buyerId, now })
@@ -78,7 +79,7 @@ export async function chargePaid(
       { account: 'pending', rail, amountMinor: -amountMinor },
     ],
   })
-  const paid = paymentEvent('commerce.payment.succeeded', row, means, requestId)
+  const paid = paymentEvent('commerce.payment.succeeded', row, deps, requestId)
   if (direct) {
     await postEntry(tx, {
       ...entry,
@@ -101,22 +102,22 @@ export async function chargePaid(
     dueAt: now,
     createdAt: now,
   })
-  const created = settlementEvent('commerce.settlement.created', settlement, means, requestId)
+  const created = settlementEvent('commerce.settlement.created', settlement, deps, requestId)
   return { row, events: [paid, created] }
 }
 
 /**
- * pending -> failed; `commerce.payment.failed`.
- * @returns undefined when the charge is not pending: somebody else has ended it.
+ * pending -> failed: emits `commerce.payment.failed`.
+ * @returns undefined when the charge is not pending: a concurrent transition ended it.
  */
 export async function chargeFailed(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   failure: { readonly tenantId: string; readonly chargeId: string; readonly code: string },
   requestId?: string,
-): Promise<Told<ChargeRow> | undefined> {
+): Promise<Transition<ChargeRow> | undefined> {
   const { tenantId, chargeId, code } = failure
-  const row = await failCharge(tx, tenantId, chargeId, code, means.clock.now())
+  const row = await failCharge(tx, tenantId, chargeId, code, deps.clock.now())
   if (row === undefined) return undefined
-  return { row, events: [paymentEvent('commerce.payment.failed', row, means, requestId)] }
+  return { row, events: [paymentEvent('commerce.payment.failed', row, deps, requestId)] }
 }

@@ -1,4 +1,4 @@
-/** Disputes and settlements: what they do to each other and to the ledger. */
+/** Opens and closes disputes, and moves settlements and the ledger with them. */
 import type { ChargeRow } from '../../../storage/commerce/charges.js'
 import { findCharge, lockCharge, reverseCharge } from '../../../storage/commerce/charges.js'
 import {
@@ -18,11 +18,11 @@ import {
 } from '../../../storage/commerce/settlements.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
-import type { Told } from './charges.js'
-import type { ChargeMeans } from './events.js'
+import type { Transition } from './charges.js'
+import type { ChargeDeps } from './events.js'
 import { disputeEvent, settlementEvent } from './events.js'
 
-/** Where the money of a settlement is. */
+/** The ledger account of a settlement by its status. */
 export const ACCOUNT_OF: Readonly<Record<SettlementStatus, LedgerAccount>> = {
   created: 'pending',
   held: 'held',
@@ -30,13 +30,13 @@ export const ACCOUNT_OF: Readonly<Record<SettlementStatus, LedgerAccount>> = {
 }
 
 /**
- * Opens a dispute over what is left of a paid charge, and holds that.
- * @param amountMinor what is disputed, where it is less than what is left.
+ * Opens a dispute over the rest of a paid charge and holds that amount.
+ * @param amountMinor the disputed amount when it is less than the rest.
  * @returns undefined when the charge was disputed before.
  */
 export async function openDispute(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   charge: ChargeRow,
   reason: string,
   {
@@ -46,77 +46,76 @@ export async function openDispute(
     readonly requestId?: string | undefined
     readonly amountMinor?: number | undefined
   } = {},
-): Promise<Told<DisputeRow> | undefined> {
-  const { clock, random } = means
+): Promise<Transition<DisputeRow> | undefined> {
+  const { clock, random } = deps
   const { tenantId, id: chargeId, currency } = charge
   const settlement = await lockSettlement(tx, tenantId, chargeId)
-  const left = settlement?.amountMinor ?? charge.amountMinor
+  const rest = settlement?.amountMinor ?? charge.amountMinor
   const row = await insertDispute(tx, {
     id: random.uuid(),
     tenantId,
     chargeId,
-    amountMinor: Math.min(left, amountMinor ?? left),
+    amountMinor: Math.min(rest, amountMinor ?? rest),
     currency,
     reason,
     createdAt: clock.now(),
   })
   if (row === undefined) return undefined
-  const events = [disputeEvent('commerce.dispute.opened', row, means, requestId)]
+  const events = [disputeEvent('commerce.dispute.opened', row, deps, requestId)]
   const held =
     settlement === undefined
       ? undefined
-      : await stepSettlement(tx, means, settlement, 'held', 'dispute', null, requestId)
+      : await stepSettlement(tx, deps, settlement, 'held', 'dispute', null, requestId)
   return { row, events: held === undefined ? events : [...events, ...held.events] }
 }
 
 /**
- * Closes a dispute. Won: what was held is released. Lost: the rail takes it back.
- * @returns undefined when there is no such dispute; `changed` is false when it was closed before.
+ * Closes a dispute. Won: the held amount is released. Lost: the provider takes it back.
+ * @returns undefined when there is no such dispute. `changed` is false when it was closed before.
  */
 export async function closeDispute(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   ending: {
     readonly tenantId: string
     readonly id: string
     readonly outcome: 'won' | 'lost'
-    /** Undefined where a rail closes it. */
+    /** Undefined when the provider closes it. */
     readonly caller?: Caller | undefined
   },
   requestId?: string,
-): Promise<(Told<DisputeRow> & { readonly changed: boolean }) | undefined> {
+): Promise<(Transition<DisputeRow> & { readonly changed: boolean }) | undefined> {
   const { tenantId, id, outcome, caller } = ending
   const found = await findDispute(tx, tenantId, id)
   if (found === undefined) return undefined
-  // The charge first, then its settlement: the order of everybody who needs both.
+  // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, found.chargeId)
   const settlement = await lockSettlement(tx, tenantId, found.chargeId)
-  const now = means.clock.now()
+  const now = deps.clock.now()
   const row = await closeRow(tx, tenantId, id, outcome, now)
   if (row === undefined) return { row: found, events: [], changed: false }
-  const events: NewEvent[] = [
-    disputeEvent('commerce.dispute.closed', row, means, requestId, caller),
-  ]
+  const events: NewEvent[] = [disputeEvent('commerce.dispute.closed', row, deps, requestId, caller)]
   if (settlement !== undefined) {
-    const taken = outcome === 'lost' ? await takeBack(tx, means, row, settlement) : 0
-    const left = { ...settlement, amountMinor: settlement.amountMinor - taken }
-    const released = await stepSettlement(tx, means, left, 'released', null, null, requestId)
+    const taken = outcome === 'lost' ? await takeBack(tx, deps, row, settlement) : 0
+    const rest = { ...settlement, amountMinor: settlement.amountMinor - taken }
+    const released = await stepSettlement(tx, deps, rest, 'released', null, null, requestId)
     events.push(...(released?.events ?? []))
   }
   return { row, events, changed: true }
 }
 
 /**
- * What is disputed, but no more than is left of the charge without refunds under way. @returns how much.
+ * Takes back the disputed amount, limited to the rest of the charge without pending refunds.
+ * @returns the amount taken.
  */
 async function takeBack(
   tx: Transaction,
-  { clock, random }: ChargeMeans,
+  { clock, random }: ChargeDeps,
   { id: subjectId, chargeId, amountMinor: disputedMinor }: DisputeRow,
   { tenantId, id, rail, currency, status }: SettlementRow,
 ): Promise<number> {
   const charge = await findCharge(tx, tenantId, chargeId)
-  if (charge === undefined) throw new Error('a dispute has a charge')
+  if (charge === undefined) throw new Error('a dispute has no charge')
   const { refundedAmountMinor, refundingAmountMinor } = charge
   const leftMinor = charge.amountMinor - refundedAmountMinor - refundingAmountMinor
   const amountMinor = Math.min(leftMinor, disputedMinor)
@@ -139,19 +138,19 @@ async function takeBack(
 }
 
 /**
- * Moves a settlement on, with its money; `commerce.settlement.held` or `.released`.
- * @returns undefined when it stands elsewhere by now.
+ * Moves a settlement and its money: emits `commerce.settlement.held` or `.released`.
+ * @returns undefined when the settlement has another status by now.
  */
 export async function stepSettlement(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   settlement: SettlementRow,
   to: 'held' | 'released',
   holdReason: 'clearing' | 'dispute' | null,
   dueAt: Date | null,
   requestId?: string,
-): Promise<Told<SettlementRow> | undefined> {
-  const { clock, random } = means
+): Promise<Transition<SettlementRow> | undefined> {
+  const { clock, random } = deps
   const { tenantId, id, status: from, rail, currency, amountMinor } = settlement
   const now = clock.now()
   const row = await moveSettlement(tx, { tenantId, id, from, to, holdReason, dueAt, now })
@@ -171,5 +170,5 @@ export async function stepSettlement(
     })
   }
   const type = to === 'held' ? 'commerce.settlement.held' : 'commerce.settlement.released'
-  return { row, events: [settlementEvent(type, row, means, requestId)] }
+  return { row, events: [settlementEvent(type, row, deps, requestId)] }
 }

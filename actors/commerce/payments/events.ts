@@ -1,4 +1,4 @@
-/** What commerce tells receivers. interface.md, Event types: fields of payment events. */
+/** Events of commerce and their fields (docs/reference/commerce.md, Events). */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { ChargeRow } from '../../../storage/commerce/charges.js'
@@ -7,13 +7,13 @@ import type { PayoutRow } from '../../../storage/commerce/payouts.js'
 import type { RefundRow } from '../../../storage/commerce/refunds.js'
 import type { DisputeRow } from '../../../storage/commerce/disputes.js'
 import type { SettlementRow } from '../../../storage/commerce/settlements.js'
-import type { StatementRow } from '../../../storage/commerce/merchant-statements.js'
+import type { MerchantStatementRow } from '../../../storage/commerce/merchant-statements.js'
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 
-export type ChargeMeans = { readonly clock: Clock; readonly random: Random }
+export type ChargeDeps = { readonly clock: Clock; readonly random: Random }
 
-/** No person and no agent does what time and rails do. */
+/** The actor of events that time or a payment provider causes. */
 const SYSTEM = { type: 'service', id: 'commerce' } as const
 
 type PaymentType =
@@ -22,7 +22,7 @@ type PaymentType =
   | 'commerce.payment.failed'
   | 'commerce.payment.refunded'
 
-/** What a refund adds to the event of its charge. */
+/** Members that a refund adds to the event of its charge. */
 export function refundFields({
   id,
   amountMinor,
@@ -35,11 +35,11 @@ export function refundFields({
   }
 }
 
-/** Payment events have no actor: `metadata` is what a merchant correlates by. */
+/** Payment events have no actor. Merchants correlate them by `metadata`. */
 export function paymentEvent(
   type: PaymentType,
   charge: ChargeRow,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   requestId?: string,
   caller?: Caller,
   more: Readonly<Record<string, unknown>> = {},
@@ -66,10 +66,10 @@ export function paymentEvent(
     resource: { type: 'charge', id: charge.id },
     requestId: requestId ?? null,
   }
-  return { ...stamped(type, charge.tenantId, means), data, audit }
+  return { ...stamped(type, charge.tenantId, deps), data, audit }
 }
 
-export const settlementEvent = teller<
+export const settlementEvent = eventComposer<
   'commerce.settlement.created' | 'commerce.settlement.held' | 'commerce.settlement.released',
   SettlementRow
 >('settlement', (row) => ({
@@ -81,7 +81,7 @@ export const settlementEvent = teller<
   ...known('hold_reason', row.holdReason),
 }))
 
-export const disputeEvent = teller<
+export const disputeEvent = eventComposer<
   'commerce.dispute.opened' | 'commerce.dispute.closed',
   DisputeRow
 >('dispute', (row) => ({
@@ -93,7 +93,7 @@ export const disputeEvent = teller<
   ...known('outcome', row.outcome),
 }))
 
-export const payoutEvent = teller<
+export const payoutEvent = eventComposer<
   'commerce.payout.submitted' | 'commerce.payout.paid' | 'commerce.payout.failed',
   PayoutRow
 >('payout', (row) => ({
@@ -104,7 +104,7 @@ export const payoutEvent = teller<
   ...known('failure_code', row.failureCode),
 }))
 
-export const statementEvent = teller<'commerce.statement.created', StatementRow>(
+export const statementEvent = eventComposer<'commerce.statement.created', MerchantStatementRow>(
   'statement',
   (row) => ({
     currency: row.currency,
@@ -116,29 +116,29 @@ export const statementEvent = teller<'commerce.statement.created', StatementRow>
   }),
 )
 
-/** How a kind of resource is told of: who did it, to what, then its public fields. */
-function teller<
+/** Builds an event composer for one resource type: actor, resource, public fields. */
+function eventComposer<
   Type extends string,
   Row extends { readonly id: string; readonly tenantId: string },
 >(resourceType: string, fieldsOf: (row: Row) => Readonly<Record<string, unknown>>) {
   return (
     type: Type,
     row: Row,
-    means: ChargeMeans,
+    deps: ChargeDeps,
     requestId?: string,
     caller?: Caller,
   ): NewEvent => {
     const actor = caller === undefined ? SYSTEM : actorOf(caller)
     const resource = { type: resourceType, id: row.id }
     return {
-      ...stamped(type, row.tenantId, means),
+      ...stamped(type, row.tenantId, deps),
       data: eventData({ actor, resource, requestId }, fieldsOf(row)),
       ...(caller === undefined ? {} : { audit: doneBy(caller) }),
     }
   }
 }
 
-function stamped(type: string, tenantId: string, { clock, random }: ChargeMeans) {
+function stamped(type: string, tenantId: string, { clock, random }: ChargeDeps) {
   return { id: random.uuid(), tenantId, type, occurredAt: clock.now() }
 }
 

@@ -9,7 +9,7 @@ export function paymentOutcomes(
   const payments = counter(
     registry,
     'svc_commerce_payments_total',
-    'Payments by rail and by what became of them.',
+    'Payments by payment provider (rail) and outcome.',
     ['rail', 'outcome'],
   )
   return (rail, outcome) => payments.inc({ rail, outcome })
@@ -22,7 +22,7 @@ export function providerCalls(
   const calls = counter(
     registry,
     'svc_commerce_card_calls_total',
-    'Calls to the card provider by what became of them.',
+    'Calls to the card provider by outcome.',
     ['outcome'],
   )
   return (outcome) => calls.inc({ outcome })
@@ -35,7 +35,7 @@ export function providerEvents(
   const events = counter(
     registry,
     'svc_commerce_card_events_total',
-    'Webhooks of the card provider by what became of them.',
+    'Webhooks of the card provider by outcome.',
     ['outcome'],
   )
   return (outcome) => events.inc({ outcome })

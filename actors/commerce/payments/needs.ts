@@ -1,12 +1,12 @@
-/** What the shelf and its payments are given. */
+/** Dependencies of the commerce actor. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import type { Rails } from './payment-provider.js'
+import type { PaymentProviders } from './payment-provider.js'
 
 export type CommerceNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  readonly rails: Rails
+  readonly providers: PaymentProviders
 }

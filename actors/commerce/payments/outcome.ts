@@ -1,6 +1,6 @@
 /**
- * What follows from a rail's answer to a charge, in one transaction: the charge, its page, its
- * subscription, its dispute. Whoever comes second with the same answer changes nothing.
+ * Applies a provider's answer to a charge in one transaction: the charge, its session, its
+ * subscription and its dispute. A repeated answer changes nothing.
  */
 import { completeCheckout } from '../../../storage/commerce/checkout-sessions.js'
 import type { ChargeRow } from '../../../storage/commerce/charges.js'
@@ -14,19 +14,21 @@ import {
   type SubscriptionRow,
 } from '../../../storage/commerce/subscriptions.js'
 import { chargeFailed, chargePaid } from './charges.js'
-import type { ChargeMeans } from './events.js'
+import type { ChargeDeps } from './events.js'
 import { openDispute } from './disputes.js'
 import { periodBounds } from './periods.js'
 import type { FinalAnswer } from './payment-provider.js'
 
 const HOUR_MS = 3_600_000
-/** When a refused renewal is tried again, after each refusal; then the subscription ends. */
+/**
+ * Waits before a refused renewal is retried, one per refusal. After the last the subscription ends.
+ */
 export const DUNNING_MS: readonly number[] = [24 * HOUR_MS, 72 * HOUR_MS, 120 * HOUR_MS]
 
-/** @returns what is to be told; undefined when the charge had ended before. */
+/** @returns the events to emit. Undefined when the charge has ended before. */
 export async function applyAnswer(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   charge: Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>,
   rail: string,
   answer: FinalAnswer,
@@ -34,13 +36,13 @@ export async function applyAnswer(
 ): Promise<readonly NewEvent[] | undefined> {
   const { tenantId, id: chargeId, subscriptionId, subscriptionPeriod: period } = charge
   const paid = answer.tag === 'taken'
-  // Before its charge, as whoever ends the subscription does (subscription-end.ts).
+  // Lock order: the subscription before its charge (subscription-end.ts).
   const subscription =
     subscriptionId === null ? undefined : await lockSubscription(tx, tenantId, subscriptionId)
-  const told = paid
+  const transition = paid
     ? await chargePaid(
         tx,
-        means,
+        deps,
         {
           tenantId,
           chargeId,
@@ -51,23 +53,23 @@ export async function applyAnswer(
         },
         requestId,
       )
-    : await chargeFailed(tx, means, { tenantId, chargeId, code: answer.code }, requestId)
-  if (told === undefined) return undefined
+    : await chargeFailed(tx, deps, { tenantId, chargeId, code: answer.code }, requestId)
+  if (transition === undefined) return undefined
   await completeCheckout(tx, tenantId, chargeId)
   if (subscription !== undefined && period !== null) {
     const mandate = paid ? answer.mandate : null
     await (paid
-      ? goOn(tx, means, subscription, period, rail, mandate)
-      : fallOff(tx, means, subscription, period))
+      ? continueSubscription(tx, deps, subscription, period, rail, mandate)
+      : refuseRenewal(tx, deps, subscription, period))
   }
-  if (!paid || answer.disputed === null) return told.events
-  const disputed = await openDispute(tx, means, told.row, answer.disputed, { requestId })
-  return [...told.events, ...(disputed?.events ?? [])]
+  if (!paid || answer.disputed === null) return transition.events
+  const disputed = await openDispute(tx, deps, transition.row, answer.disputed, { requestId })
+  return [...transition.events, ...(disputed?.events ?? [])]
 }
 
-async function goOn(
+async function continueSubscription(
   tx: Transaction,
-  { clock }: ChargeMeans,
+  { clock }: ChargeDeps,
   subscription: SubscriptionRow,
   period: number,
   rail: string,
@@ -80,9 +82,9 @@ async function goOn(
   await beginPeriod(tx, { tenantId, id, period, rail, mandate, anchorAt, start, end, now })
 }
 
-async function fallOff(
+async function refuseRenewal(
   tx: Transaction,
-  { clock }: ChargeMeans,
+  { clock }: ChargeDeps,
   { tenantId, id, attempts }: SubscriptionRow,
   period: number,
 ): Promise<void> {

@@ -1,75 +1,79 @@
 /**
- * The port of a payment processor. Whoever adds one implements `Rail` and puts it into
- * `runtime/wiring/payment-providers.ts`; routes, events, ledger and pages stay as they are.
+ * The port of a payment provider (the `rail` of a charge on the wire). To add one, implement
+ * `PaymentProvider` and register it in `runtime/wiring/payment-providers.ts`. Routes, events,
+ * ledger and pages need no change.
  *
- * The contract: every question carries an id of ours (of the charge, refund or payout), and the
- * first answer to it is the answer for good. The same question may be asked again, by another
- * process, after a crash, and at the same time; it must move money once. A question that throws, or
- * takes longer than its signal lets it, has an unknown answer: we ask again later, never anew.
+ * Contract: every request carries an id of ours (of the charge, refund or payout), and the first
+ * answer to that id is final. The same request may be repeated, by another process, after a crash,
+ * and concurrently. It must move money once. When a request throws or exceeds its signal, its
+ * outcome is unknown: the caller repeats the request under the same id, never under a new one.
  *
- * A rail may answer `pending`: the buyer is at the provider's page, or the provider has not decided. The
- * charge stays pending and `conclude` is asked later, at the latest at `askAgainAt`.
+ * A provider may answer `pending`: the buyer is at the provider's page, or the provider has not
+ * decided. The charge stays pending and `conclude` is called later, at the latest at `askAgainAt`.
  */
 import type { Environment } from '../../domain/tenants/tenancy.js'
 
-export interface Rail {
-  /** Lower case, as in `charges.rail`; never changed. */
+export interface PaymentProvider {
+  /** Lower case, as in `charges.rail`. Never changes. */
   readonly name: string
-  /** Whether buyers of such a tenant are offered it for that amount. */
-  offers(environment: Environment, amount: RailAmount): boolean
-  /** Origins of the pages to which `take` sends buyers; empty where it sends them nowhere. */
+  /** True if buyers of such a tenant are offered the provider for the amount. */
+  offers(environment: Environment, amount: PaymentAmount): boolean
+  /** Origins of the pages to which `take` redirects buyers. Empty where it redirects none. */
   readonly leadsTo: readonly string[]
-  /** Milliseconds that a payment stays held before it is available. */
+  /** Milliseconds that a payment is held before it is available. */
   readonly clearingMs: number
   /** Takes a payment. */
   take(order: ChargeOrder, signal: AbortSignal): Promise<TakeAnswer>
   /**
-   * Returns the outcome of a payment that we may have asked for. An `abandoned` payment is refused for
-   * good unless it is taken already, so that it cannot be taken behind our back. A rail without a page
-   * of its own refuses any payment that it has not seen.
+   * Returns the outcome of a possibly requested payment. An `abandoned` payment that is
+   * not taken yet is refused permanently, so that it cannot succeed later. A provider without a
+   * page of its own refuses any payment that it has not seen.
    */
   conclude(order: ConcludeOrder, signal: AbortSignal): Promise<TakeAnswer>
   /**
-   * Looks a payment up while its buyer waits at our page. Undefined when it was looked up a moment ago.
-   * Absent on rails that answer at once.
+   * Looks a payment up while its buyer waits at our page.
+   * @returns undefined when it was looked up a moment ago. Absent on providers that answer at once.
    */
   lookUp?(order: OrderName, signal: AbortSignal): Promise<TakeAnswer | undefined>
-  /** Gives a part of a payment, or all of it, back to the buyer. */
+  /** Refunds a payment in part or in full. */
   refund(order: RefundOrder, signal: AbortSignal): Promise<DoneAnswer>
-  /** Sends what is available to the merchant's account. */
+  /** Pays the available balance out to the merchant's account. */
   payOut(order: PayoutOrder, signal: AbortSignal): Promise<DoneAnswer>
-  /** Absent on rails whose provider sends no webhooks. */
-  readonly provider?: RailProvider | undefined
+  /** Absent on providers that send no webhooks. */
+  readonly notifications?: ProviderNotifications | undefined
 }
 
-/** What a provider says without being asked: signed webhooks, disputes, refunds made at its own dashboard. */
-export interface RailProvider {
-  /** Verifies the signature of a webhook and reads it. Pure. */
+/**
+ * Notifications that a provider sends: signed webhooks, disputes, and refunds made at its own
+ * dashboard.
+ */
+export interface ProviderNotifications {
+  /** Verifies the signature of a webhook and parses it. Pure. */
   readWebhook(body: Uint8Array, signature: string | null, now: Date): WebhookReading
-  /** Looks up a dispute; undefined when the provider does not know it. */
+  /** Looks up a dispute. @returns undefined when the provider does not know it. */
   dispute(id: string, signal: AbortSignal): Promise<ProviderDispute | undefined>
-  /** Looks up a refund; undefined when the provider does not know it. */
+  /** Looks up a refund. @returns undefined when the provider does not know it. */
   refund(id: string, signal: AbortSignal): Promise<ProviderRefund | undefined>
 }
 
 export type WebhookReading =
   | {
       readonly tag: 'event'
-      /** The provider's id of the event; the same in every delivery of it. */
+      /** The provider's id of the event, the same in every delivery. */
       readonly id: string
       readonly type: string
       readonly about: 'payment' | 'dispute' | 'refund' | 'nothing'
       /** The provider's id of the object. */
       readonly objectId: string
-      /** The provider's id of the payment that the object belongs to, where it names one. */
+      /** The provider's id of the object's payment, where the event names one. */
       readonly paymentId: string | null
     }
   | { readonly tag: 'refused'; readonly reason: 'signature' | 'timestamp' | 'body' }
 
 export type ProviderRefund = {
-  /** The provider's id of the payment that was given back. */
+  /** The provider's id of the refunded payment. */
   readonly paymentId: string
-  /** Our id of the refund; null where it was made at the provider's dashboard. */
+  /** Our id of the refund. Null where it was made at the provider's dashboard. */
   readonly refundId: string | null
   readonly amountMinor: number
   readonly currency: string
@@ -79,18 +83,21 @@ export type ProviderRefund = {
 export type ProviderDispute = {
   /** The provider's id of the disputed payment. */
   readonly paymentId: string
-  /** Null where the currency is another one than ours or the amount is not a whole number of our units. */
+  /**
+   * Null when the currency differs from ours or the amount is not a whole number of our minor
+   * units.
+   */
   readonly amountMinor: number | null
   readonly currency: string
   readonly reason: string
   readonly status: 'open' | 'won' | 'lost'
 }
 
-export type RailAmount = { readonly amountMinor: number; readonly currency: string }
+export type PaymentAmount = { readonly amountMinor: number; readonly currency: string }
 
 export type OrderName = {
   readonly tenantId: string
-  /** Of the charge. */
+  /** Id of the charge. */
   readonly chargeId: string
   readonly amountMinor: number
   readonly currency: string
@@ -99,21 +106,21 @@ export type OrderName = {
 export type ChargeOrder = OrderName & {
   readonly by:
     | {
-        /** The buyer is at the page. */
+        /** The buyer is at the payment page. */
         readonly tag: 'buyer'
-        /** What the page's form said to this rail. */
+        /** The form's instruction to this provider. */
         readonly instruction: string | null
-        /** Ask for consent to be charged again, and answer with a mandate. */
+        /** True: ask for consent to future charges, and return a mandate. */
         readonly again: boolean
         readonly page: BuyerPage
       }
-    /** The buyer consented before. */
+    /** The buyer consented earlier. */
     | { readonly tag: 'mandate'; readonly mandate: string }
 }
 
-/** What a provider's page shows, and where it sends the buyer afterwards. */
+/** What a provider's page shows, and where it redirects the buyer afterwards. */
 export type BuyerPage = {
-  /** Our payment page: the buyer returns there, paid or not. */
+  /** Our payment page. The buyer returns there in any case. */
   readonly url: string
   readonly productName: string
   readonly merchantName: string
@@ -121,7 +128,7 @@ export type BuyerPage = {
 }
 
 export type ConcludeOrder = OrderName & {
-  /** The page has expired or the subscription has ended: the payment is no longer wanted. */
+  /** The session has expired or the subscription has ended: the payment is no longer wanted. */
   readonly abandoned: boolean
 }
 
@@ -133,18 +140,18 @@ export type PayoutOrder = {
   readonly currency: string
 }
 
-/** The outcome of a payment, final. */
+/** The final outcome of a payment. */
 export type FinalAnswer =
   | {
       readonly tag: 'taken'
-      /** How the rail names the payment. */
+      /** The provider's reference of the payment. */
       readonly reference: string
       readonly mandate: string | null
       /** The reason, where the payment is disputed at once. */
       readonly disputed: string | null
-      /** How the rail names the buyer. */
+      /** The provider's id of the buyer. */
       readonly buyerId?: string
-      /** True if the money went to the merchant itself: there is nothing to settle or to pay out. */
+      /** True if the merchant received the money directly: there is no settlement and no payout. */
       readonly direct?: boolean
     }
   | { readonly tag: 'refused'; readonly code: string }
@@ -154,7 +161,7 @@ export type PendingAnswer = {
   readonly tag: 'pending'
   /** The provider's page, where the buyer has to act. */
   readonly sendTo: string | null
-  /** When to ask again at the latest; null where the caller asks again without a reminder. */
+  /** When to ask again at the latest. Null where the caller asks again without a reminder. */
   readonly askAgainAt: Date | null
 }
 
@@ -164,11 +171,13 @@ export type FinalDone =
   | { readonly tag: 'done' }
   | { readonly tag: 'refused'; readonly code: string }
 
-/** `pending`: the provider has accepted it and not finished, so that it is asked again later. */
+/**
+ * `pending`: the provider has accepted the request and not finished it. It is asked again later.
+ */
 export type DoneAnswer = FinalDone | { readonly tag: 'pending' }
 
-export type Rails = ReadonlyMap<string, Rail>
+export type PaymentProviders = ReadonlyMap<string, PaymentProvider>
 
-export function railsOf(rails: readonly Rail[]): Rails {
-  return new Map(rails.map((rail) => [rail.name, rail]))
+export function providersByName(providers: readonly PaymentProvider[]): PaymentProviders {
+  return new Map(providers.map((provider) => [provider.name, provider]))
 }

@@ -1,20 +1,20 @@
-/** What follows from a rail's answer to a payout. */
+/** Applies a provider's answer to a payout. */
 import { postEntry } from '../../../storage/commerce/ledger.js'
 import type { NewEvent } from '../../../storage/platform/outbox.js'
 import { finishPayout, type PayoutRow } from '../../../storage/commerce/payouts.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import type { ChargeMeans } from './events.js'
+import type { ChargeDeps } from './events.js'
 import { payoutEvent } from './events.js'
 import type { FinalDone } from './payment-provider.js'
 
-/** @returns what is to be told; undefined when the payout had ended before. */
+/** @returns the events to emit. Undefined when the payout has ended before. */
 export async function applyPayout(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   { tenantId, id, rail, currency, amountMinor }: PayoutRow,
   answer: FinalDone,
 ): Promise<readonly NewEvent[] | undefined> {
-  const { clock, random } = means
+  const { clock, random } = deps
   const now = clock.now()
   const code = answer.tag === 'refused' ? answer.code : null
   const row = await finishPayout(tx, tenantId, id, code, now)
@@ -32,5 +32,5 @@ export async function applyPayout(
     ],
   })
   const type = code === null ? 'commerce.payout.paid' : 'commerce.payout.failed'
-  return [payoutEvent(type, row, means)]
+  return [payoutEvent(type, row, deps)]
 }

@@ -1,12 +1,12 @@
-/** When the periods of a subscription begin and end. Calendar time in UTC. */
+/** Billing periods of a subscription, in calendar time (UTC). */
 import type { BillingInterval } from './protocol.js'
 
 const DAY_MS = 86_400_000
 const MONTHS: Readonly<Record<'month' | 'year', number>> = { month: 1, year: 12 }
 
 /**
- * `count` intervals after the anchor. Counted from the anchor and not from the period before, so
- * that the 31st comes back after a short month.
+ * The end of `count` intervals after the anchor. Counting from the anchor instead of the previous
+ * period restores the 31st after a short month.
  */
 export function intervalsAfter(anchor: Date, interval: BillingInterval, count: number): Date {
   if (interval === 'day') return new Date(anchor.getTime() + count * DAY_MS)
@@ -20,7 +20,7 @@ export function intervalsAfter(anchor: Date, interval: BillingInterval, count: n
   return moved
 }
 
-/** From when to when the period is; the first is 1. */
+/** Start and end of a period. The first period is 1. */
 export function periodBounds(
   anchor: Date,
   interval: BillingInterval,

@@ -1,4 +1,6 @@
-/** What merchants do with their goods and charges. decisions.md 10, 17, 22. */
+/**
+ * Messages of merchants about their catalog, charges and subscriptions. docs/reference/commerce.md.
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
@@ -44,13 +46,13 @@ export type Price = {
   readonly productId: string
   readonly amountMinor: number
   readonly currency: string
-  /** Null for a price that is paid once. */
+  /** Null for a one-time price. */
   readonly recurring: Recurring | null
   readonly active: boolean
   readonly createdAt: Date
 }
 
-/** Terms of its own under which a link is payable by x402. */
+/** x402 terms of a payment link. */
 export type LinkTerms = {
   readonly network: string
   readonly asset?: string | undefined
@@ -59,7 +61,7 @@ export type LinkTerms = {
 
 export type PaymentLink = {
   readonly id: string
-  /** Published by the merchant: no secret. */
+  /** Published by the merchant, not a secret. */
   readonly token: string
   readonly priceId: string
   readonly quantity: number
@@ -79,7 +81,7 @@ export type Charge = {
   readonly refundedAmountMinor: number
   readonly failureCode: string | null
   readonly metadata: Readonly<Record<string, unknown>>
-  /** What a buyer said at a payment link, whole. */
+  /** The buyer's metadata at a payment link, unmerged. */
   readonly buyerMetadata: Readonly<Record<string, unknown>> | null
   readonly productId: string | null
   readonly priceId: string | null
@@ -147,10 +149,12 @@ export type Activate = {
 
 export type RefundCharge = Creation & {
   readonly chargeId: string
-  /** Null: all that is left. */
+  /** Null: the whole rest. */
   readonly amountMinor: number | null
   readonly reason: string | null
-  /** How the merchant finds the payment back; needed where the rail cannot send it. */
+  /**
+   * The merchant's reference of a refund made elsewhere. Required where the provider cannot refund.
+   */
   readonly externalReference: string | null
 }
 export type Refund = {
@@ -173,9 +177,9 @@ export type RefundOutcome =
     }
   | { readonly tag: 'disputed' }
   | { readonly tag: 'not_paid' }
-  /** What the merchant has at the rail, available and in reserve, does not cover it. */
+  /** The merchant's balance at the provider, available and in reserve, is less than the refund. */
   | { readonly tag: 'insufficient_funds' }
-  /** The rail cannot give back what came by it. */
+  /** The provider cannot refund its payments. */
   | { readonly tag: 'no_refunds' }
   | { readonly tag: 'refused'; readonly code: string }
   | Unknown
@@ -206,13 +210,13 @@ export type CancelSubscription = {
   /** False: at once. */
   readonly atPeriodEnd: boolean
 }
-/** In sandboxes: what the next renewals shall come to, and the next of them now. */
+/** For sandboxes: sets the outcome of future renewals and runs the next one now. */
 export type SimulateRenewal = {
   readonly caller: Caller
   readonly id: string
   readonly outcome: 'succeed' | 'decline'
 }
-/** The subscription is not one that could be renewed or canceled. */
+/** The subscription is in no state for the change. */
 export type NotOpen = { readonly tag: 'not_open'; readonly detail: string }
 
 export const commerce = address<CommerceProtocol>('commerce', [

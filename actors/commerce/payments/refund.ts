@@ -1,4 +1,4 @@
-/** A merchant gives money back. decisions.md 17 and 22, refund. */
+/** Handles a merchant's refund request (docs/reference/commerce.md, Refunds). */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findCharge } from '../../../storage/commerce/charges.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
@@ -20,26 +20,28 @@ import type { Named, RefundCharge, RefundOutcome } from './protocol.js'
 import { chargeOf, refundOf } from './records.js'
 import { applyRefund } from './refunds.js'
 
-/** After this a worker asks the rail again. Longer than any request lives. */
+/** After this a worker asks the provider again. Longer than any request lasts. */
 const ASK_AGAIN_MS = 120_000
 const UNKNOWN = { tag: 'unknown' } as const
-/** Its money goes to the merchant itself: only the merchant can send it back. */
-const DIRECT_RAIL = 'x402'
+/**
+ * The merchant receives payments by this provider directly, so only the merchant can refund them.
+ */
+const DIRECT_PROVIDER = 'x402'
 const TOO_MUCH = {
   tag: 'invalid',
   pointer: '/amount_minor',
-  detail: 'More than is left to give back.',
+  detail: 'More than the refundable rest of the charge.',
 } as const
 const NO_REFERENCE = {
   tag: 'invalid',
   pointer: '/external_reference',
-  detail: 'The rail cannot send: say by which payment the money was sent back.',
+  detail: 'This payment provider cannot refund. Name the payment by which you sent the money back.',
 } as const
 
 type Reserved = { readonly tag: 'reserved'; readonly refundId: string; readonly replayed?: boolean }
 
-export function refunding({ database, clock, random, rails }: CommerceNeeds) {
-  const means = { clock, random }
+export function refunds({ database, clock, random, providers }: CommerceNeeds) {
+  const deps = { clock, random }
 
   async function reserve(
     tx: Transaction,
@@ -52,8 +54,8 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     if (charge === undefined) return UNKNOWN
     if (charge.disputeStatus === 'opened') return { tag: 'disputed' }
     if (charge.status === 'pending' || charge.status === 'failed') return { tag: 'not_paid' }
-    if (charge.rail === DIRECT_RAIL) return record(tx, message, requestId)
-    if (!rails.has(charge.rail ?? '')) return { tag: 'no_refunds' }
+    if (charge.rail === DIRECT_PROVIDER) return record(tx, message, requestId)
+    if (!providers.has(charge.rail ?? '')) return { tag: 'no_refunds' }
     const now = clock.now()
     const reserved = await reserveRefund(tx, charge, amountMinor, now)
     if (reserved === 'funds') return { tag: 'insufficient_funds' }
@@ -73,7 +75,7 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     return { tag: 'reserved', refundId }
   }
 
-  /** Writes down what the merchant sent back; the books see it come and go, as they saw the charge. */
+  /** Records a refund that the merchant sent. The ledger books it in and out, like the charge. */
   async function record(
     tx: Transaction,
     { caller, chargeId, amountMinor: asked, reason, externalReference }: RefundCharge,
@@ -88,7 +90,7 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     const refund = { id, tenantId, chargeId, amountMinor, reason, externalReference }
     await insertRefund(tx, { ...refund, status: 'recorded', createdAt: now, dueAt: null })
     const charge = await findCharge(tx, tenantId, chargeId)
-    if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+    if (charge === undefined || charge.rail === null) throw new Error('a refund has no paid charge')
     const { rail, currency } = charge
     const entry = { tenantId, currency, subjectId: id, createdAt: now }
     for (const [kind, minor] of [
@@ -105,15 +107,15 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
         ],
       })
     }
-    const more = refundFields(refund)
+    const refundMembers = refundFields(refund)
     appendEvents(tx, [
-      paymentEvent('commerce.payment.refunded', charge, means, requestId, caller, more),
+      paymentEvent('commerce.payment.refunded', charge, deps, requestId, caller, refundMembers),
     ])
     return { tag: 'reserved', refundId: id }
   }
 
-  /** Asks the rail and writes its answer down; nothing where it gave none. */
-  async function carryOut(
+  /** Calls the provider and stores its answer. Stores nothing when the provider is unavailable. */
+  async function execute(
     message: RefundCharge,
     refund: RefundRow,
     context: MessageContext,
@@ -121,18 +123,18 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
     const { caller } = message
     const { tenantId, id: refundId, chargeId, amountMinor } = refund
     const charge = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, chargeId))
-    const rail = rails.get(charge?.rail ?? '')
-    if (charge === undefined || rail === undefined) return
+    const provider = providers.get(charge?.rail ?? '')
+    if (charge === undefined || provider === undefined) return
     const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
-    const answer = await rail
+    const answer = await provider
       .refund(order, AbortSignal.timeout(ASK_AGAIN_MS / 2))
       .catch((error: unknown) => {
-        context.log.warn({ err: error, refundId }, 'a rail gave no answer')
+        context.log.warn({ err: error, refundId }, 'payment provider unavailable')
         return undefined
       })
     if (answer === undefined || answer.tag === 'pending') return
     await database.tenant(tenantId, async (tx) => {
-      const events = await applyRefund(tx, means, refund, answer, context.requestId, caller)
+      const events = await applyRefund(tx, deps, refund, answer, context.requestId, caller)
       appendEvents(tx, events ?? [])
     })
   }
@@ -156,7 +158,7 @@ export function refunding({ database, clock, random, rails }: CommerceNeeds) {
       if (begun.tag !== 'reserved') return begun
       const { refundId } = begun
       const refund = await database.tenant(tenantId, (tx) => findRefund(tx, tenantId, refundId))
-      if (refund?.status === 'pending') await carryOut(message, refund, context)
+      if (refund?.status === 'pending') await execute(message, refund, context)
       const [charge, ended] = await database.tenant(tenantId, async (tx) => [
         await findCharge(tx, tenantId, chargeId),
         await findRefund(tx, tenantId, refundId),

@@ -1,7 +1,7 @@
 /**
- * Refunds. What is asked for is reserved on the charge in one statement, so that refunds side by side
- * never ask for more than is left; then the rail is asked under the refund's id; then its answer is
- * written down. A worker takes up what a crash left in between.
+ * Transitions of refunds. The requested amount is reserved on the charge in one statement, so that
+ * concurrent refunds never exceed the rest. Then the provider is called under the refund's id, and
+ * its answer is stored. A worker finishes refunds after a crash.
  */
 import type { NewEvent } from '../../../storage/platform/outbox.js'
 import { findCharge, lockCharge } from '../../../storage/commerce/charges.js'
@@ -10,30 +10,30 @@ import { finishRefund, revertRefund, type RefundRow } from '../../../storage/com
 import { lockSettlement, reduceSettlement } from '../../../storage/commerce/settlements.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
-import type { ChargeMeans } from './events.js'
+import type { ChargeDeps } from './events.js'
 import { ACCOUNT_OF } from './disputes.js'
 import { paymentEvent, refundFields } from './events.js'
 import type { FinalDone } from './payment-provider.js'
 
-/** @returns what is to be told; undefined when the refund had ended before. */
+/** @returns the events to emit. Undefined when the refund has ended before. */
 export async function applyRefund(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   refund: Pick<RefundRow, 'tenantId' | 'id' | 'chargeId' | 'amountMinor' | 'externalReference'>,
   answer: FinalDone,
   requestId?: string,
   caller?: Caller,
 ): Promise<readonly NewEvent[] | undefined> {
   const { tenantId, id, chargeId, amountMinor } = refund
-  const { clock, random } = means
+  const { clock, random } = deps
   const now = clock.now()
-  // The charge first, then its settlement: the order of everybody who needs both.
+  // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, chargeId)
   const code = answer.tag === 'refused' ? answer.code : null
   if (!(await finishRefund(tx, tenantId, id, code, now))) return undefined
   if (code !== null) return []
   const charge = await findCharge(tx, tenantId, chargeId)
-  if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+  if (charge === undefined || charge.rail === null) throw new Error('a refund has no paid charge')
   const settlement = await lockSettlement(tx, tenantId, chargeId)
   const account = ACCOUNT_OF[settlement?.status ?? 'released']
   const { rail, currency } = charge
@@ -52,28 +52,28 @@ export async function applyRefund(
   if (settlement !== undefined) {
     await reduceSettlement(tx, tenantId, settlement.id, amountMinor, now)
   }
-  const more = refundFields(refund)
-  return [paymentEvent('commerce.payment.refunded', charge, means, requestId, caller, more)]
+  const refundMembers = refundFields(refund)
+  return [paymentEvent('commerce.payment.refunded', charge, deps, requestId, caller, refundMembers)]
 }
 
 /**
- * Takes a refund back that had succeeded: the provider could not carry it out. The money is the merchant's
- * again, and `commerce.payment.refunded` says how much is refunded now.
- * @returns the events; undefined when the refund does not stand as succeeded.
+ * Reverts a succeeded refund that the provider could not carry out. The merchant gets the money
+ * back, and `commerce.payment.refunded` carries the new refunded amount.
+ * @returns the events. Undefined when the refund is not succeeded.
  */
 export async function takeRefundBack(
   tx: Transaction,
-  means: ChargeMeans,
+  deps: ChargeDeps,
   { tenantId, id, chargeId, amountMinor }: RefundRow,
   code: string,
 ): Promise<readonly NewEvent[] | undefined> {
-  const { clock, random } = means
+  const { clock, random } = deps
   const now = clock.now()
-  // The charge first, then its settlement: the order of everybody who needs both.
+  // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, chargeId)
   if (!(await revertRefund(tx, tenantId, id, code, now))) return undefined
   const charge = await findCharge(tx, tenantId, chargeId)
-  if (charge === undefined || charge.rail === null) throw new Error('a refund has a paid charge')
+  if (charge === undefined || charge.rail === null) throw new Error('a refund has no paid charge')
   const settlement = await lockSettlement(tx, tenantId, chargeId)
   const { rail, currency } = charge
   await postEntry(tx, {
@@ -91,5 +91,5 @@ export async function takeRefundBack(
   if (settlement !== undefined) {
     await reduceSettlement(tx, tenantId, settlement.id, -amountMinor, now)
   }
-  return [paymentEvent('commerce.payment.refunded', charge, means)]
+  return [paymentEvent('commerce.payment.refunded', charge, deps)]
 }

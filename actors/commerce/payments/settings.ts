@@ -1,4 +1,7 @@
-/** [commerce] and [[chains]]: public buyer commerce and x402. decisions.md sections 10, 11, 15. */
+/**
+ * [commerce] and [[chains]]: payment links, checkout, card payments and x402
+ * (docs/reference/commerce.md).
+ */
 import { z } from 'zod'
 import {
   count,
@@ -16,7 +19,7 @@ import { section, sectionList, type SettingsOf } from '../../../runtime/kernel/c
 const RPC_EXAMPLE = 'https://rpc.example.com'
 const CARD_API = 'https://api.stripe.com'
 
-/** A host as it is in a URL, with or without a port. */
+/** A host as it appears in a URL, with or without a port. */
 const pageHost = () =>
   z
     .string()
@@ -29,34 +32,36 @@ export const commerceSettings = section(
     enabled: flag(false).describe('Payment links, checkout and subscriptions.'),
     checkout_ttl_secs: seconds(86_400).describe('Lifetime of a checkout session.'),
     checkout_retention_days: count(90, 1, 3_650).describe(
-      'How long a checkout that nobody began to pay is kept after it ran out.',
+      'How long an expired checkout without a payment attempt is kept.',
     ),
     card: z.object({
       provider: z
         .enum(['none', 'stripe_compatible'])
         .default('none')
-        .describe('Takes cards in production tenants: a provider with the API of Stripe.'),
+        .describe(
+          'Card payments in production tenants, by a provider with a Stripe-compatible API.',
+        ),
       api_base_url: url(['https:', 'http:'], 'an https URL', CARD_API)
         .default(CARD_API)
-        .describe('Where the API is. Production: https.'),
+        .describe('Base URL of the API. Production: https.'),
       secret_key: secret().optional().describe('API key of the provider account.'),
       webhook_secret: secret(16)
         .optional()
         .describe('Signing secret of the webhook endpoint /api/v1/commerce/card/events.'),
       checkout_hosts: list(pageHost())
         .default(['checkout.stripe.com'])
-        .describe("Hosts of the provider's payment pages; buyers are sent to no other."),
-      timeout_secs: timerSeconds(10).describe('A call to the provider is given up after this.'),
+        .describe("Hosts of the provider's payment pages. Buyers are redirected to no other host."),
+      timeout_secs: timerSeconds(10).describe('Timeout of one call to the provider.'),
       clearing_days: count(7, 0, 365).describe('How long a card payment is held before release.'),
     }),
     redirect_hosts: list(z.string().min(1))
       .default([])
-      .describe('Hosts a checkout may send the buyer back to.'),
+      .describe('Hosts allowed in success_url and cancel_url.'),
     x402_enabled: flag(false).describe('x402 payments.'),
-    x402_v1_compat: flag(false).describe('Speak the first protocol version too.'),
+    x402_v1_compat: flag(false).describe('Support version 1 of the x402 protocol, too.'),
     x402_facilitator_url: url(['https:', 'http:'], 'an https URL', 'https://x402.example.com')
       .optional()
-      .describe('The facilitator. Production: https.'),
+      .describe('URL of the facilitator. Production: https.'),
     x402_max_timeout_secs: seconds(60, 3_600).describe('How long a payment stays payable.'),
   },
   {
@@ -97,12 +102,12 @@ export const chainsSettings = sectionList(
       .string()
       .regex(/^eip155:[1-9][0-9]{0,14}$/)
       .register(notes, { words: 'the CAIP-2 id of an EVM chain', example: 'eip155:84532' })
-      .describe('CAIP-2 id of the chain: x402 payments are on chains of eip155 only.'),
+      .describe('CAIP-2 id of the chain. Only chains of eip155 are supported.'),
     rpc_url: url(['https:', 'http:'], 'an http or https URL', '')
       .register(notes, { words: 'an http or https URL', secret: true, example: RPC_EXAMPLE })
       .optional()
       .describe(
-        'JSON-RPC node; asked what became of a payment. Often carries a key, so not shown.',
+        'JSON-RPC node that is queried for the outcome of payments. Treated as a secret, because it often contains a key.',
       ),
     asset: text('0x036CbD53842c5426634e7929541eC2318f3dCF7e').describe(
       'Contract address of the asset.',
@@ -115,15 +120,15 @@ export const chainsSettings = sectionList(
       .regex(/^[A-Z]{3}$/)
       .register(notes, { words: 'an ISO 4217 code in upper case' })
       .default('USD')
-      .describe('Currency of prices that the asset pays, one to one.'),
+      .describe('Currency whose prices the asset pays, one to one.'),
     confirmations: count(5, 0, 1_000).describe(
-      'Blocks behind the latest one before a transfer pays a checkout.',
+      'Confirmations (blocks) that a transfer needs before it pays a checkout.',
     ),
     pay_to: text('0x0000000000000000000000000000000000000001')
       .optional()
-      .describe('Default payee of the tenant of the operator. Others set x402_pay_to.'),
+      .describe('Default payee of the operator tenant. Other tenants set x402_pay_to.'),
   },
-  { about: 'One table per chain; adds to and overrides the chains built in.' },
+  { about: 'One table per chain. Adds to the built-in chains and overrides them.' },
 )
 
 export type CommerceSettings = SettingsOf<typeof commerceSettings>

@@ -1,4 +1,4 @@
-/** Subscriptions as merchants handle them. Renewals are done by the async plane. */
+/** Subscription operations of merchants. The async plane renews subscriptions. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
@@ -26,19 +26,19 @@ import type {
   Unknown,
 } from './protocol.js'
 import { listedOf, subscriptionOf } from './records.js'
-import { SANDBOX_RAIL } from './sandbox-rail.js'
+import { SANDBOX_PROVIDER } from './sandbox-provider.js'
 import { endSubscription } from './subscription-end.js'
 
 const UNKNOWN: Unknown = { tag: 'unknown' }
-const INVOICED_RAIL = 'x402'
+const INVOICED_PROVIDER = 'x402'
 
-/** A change that happened, and what is to be told of it beside the audit record. */
+/** A change, with the events to emit in addition to the audit record. */
 type Done = { readonly row: SubscriptionRow; readonly events: readonly NewEvent[] }
 
 export function subscriptions({ database, clock, random }: CommerceNeeds) {
-  const means = { clock, random }
+  const deps = { clock, random }
 
-  /** Changes a subscription of the caller's tenant, and audits it. */
+  /** Changes a subscription of the caller's tenant, and audits the change. */
   async function change(
     { caller, id }: { readonly caller: Caller; readonly id: string },
     type: AuditOnlyType,
@@ -99,7 +99,7 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         context,
         async (tx, { tenantId, id }, now) => {
           if (message.atPeriodEnd) return doneOf(await cancelAtPeriodEnd(tx, tenantId, id, now))
-          const { row, events } = await endSubscription(tx, means, tenantId, id, context.requestId)
+          const { row, events } = await endSubscription(tx, deps, tenantId, id, context.requestId)
           return doneOf(row, events)
         },
         { at_period_end: message.atPeriodEnd },
@@ -111,14 +111,14 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         'commerce.subscription.renewal_simulated',
         context,
         async (tx, { tenantId, id, rail, mandate }, now) => {
-          // Its renewals are invoices: the buyer decides what becomes of them.
+          // Renewals of this kind are invoices: the buyer decides their outcome.
           if (
-            rail === INVOICED_RAIL &&
+            rail === INVOICED_PROVIDER &&
             (await findTenant(tx, tenantId))?.environment === 'sandbox'
           ) {
             return doneOf(await renewNow(tx, tenantId, id, now))
           }
-          if (rail !== SANDBOX_RAIL || mandate === null) return NO_SANDBOX
+          if (rail !== SANDBOX_PROVIDER || mandate === null) return NO_SANDBOX
           await changeMandate(tx, tenantId, mandate, message.outcome)
           return doneOf(await renewNow(tx, tenantId, id, now))
         },
@@ -129,15 +129,15 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
 
 const ENDED: NotOpen = {
   tag: 'not_open',
-  detail: 'The subscription has not begun, or has ended.',
+  detail: 'The subscription has not started or has ended.',
 }
 
-/** @param row undefined where the subscription was in no state for it. */
+/** @param row undefined when the state of the subscription does not allow the change. */
 function doneOf(row: SubscriptionRow | undefined, events: readonly NewEvent[] = []) {
   return row === undefined ? ENDED : { row, events }
 }
 
 const NO_SANDBOX: NotOpen = {
   tag: 'not_open',
-  detail: 'Only renewals in a sandbox, by its rail or by invoice, can be simulated.',
+  detail: 'Only sandbox renewals, by the sandbox provider or by invoice, can be simulated.',
 }

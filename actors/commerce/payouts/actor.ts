@@ -1,4 +1,7 @@
-/** Merchants: where the money of their charges is, and its way to them. decisions.md 10. */
+/**
+ * Merchant operations on money: balances, settlements, disputes, payouts and statements
+ * (docs/reference/commerce.md).
+ */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -12,7 +15,7 @@ import { listSettlements } from '../../../storage/commerce/settlements.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import {
   findStatement,
-  insertStatement,
+  insertMerchantStatement,
   listStatements,
 } from '../../../storage/commerce/merchant-statements.js'
 import { closeDispute } from '../payments/disputes.js'
@@ -26,28 +29,28 @@ import type {
   Named,
   Unknown,
 } from '../payments/protocol.js'
-import type { Rails } from '../payments/payment-provider.js'
+import type { PaymentProviders } from '../payments/payment-provider.js'
 import { listedOf } from '../payments/records.js'
-import { SANDBOX_RAIL } from '../payments/sandbox-rail.js'
+import { SANDBOX_PROVIDER } from '../payments/sandbox-provider.js'
 import { isUuid } from '../../domain/ids.js'
-import { type CreatePayout, type Payout, type SettlementProtocol, settlement } from './protocol.js'
+import { type CreatePayout, type Payout, type PayoutsProtocol, payouts } from './protocol.js'
 import { balancesOf, disputeOf, payoutOf, settlementOf, statementOf } from './records.js'
 
-export type SettlementNeeds = {
+export type PayoutsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  readonly rails: Rails
+  readonly providers: PaymentProviders
 }
 
-export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>({
-  address: settlement,
+export const payoutsActor = defineActor<PayoutsProtocol, PayoutsNeeds>({
+  address: payouts,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: { closeDispute: ({ id }) => id },
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, rails }) => {
-    const means = { clock, random }
+  create: ({ database, clock, random, providers }) => {
+    const deps = { clock, random }
 
     type Rows<Row> = (
       tx: Transaction,
@@ -84,7 +87,7 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
         return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: show(row) }
       }
 
-    /** The lock of the book keeps two payouts from sending the same money. */
+    /** The lock of the book prevents two payouts from sending the same money. */
     async function submit(
       tx: Transaction,
       { caller, rail, currency, amountMinor }: CreatePayout,
@@ -94,7 +97,11 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
       const available = await lockAvailable(tx, tenantId, currency, rail)
       const amount = amountMinor ?? available
       if (amount <= 0 || amount > available) {
-        return { tag: 'invalid', pointer: '/amount_minor', detail: 'More than is available.' }
+        return {
+          tag: 'invalid',
+          pointer: '/amount_minor',
+          detail: 'More than the available balance.',
+        }
       }
       const now = clock.now()
       const id = random.uuid()
@@ -119,8 +126,8 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
           { account: 'in_transit', rail, amountMinor: -amount },
         ],
       })
-      const told = payoutEvent('commerce.payout.submitted', row, means, requestId, caller)
-      appendEvents(tx, [told])
+      const transition = payoutEvent('commerce.payout.submitted', row, deps, requestId, caller)
+      appendEvents(tx, [transition])
       return { tag: 'created', row: payoutOf(row), replayed: false }
     }
 
@@ -146,19 +153,23 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
             const found = await findDispute(tx, tenantId, message.id)
             if (found === undefined) return { tag: 'unknown' }
             const charge = await findCharge(tx, tenantId, found.chargeId)
-            if (charge?.rail !== SANDBOX_RAIL) return { tag: 'not_sandbox' }
-            const told = await closeDispute(tx, means, { ...message, tenantId }, requestId)
-            if (told?.changed !== true) return { tag: 'closed' }
-            appendEvents(tx, told.events)
-            return { tag: 'changed', row: disputeOf(told.row) }
+            if (charge?.rail !== SANDBOX_PROVIDER) return { tag: 'not_sandbox' }
+            const transition = await closeDispute(tx, deps, { ...message, tenantId }, requestId)
+            if (transition?.changed !== true) return { tag: 'closed' }
+            appendEvents(tx, transition.events)
+            return { tag: 'changed', row: disputeOf(transition.row) }
           },
           { signal },
         )
       },
 
       async createPayout(message, { signal, requestId }) {
-        if (!rails.has(message.rail)) {
-          return { tag: 'invalid', pointer: '/rail', detail: 'There is no such rail.' }
+        if (!providers.has(message.rail)) {
+          return {
+            tag: 'invalid',
+            pointer: '/rail',
+            detail: 'The payment provider does not exist.',
+          }
         }
         return database.tenant(
           message.caller.principal.tenantId,
@@ -183,10 +194,16 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
               idempotency,
               async () => {
                 const now = clock.now()
-                const row = await insertStatement(tx, tenantId, currency, random.uuid(), now)
+                const row = await insertMerchantStatement(
+                  tx,
+                  tenantId,
+                  currency,
+                  random.uuid(),
+                  now,
+                )
                 if (row === undefined) return NOTHING_BOOKED
                 appendEvents(tx, [
-                  statementEvent('commerce.statement.created', row, means, requestId, caller),
+                  statementEvent('commerce.statement.created', row, deps, requestId, caller),
                 ])
                 return { tag: 'created' as const, row: statementOf(row), replayed: false }
               },
@@ -202,5 +219,5 @@ export const settlementActor = defineActor<SettlementProtocol, SettlementNeeds>(
 const NOTHING_BOOKED: Invalid = {
   tag: 'invalid',
   pointer: '/currency',
-  detail: 'Nothing was booked in this currency since its last statement.',
+  detail: 'No ledger entry in this currency since the last statement.',
 }

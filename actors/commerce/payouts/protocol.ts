@@ -1,4 +1,7 @@
-/** What becomes of the money of charges: settlements, disputes, payouts, statements. decisions.md 10. */
+/**
+ * Messages about settlements, disputes, balances, payouts and merchant statements.
+ * docs/reference/commerce.md.
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type {
   Changed,
@@ -15,7 +18,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 
-export type SettlementProtocol = {
+export type PayoutsProtocol = {
   listSettlements: Ask<ListOf, Listed<Settlement>>
   listDisputes: Ask<ListOf, Listed<Dispute>>
   closeDispute: Ask<CloseDispute, Changed<Dispute> | Unknown | Closed | NotSandbox>
@@ -72,7 +75,7 @@ export type Statement = {
   readonly periodEnd: Date
   readonly createdAt: Date
 }
-/** What is the merchant's, by where it is. All of them and `clearing` add up to nothing. */
+/** The merchant's money by ledger account. All accounts and `clearing` sum to zero. */
 export type Balance = {
   readonly currency: string
   readonly rail: string
@@ -83,7 +86,7 @@ export type Balance = {
 }
 export type BalancesListed = { readonly tag: 'balances'; readonly balances: readonly Balance[] }
 
-/** Disputes of other rails are closed by those rails. */
+/** For sandboxes. Other providers close their disputes themselves. */
 export type CloseDispute = {
   readonly caller: Caller
   readonly id: string
@@ -96,12 +99,12 @@ type Creation = { readonly caller: Caller; readonly idempotency: IdempotencyClai
 export type CreatePayout = Creation & {
   readonly rail: string
   readonly currency: string
-  /** Null: all that is available. */
+  /** Null: the whole available balance. */
   readonly amountMinor: number | null
 }
 export type CreateStatement = Creation & { readonly currency: string }
 
-export const settlement = address<SettlementProtocol>('settlement', [
+export const payouts = address<PayoutsProtocol>('settlement', [
   'listSettlements',
   'listDisputes',
   'listPayouts',

@@ -3,7 +3,7 @@ import type { DisputeRow } from '../../../storage/commerce/disputes.js'
 import type { LedgerBalance } from '../../../storage/commerce/ledger.js'
 import type { PayoutRow } from '../../../storage/commerce/payouts.js'
 import type { SettlementRow } from '../../../storage/commerce/settlements.js'
-import type { StatementRow } from '../../../storage/commerce/merchant-statements.js'
+import type { MerchantStatementRow } from '../../../storage/commerce/merchant-statements.js'
 import type { Balance, Dispute, Payout, Settlement, Statement } from './protocol.js'
 
 export function settlementOf({ tenantId: _tenant, ...settlement }: SettlementRow): Settlement {
@@ -18,7 +18,7 @@ export function payoutOf({ tenantId: _tenant, ...payout }: PayoutRow): Payout {
   return payout
 }
 
-export function statementOf(row: StatementRow): Statement {
+export function statementOf(row: MerchantStatementRow): Statement {
   const { id, currency, openingBalanceMinor, closingBalanceMinor, totals } = row
   const { periodStart, periodEnd, createdAt } = row
   return {
@@ -33,7 +33,7 @@ export function statementOf(row: StatementRow): Statement {
   }
 }
 
-/** What is the merchant's is a credit, so its sign is turned. */
+/** Money owed to the merchant is a credit (negative) in the ledger, so the sign is inverted. */
 export function balancesOf(rows: readonly LedgerBalance[]): readonly Balance[] {
   const balances = new Map<string, { -readonly [K in keyof Balance]: Balance[K] }>()
   for (const { currency, rail, account, balanceMinor } of rows) {
@@ -47,7 +47,7 @@ export function balancesOf(rows: readonly LedgerBalance[]): readonly Balance[] {
       inTransitMinor: 0,
     }
     balances.set(key, balance)
-    // Never minus nothing.
+    // Avoids -0.
     const owed = 0 - balanceMinor
     if (account === 'pending') balance.pendingMinor = owed
     if (account === 'held') balance.heldMinor = owed

@@ -1,7 +1,7 @@
 /**
- * Sees transfers that pay checkouts arrive on watched chains. The blocks of each chain are looked
- * through once, behind a cursor; a transfer of an amount that a checkout awaits is claimed by one
- * conditional statement, and booked together with the end of its checkout.
+ * Detects transfers that pay checkouts on watched chains. The blocks of each chain are scanned
+ * once, behind a cursor. A transfer whose amount a checkout awaits is claimed by one conditional
+ * statement, and booked together with the end of its checkout.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
@@ -26,18 +26,18 @@ import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { applyAnswer } from '../payments/outcome.js'
 import type { Chain } from '../x402/chain.js'
 
-const RAIL = 'x402'
-/** Nodes give the logs of so many blocks at once. */
-const BLOCKS_EACH = 1_800
-/** Later rounds look at the rest. */
+const PROVIDER = 'x402'
+/** Block range of one query that nodes accept. */
+const BLOCKS_PER_QUERY = 1_800
+/** Queries per round. Later rounds scan the rest. */
 const PAGES_MAX = 20
-/** Addresses in one question. */
-const PAYEES_EACH = 200
+/** Maximum number of addresses in one query. */
+const PAYEES_PER_QUERY = 200
 const BATCH = 32
 
 export type WatchedChain = {
   readonly chain: Chain
-  /** Blocks behind the latest one before a transfer counts. */
+  /** Confirmations (blocks) that a transfer needs. */
   readonly confirmations: number
 }
 
@@ -45,15 +45,15 @@ export type ArrivalNeeds = {
   readonly database: Pick<Database, 'system' | 'tenant'>
   readonly clock: Clock
   readonly random: Random
-  /** The chains whose transfers are looked at, by network. */
+  /** The watched chains, by network. */
   readonly watched: ReadonlyMap<string, WatchedChain>
 }
 
 export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log: Logger) {
-  const means = { clock, random }
+  const deps = { clock, random }
   const background = { pool: 'background' } as const
 
-  /** Looks through the blocks that are new and deep enough. @returns how many transfers arrived. */
+  /** Scans the new blocks that are deep enough. @returns the number of transfers that arrived. */
   async function look(network: string, { chain, confirmations }: WatchedChain): Promise<number> {
     const latest = await chain.latestBlock()
     if (latest === null) return 0
@@ -62,21 +62,21 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
       async (tx) => [await findChainCursor(tx, network), await awaitedPayees(tx, network)],
       background,
     )
-    // Who awaits a transfer from now on awaits it in a later block.
+    // Checkouts that start to await a transfer from now on await it in a later block.
     if (cursor === undefined || payees.length === 0) {
       if (end >= 0) await move(network, end)
       return 0
     }
     const assets = [...new Set(payees.map(({ asset }) => asset))]
-    const payTo = [...new Set(payees.map((one) => one.payTo))]
+    const payTo = [...new Set(payees.map((payee) => payee.payTo))]
     let arrived = 0
     for (let page = 0, from = cursor + 1; page < PAGES_MAX && from <= end; page += 1) {
-      const to = Math.min(end, from + BLOCKS_EACH - 1)
-      for (let at = 0; at < payTo.length; at += PAYEES_EACH) {
-        const among = { assets, payTo: payTo.slice(at, at + PAYEES_EACH) }
-        const seen = await chain.transfers(among, from, to)
-        if (seen === null) return arrived
-        for (const transfer of seen) {
+      const to = Math.min(end, from + BLOCKS_PER_QUERY - 1)
+      for (let start = 0; start < payTo.length; start += PAYEES_PER_QUERY) {
+        const filter = { assets, payTo: payTo.slice(start, start + PAYEES_PER_QUERY) }
+        const transfers = await chain.transfers(filter, from, to)
+        if (transfers === null) return arrived
+        for (const transfer of transfers) {
           const claimed = await database.system(
             (tx) => transferArrived(tx, network, transfer, clock.now()),
             background,
@@ -93,7 +93,7 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
   const move = (network: string, block: number) =>
     database.system((tx) => moveChainCursor(tx, network, block, clock.now()), background)
 
-  /** Ends the checkout that a transfer pays, unless it is being paid in another way just now. */
+  /** Completes the checkout that a transfer pays, unless another payment of it is in progress. */
   async function book(transfer: CheckoutTransferRow): Promise<void> {
     const { tenantId, id, checkoutSessionId, chargeId } = transfer
     await database.tenant(
@@ -107,8 +107,11 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
         }
         if (events === undefined) {
           const { transaction } = transfer
-          const what = { tenantId, chargeId, checkoutSessionId, transaction }
-          log.error(what, 'x402: a transfer came for a checkout that had ended: it is the buyer’s')
+          const context = { tenantId, chargeId, checkoutSessionId, transaction }
+          log.error(
+            context,
+            'x402: transfer for a checkout that has ended, to be returned to the buyer',
+          )
         }
         appendEvents(tx, events ?? [])
       },
@@ -131,11 +134,11 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
       buyerId: `${network}:${payer!}`,
       direct: true,
     } as const
-    return applyAnswer(tx, means, charge, RAIL, answer)
+    return applyAnswer(tx, deps, charge, PROVIDER, answer)
   }
 
   return {
-    /** One look at every chain. @returns how many transfers arrived and were taken up. */
+    /** Scans every chain once. @returns the number of transfers that arrived and were booked. */
     async round(): Promise<number> {
       let worked = 0
       for (const [network, chain] of watched) worked += await look(network, chain)
@@ -145,7 +148,7 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
           await book(transfer)
         } catch (error) {
           const { tenantId, id } = transfer
-          log.warn({ err: error, tenantId, id }, 'x402: a transfer could not be booked')
+          log.warn({ err: error, tenantId, id }, 'x402: transfer not booked')
         }
       }
       await database.system((tx) => voidTransfers(tx, clock.now(), BATCH), background)

@@ -1,6 +1,9 @@
-/** What a look at a payment of unknown outcome means. Pure. decisions.md sections 18 and 22. */
-import type { Sighting } from '../x402/chain.js'
-import type { Settlement } from '../x402/facilitator.js'
+/**
+ * Decides what a check of a payment in state `unknown` means. Pure. docs/reference/commerce.md,
+ * x402.
+ */
+import type { AuthorizationStatus } from '../x402/chain.js'
+import type { SettlementResult } from '../x402/facilitator.js'
 import type { ErrorReason } from '../x402/reasons.js'
 
 export type Finding =
@@ -8,16 +11,21 @@ export type Finding =
   | { readonly tag: 'failed'; readonly reason: ErrorReason }
   | { readonly tag: 'unknown'; readonly error: string; readonly transaction: string | null }
 
-/** Blocks that are replaced by others shortly after the authorization ended could still hold it. */
+/** A reorganization shortly after the end of the authorization may still include the transfer. */
 const REORGANIZATION_SECS = 60
-/** A facilitator is not asked to settle what its transaction could not reach in time. */
+/**
+ * A facilitator is not asked to settle when less time is left: its transaction would be too late.
+ */
 const SETTLE_SECS_MIN = 6
 const AGAIN_SECS_FIRST = 2
 const AGAIN_SECS_MAX = 300
 
-/** After the chain was asked; `ask`: not spent, and it may still be, so the facilitator is asked. */
+/**
+ * After the chain was queried. `ask`: the authorization is not spent and still can be, so ask the
+ * facilitator.
+ */
 export function afterChain(
-  seen: Sighting,
+  seen: AuthorizationStatus,
   validBeforeSecs: number,
   nowSecs: number,
 ): Finding | { readonly tag: 'ask' } {
@@ -29,20 +37,20 @@ export function afterChain(
     case 'unclear':
       return unknown(seen.error)
     case 'unspent': {
-      // By the time of the chain: a node that lags behind has not seen what it will see.
+      // Compares with the chain's time: a node that lags has not seen every transaction.
       if (seen.blockTimeSecs >= validBeforeSecs + REORGANIZATION_SECS) {
         return { tag: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' }
       }
       return nowSecs + SETTLE_SECS_MIN < validBeforeSecs
         ? { tag: 'ask' }
-        : unknown('not spent, and not over')
+        : unknown('authorization not spent and not expired')
     }
   }
 }
 
 /**
- * Refusals that a payment gets just as well when an earlier request has settled it: spent, or looked
- * at too late to tell. They say nothing of what became of it.
+ * Refusals that also follow when an earlier request settled the payment: the authorization is
+ * spent, or the check came too late. They do not tell the outcome.
  */
 const AMBIGUOUS: ReadonlySet<ErrorReason> = new Set([
   'invalid_exact_evm_payload_authorization_valid_before',
@@ -51,24 +59,24 @@ const AMBIGUOUS: ReadonlySet<ErrorReason> = new Set([
 ])
 
 /**
- * After the facilitator was asked once more.
- * @param watched the chain can be asked: then only it says that a payment failed, or, for a claim of
- * the facilitator, that it settled.
+ * After the facilitator was asked again.
+ * @param watched the chain can be queried: then only the chain decides that a payment failed, or
+ *   that a settlement claimed by the facilitator happened.
  */
-export function afterFacilitator(said: Settlement, watched: boolean): Finding {
-  switch (said.tag) {
+export function afterFacilitator(result: SettlementResult, watched: boolean): Finding {
+  switch (result.tag) {
     case 'settled':
-      return watched ? unknown('to be seen on the chain', said.transaction) : said
+      return watched ? unknown('awaiting confirmation on the chain', result.transaction) : result
     case 'failed':
-      return watched || AMBIGUOUS.has(said.reason) ? unknown(said.reason) : said
+      return watched || AMBIGUOUS.has(result.reason) ? unknown(result.reason) : result
     case 'spent':
       return unknown('spent')
     case 'unknown':
-      return said
+      return result
   }
 }
 
-/** Doubling from look to look. */
+/** Delay before the next check. Doubles with each check. */
 export function againSecs(checks: number): number {
   return Math.min(AGAIN_SECS_MAX, AGAIN_SECS_FIRST * 2 ** Math.min(Math.max(checks - 1, 0), 20))
 }

@@ -1,7 +1,8 @@
 /**
- * Finds out, by leases, what became of payments whose facilitator gave no answer or whose process
- * died. The chain is asked first where one is configured; the facilitator is asked again only for
- * what the chain does not show: an authorization can be spent once, so asking twice pays once.
+ * Finds the outcome of x402 payments whose facilitator was unavailable or whose process died.
+ * Payments are leased. The chain is queried first where one is configured. The facilitator is asked
+ * again only when the chain shows nothing: an authorization can be spent once, so a second request
+ * cannot pay twice.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
@@ -15,33 +16,33 @@ import {
   type X402PaymentRow,
 } from '../../../storage/commerce/x402-payments.js'
 import type { Chain } from '../x402/chain.js'
-import { endings, expectedOf, type Held, onChain } from '../x402/endings.js'
-import type { Facilitator, Settlement } from '../x402/facilitator.js'
+import { endings, expectedOf, type LeasedPayment, onChain } from '../x402/endings.js'
+import type { Facilitator, SettlementResult } from '../x402/facilitator.js'
 import type { ReconciliationMetrics } from '../x402/metrics.js'
 import type { FacilitatorRequest } from '../x402/offers.js'
 import { arrivals, type WatchedChain } from './arrivals.js'
 import { afterChain, afterFacilitator, againSecs, type Finding } from './rules.js'
 
 const LEASE_SECS = 60
-const AT_ONCE_MAX = 16
-/** A payment may become due at any time: its process died. */
-const LOOK_MS_MAX = 1_000
+const CONCURRENT_MAX = 16
+/** Poll interval: a payment can become due at any time, because its process died. */
+const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
-/** Between two looks for transfers; blocks come every two seconds or more. */
+/** Poll interval for transfers. Blocks appear every two seconds or more slowly. */
 const WATCH_MS = 2_000
 const COUNT_EVERY_MS = 15_000
-/** After so many looks an operator should know. */
-const CHECKS_LOUD = 10
+/** At this check the log level is `error`, to alert operators. */
+const CHECKS_BEFORE_ERROR = 10
 
 export type ReconciliationNeeds = {
   readonly database: Pick<Database, 'system' | 'tenant'>
   readonly clock: Clock
   readonly random: Random
-  /** Null where `commerce.x402_enabled` is false: there is nothing to find out. */
+  /** Null where `commerce.x402_enabled` is false: the actor has no work then. */
   readonly facilitator: Facilitator | null
   /** Chains with an `rpc_url`, by network. */
   readonly chains: ReadonlyMap<string, Chain>
-  /** Those whose transfers are looked at. */
+  /** Chains whose transfers are watched. */
   readonly watched: ReadonlyMap<string, WatchedChain>
   readonly metrics: ReconciliationMetrics
 }
@@ -53,59 +54,59 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
     const ends = endings({ database, clock, random })
     let countedMs = Number.NEGATIVE_INFINITY
 
-    async function lookInto(row: X402PaymentRow, held: Held): Promise<Finding> {
+    async function lookInto(row: X402PaymentRow, leased: LeasedPayment): Promise<Finding> {
       const nowSecs = Math.floor(clock.now().getTime() / 1000)
       const chain = chains.get(row.network)
       if (chain !== undefined) {
-        const seen = await chain.look(onChain(held), row.transaction)
-        const finding = afterChain(seen, Number(row.validBefore), nowSecs)
+        const status = await chain.look(onChain(leased), row.transaction)
+        const finding = afterChain(status, Number(row.validBefore), nowSecs)
         if (finding.tag !== 'ask') return finding
       }
       const request = row.request as FacilitatorRequest
-      const said: Settlement = await facilitator!.settle(request, expectedOf(held))
-      return afterFacilitator(said, chain !== undefined)
+      const result: SettlementResult = await facilitator!.settle(request, expectedOf(leased))
+      return afterFacilitator(result, chain !== undefined)
     }
 
-    /** @returns whether its outcome is known now. */
+    /** @returns true if the outcome is known now. */
     async function see(row: X402PaymentRow, lease: string): Promise<boolean> {
-      const held = { ...row, lease }
+      const leased = { ...row, lease }
       const { chargeId, checks } = row
-      const finding = await lookInto(row, held)
+      const finding = await lookInto(row, leased)
       metrics.reconciled.inc({ outcome: finding.tag })
       const context = { charge_id: chargeId, checks }
       if (finding.tag === 'settled') {
         const { transaction } = finding
-        lifecycle.log.info({ ...context, transaction }, 'x402: found settled')
-        return ends.settled(held, transaction)
+        lifecycle.log.info({ ...context, transaction }, 'x402: payment settled')
+        return ends.settled(leased, transaction)
       }
       if (finding.tag === 'failed') {
-        lifecycle.log.info({ ...context, reason: finding.reason }, 'x402: found not settled')
-        return ends.failed(held, finding.reason)
+        lifecycle.log.info({ ...context, reason: finding.reason }, 'x402: payment failed')
+        return ends.failed(leased, finding.reason)
       }
-      const level = checks === CHECKS_LOUD ? 'error' : 'debug'
+      const level = checks === CHECKS_BEFORE_ERROR ? 'error' : 'debug'
       lifecycle.log[level](
         { ...context, error: finding.error },
-        'x402: still unknown; an operator may resolve it',
+        'x402: outcome still unknown, an operator can resolve it',
       )
-      await ends.postponed(held, againSecs(checks), finding.transaction)
+      await ends.postponed(leased, againSecs(checks), finding.transaction)
       return false
     }
 
-    /** Crosses tenants, as one worker looks for all of them. */
+    /** Crosses tenants: one worker serves all of them. */
     async function round(): Promise<{ full: boolean }> {
       const lease = random.uuid()
       const rows = await database.system(
-        (tx) => claimDueX402Payments(tx, lease, AT_ONCE_MAX, LEASE_SECS),
+        (tx) => claimDueX402Payments(tx, lease, CONCURRENT_MAX, LEASE_SECS),
         { pool: 'background' },
       )
       const outcomes = await Promise.allSettled(rows.map((row) => see(row, lease)))
       for (const outcome of outcomes) {
         if (outcome.status === 'rejected') {
-          // Its lease runs out by itself.
-          lifecycle.log.warn({ err: outcome.reason as unknown }, 'x402: a look failed')
+          // The lease expires.
+          lifecycle.log.warn({ err: outcome.reason as unknown }, 'x402: check failed')
         }
       }
-      return { full: rows.length === AT_ONCE_MAX }
+      return { full: rows.length === CONCURRENT_MAX }
     }
 
     async function count(): Promise<void> {
@@ -127,14 +128,14 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
           await count()
           loop.succeeded()
           if (full) continue
-          const waitMs = await database.system((tx) => nextX402PaymentMs(tx, LOOK_MS_MAX), {
+          const waitMs = await database.system((tx) => nextX402PaymentMs(tx, POLL_MS_MAX), {
             pool: 'background',
           })
           await sleep(Math.max(waitMs, 50), undefined, { signal: lifecycle.signal, ref: false })
         } catch (error) {
           if (lifecycle.signal.aborted) return
           loop.failed()
-          lifecycle.log.warn({ err: error }, 'x402: cannot reconcile, trying again')
+          lifecycle.log.warn({ err: error }, 'x402: reconciliation failed, retrying')
           await sleep(MISHAP_MS, undefined, { ref: false })
         }
       }
@@ -147,7 +148,7 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
           await arriving.round()
         } catch (error) {
           if (lifecycle.signal.aborted) return
-          lifecycle.log.warn({ err: error }, 'x402: cannot look for transfers, trying again')
+          lifecycle.log.warn({ err: error }, 'x402: transfer scan failed, retrying')
         }
         await sleep(WATCH_MS, undefined, { signal: lifecycle.signal, ref: false }).catch(
           () => undefined,

@@ -1,8 +1,8 @@
 /**
- * Renewals that nothing can be taken for: a payment by x402 is signed each time. The charge of the next
- * period is written with a page that pays it; the event of the charge carries the address of the page,
- * and the merchant sends it to the buyer. An invoice that runs out is followed by another one, at the
- * pace at which refused renewals are tried again, and then the subscription ends.
+ * Renewals by invoice, for providers without mandates: the buyer signs each x402 payment. The
+ * charge of the next period is created with a payment page. The event of the charge contains the
+ * page's URL, and the merchant sends it to the buyer. An expired invoice is followed by another
+ * one, on the schedule of refused renewals, and then the subscription ends.
  */
 import { findPeriodCharge } from '../../../storage/commerce/charges.js'
 import { insertCheckoutSession } from '../../../storage/commerce/checkout-sessions.js'
@@ -23,21 +23,21 @@ import { offersOf } from '../x402/offers.js'
 import { payeesOf } from '../x402/payees.js'
 import { sessionPath } from '../x402/sales.js'
 import { awaitTransfers } from '../x402/transfers.js'
-import type { BillingNeeds } from './needs.js'
+import type { RenewalNeeds } from './needs.js'
 
-/** The rail whose payments are signed each time. */
-export const INVOICED_RAIL = 'x402'
+/** The provider whose payments the buyer signs one by one. */
+export const INVOICED_PROVIDER = 'x402'
 const TOKEN_BYTES = 32
-/** The end of an invoice makes its subscription due; this catches what went wrong there. */
-const LOOK_AGAIN_MS = 3_600_000
+/** The end of an invoice makes its subscription due. This delay covers failures of that step. */
+const RECHECK_MS = 3_600_000
 
 /**
- * Opens the invoice of the next period, unless one is open.
+ * Opens the invoice of the next period unless one is open.
  * @param subscription locked by this transaction.
  */
 export async function openInvoice(
   tx: Transaction,
-  needs: Pick<BillingNeeds, 'clock' | 'random' | 'x402' | 'baseUrl'>,
+  needs: Pick<RenewalNeeds, 'clock' | 'random' | 'x402' | 'baseUrl'>,
   subscription: SubscriptionRow,
 ): Promise<void> {
   const { clock, random, x402, baseUrl } = needs
@@ -46,22 +46,17 @@ export async function openInvoice(
   const now = clock.now()
   const lastsMs = DUNNING_MS[attempts] ?? DUNNING_MS.at(-1)!
   const expiresAt = new Date(now.getTime() + lastsMs)
-  await parkSubscription(
-    tx,
-    tenantId,
-    subscriptionId,
-    new Date(expiresAt.getTime() + LOOK_AGAIN_MS),
-  )
+  await parkSubscription(tx, tenantId, subscriptionId, new Date(expiresAt.getTime() + RECHECK_MS))
   if ((await findPeriodCharge(tx, tenantId, subscriptionId, period)) !== undefined) return
   const token = random.token(TOKEN_BYTES)
   const [chargeId, sessionId] = [random.uuid(), random.uuid()]
-  const told = await openCharge(
+  const transition = await openCharge(
     tx,
     needs,
     {
       id: chargeId,
       tenantId,
-      rail: INVOICED_RAIL,
+      rail: INVOICED_PROVIDER,
       amountMinor,
       currency,
       metadata: subscription.metadata,
@@ -84,7 +79,7 @@ export async function openInvoice(
       x402_url: baseUrl + sessionPath(sessionId),
     },
   )
-  if (told === undefined) return
+  if (transition === undefined) return
   await insertCheckoutSession(tx, {
     tenantId,
     id: sessionId,
@@ -101,13 +96,13 @@ export async function openInvoice(
     const session = { tenantId, id: sessionId, chargeId, expiresAt, createdAt: now }
     await awaitTransfers(tx, random, offers, x402.watched, session)
   }
-  appendEvents(tx, told.events)
+  appendEvents(tx, transition.events)
 }
 
-/** An invoice ran out unpaid: the next one, or the end of the subscription. */
+/** Handles an invoice that expired unpaid: opens the next one, or ends the subscription. */
 export async function invoiceLapsed(
   tx: Transaction,
-  { clock }: Pick<BillingNeeds, 'clock'>,
+  { clock }: Pick<RenewalNeeds, 'clock'>,
   {
     tenantId,
     id,

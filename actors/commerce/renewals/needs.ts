@@ -1,12 +1,12 @@
-/** What renewals are given. */
+/** Dependencies of the renewals actor. */
 import type { Database } from '../../../storage/platform/sql.js'
-import type { X402Means } from '../checkout/needs.js'
-import type { DeskNeeds } from '../payments/charge.js'
+import type { X402Options } from '../checkout/needs.js'
+import type { ChargeProcessingNeeds } from '../payments/charge-processing.js'
 
-export type BillingNeeds = DeskNeeds & {
+export type RenewalNeeds = ChargeProcessingNeeds & {
   readonly database: Database
   /** Null where `commerce.x402_enabled` is false. */
-  readonly x402: X402Means | null
-  /** Public address of the service, without a trailing slash. */
+  readonly x402: X402Options | null
+  /** Public base URL of the service, without a trailing slash. */
   readonly baseUrl: string
 }

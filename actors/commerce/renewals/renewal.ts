@@ -1,52 +1,55 @@
 /**
- * The renewal of a subscription. First the charge of the next period is written (of all that try,
- * one row per period), then the rail is asked under its id, then the answer is written down. A crash
- * between any two of these is taken up by whoever claims the subscription next, with the same charge.
+ * Renews a subscription: the charge of the next period is inserted (one row per period), the
+ * provider is called under its id, and the answer is stored. After a crash the next worker that
+ * claims the subscription continues with the same charge.
  */
 import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import { type ChargeRow, findPeriodCharge } from '../../../storage/commerce/charges.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { lockSubscription, type SubscriptionRow } from '../../../storage/commerce/subscriptions.js'
 import { openCharge } from '../payments/charges.js'
-import { railDesk } from '../payments/charge.js'
+import { chargeProcessing } from '../payments/charge-processing.js'
 import { endSubscription } from '../payments/subscription-end.js'
-import { INVOICED_RAIL, openInvoice } from './invoice.js'
-import type { BillingNeeds } from './needs.js'
+import { INVOICED_PROVIDER, openInvoice } from './invoice.js'
+import type { RenewalNeeds } from './needs.js'
 
-export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
+export function renewal(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
   const { database, clock, random } = needs
-  const desk = railDesk(needs)
-  const means = { clock, random }
+  const processing = chargeProcessing(needs)
+  const deps = { clock, random }
   const options = { pool: 'background', signal: lifecycle.signal } as const
 
   /**
-   * The charge of the next period, unless the subscription ends instead, has to wait, or gets an
+   * Inserts the charge of the next period, unless the subscription ends, has to wait, or gets an
    * invoice.
    */
   function charged({ tenantId, id }: SubscriptionRow): Promise<ChargeRow | undefined> {
     return database.tenant(
       tenantId,
       async (tx) => {
-        // Who ends it meanwhile waits, and finds the charge.
+        // A concurrent cancellation waits for this lock, and then finds the charge.
         const now = await lockSubscription(tx, tenantId, id)
         if (now === undefined || (now.status !== 'active' && now.status !== 'past_due')) return
         if (now.cancelAtPeriodEnd) {
-          const { events } = await endSubscription(tx, means, tenantId, id)
+          const { events } = await endSubscription(tx, deps, tenantId, id)
           appendEvents(tx, events)
           return
         }
-        if (now.rail === INVOICED_RAIL) {
+        if (now.rail === INVOICED_PROVIDER) {
           await openInvoice(tx, needs, now)
           return
         }
-        if (!(await desk.canBook(tx, now, desk.railOf(now.rail)))) {
+        if (!(await processing.canBook(tx, now, processing.providerNamed(now.rail)))) {
           const { rail, currency } = now
-          const what = { tenantId, subscriptionId: id, rail, currency }
-          lifecycle.log.error(what, 'the books of a rail are full: a renewal waits')
+          const context = { tenantId, subscriptionId: id, rail, currency }
+          lifecycle.log.error(
+            context,
+            'renewals: ledger of a payment provider is full, renewal waits',
+          )
           return
         }
         const period = now.period + 1
-        const told = await openCharge(tx, means, {
+        const opened = await openCharge(tx, deps, {
           id: random.uuid(),
           tenantId,
           rail: now.rail,
@@ -62,12 +65,12 @@ export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal'
           subscriptionId: id,
           subscriptionPeriod: period,
           createdAt: clock.now(),
-          // The subscription is due until it is answered.
+          // The subscription stays due until the charge is answered.
           dueAt: null,
         })
-        if (told === undefined) return findPeriodCharge(tx, tenantId, id, period)
-        appendEvents(tx, told.events)
-        return told.row
+        if (opened === undefined) return findPeriodCharge(tx, tenantId, id, period)
+        appendEvents(tx, opened.events)
+        return opened.row
       },
       options,
     )
@@ -77,13 +80,13 @@ export function renewal(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal'
     const { tenantId, mandate } = subscription
     const charge = await charged(subscription)
     if (charge === undefined || charge.status !== 'pending') return
-    if (mandate === null) throw new Error('a subscription that renews has a mandate')
-    const rail = desk.railOf(charge.rail)
+    if (mandate === null) throw new Error('a subscription that renews has no mandate')
+    const provider = processing.providerNamed(charge.rail)
     const { id: chargeId, amountMinor, currency } = charge
-    const answer = await rail.take(
+    const answer = await provider.take(
       { tenantId, chargeId, amountMinor, currency, by: { tag: 'mandate', mandate } },
-      desk.limit(lifecycle.signal),
+      processing.limit(lifecycle.signal),
     )
-    await desk.record(charge, rail, answer, options)
+    await processing.record(charge, provider, answer, options)
   }
 }

@@ -1,4 +1,4 @@
-/** One round of billing: what is due of each kind, some at a time. */
+/** One round over the due work of each kind, a batch at a time. */
 import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import { claimCardEvents } from '../../../storage/commerce/card-payments.js'
 import {
@@ -16,35 +16,41 @@ import {
   lockSettlement,
   type SettlementRow,
 } from '../../../storage/commerce/settlements.js'
-import { booksToClose, insertStatement } from '../../../storage/commerce/merchant-statements.js'
+import {
+  booksToClose,
+  insertMerchantStatement,
+} from '../../../storage/commerce/merchant-statements.js'
 import { cancelSubscription, claimSubscriptions } from '../../../storage/commerce/subscriptions.js'
 import { chargeFailed } from '../payments/charges.js'
-import { railDesk } from '../payments/charge.js'
+import { chargeProcessing } from '../payments/charge-processing.js'
 import { stepSettlement } from '../payments/disputes.js'
 import { statementEvent } from '../payments/events.js'
 import { applyPayout } from '../payments/payouts.js'
 import { applyRefund } from '../payments/refunds.js'
-import { cardNews } from './card-news.js'
+import { cardObjects } from './card-objects.js'
 import { invoiceLapsed } from './invoice.js'
 import { renewal } from './renewal.js'
-import type { BillingNeeds } from './needs.js'
+import type { RenewalNeeds } from './needs.js'
 
 const BATCH = 32
-/** Longer than a piece of work may take. */
+/** Longer than one item may take. */
 const LEASE_MS = 60_000
 const SIDE_BY_SIDE = 4
-/** What is not begun by then waits for its lease: a rail that does not answer must not hold up the rest. */
+/**
+ * Items not started by then wait for their lease to expire, so that an unresponsive provider does
+ * not block other kinds.
+ */
 const KIND_MS_MAX = 15_000
 const EXPIRED = 'checkout_expired'
 
-/** Every transaction that claims crosses tenants: time does not know tenants. */
-export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
-  const { database, clock, random, rails } = needs
-  const desk = railDesk(needs)
-  const means = { clock, random }
+/** Every claim crosses tenants: one worker serves all of them. */
+export function renewalRounds(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'signal' | 'log'>) {
+  const { database, clock, random, providers } = needs
+  const processing = chargeProcessing(needs)
+  const deps = { clock, random }
   const options = { pool: 'background', signal: lifecycle.signal } as const
   const renew = renewal(needs, lifecycle)
-  const follow = cardNews(needs, lifecycle)
+  const follow = cardObjects(needs, lifecycle)
 
   const claimed = <Row>(
     claim: (tx: Parameters<typeof claimCharges>[0], now: Date, until: Date) => Promise<Row[]>,
@@ -54,7 +60,9 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
     return database.system((tx) => claim(tx, now, until), options)
   }
 
-  /** One that fails costs the others nothing: its lease runs out, and it is tried again. */
+  /**
+   * Processes items. A failed item does not affect the others: its lease expires and it is retried.
+   */
   async function each<Row extends object>(
     rows: readonly Row[],
     work: (row: Row) => Promise<void>,
@@ -69,11 +77,11 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
         } catch (error) {
           if (lifecycle.signal.aborted) return
           const tenantId = 'tenantId' in row ? row.tenantId : undefined
-          lifecycle.log.warn({ err: error, tenantId }, 'billing: tried again later')
+          lifecycle.log.warn({ err: error, tenantId }, 'renewals: item failed, retrying later')
         }
       }
     }
-    // Side by side, so that a provider that does not answer holds up as little as can be.
+    // Runs items concurrently, so that an unresponsive provider delays as few as possible.
     await Promise.all(Array.from({ length: SIDE_BY_SIDE }, workOn))
     return rows.length
   }
@@ -83,11 +91,11 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
       const ended = await expireCheckouts(tx, clock.now(), BATCH)
       const events: NewEvent[] = []
       for (const { tenantId, chargeId } of ended) {
-        const told = await chargeFailed(tx, means, { tenantId, chargeId, code: EXPIRED })
-        events.push(...(told?.events ?? []))
-        const { subscriptionId: id = null, subscriptionPeriod: period = null } = told?.row ?? {}
+        const failed = await chargeFailed(tx, deps, { tenantId, chargeId, code: EXPIRED })
+        events.push(...(failed?.events ?? []))
+        const { subscriptionId: id = null, subscriptionPeriod: period = null } = failed?.row ?? {}
         if (id === null || period === null) continue
-        // Without its first payment a subscription does not begin.
+        // A subscription does not start without its first payment.
         if (period === 1) await cancelSubscription(tx, tenantId, id, clock.now())
         else await invoiceLapsed(tx, needs, { tenantId, id, period })
       }
@@ -98,30 +106,30 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
 
   async function conclude(charge: ChargeRow): Promise<void> {
     const { tenantId, id: chargeId, amountMinor, currency } = charge
-    const rail = desk.railOf(charge.rail)
+    const provider = processing.providerNamed(charge.rail)
     const abandoned = await database.tenant(
       tenantId,
       (tx) => isAbandoned(tx, tenantId, chargeId, clock.now()),
       options,
     )
     const order = { tenantId, chargeId, amountMinor, currency, abandoned }
-    const answer = await rail.conclude(order, desk.limit(lifecycle.signal))
-    await desk.record(charge, rail, answer, options)
+    const answer = await provider.conclude(order, processing.limit(lifecycle.signal))
+    await processing.record(charge, provider, answer, options)
   }
 
-  /** created -> held while it clears -> released. */
+  /** created -> held while the payment clears -> released. */
   async function settle({ tenantId, chargeId, rail }: SettlementRow): Promise<void> {
-    const clearedAt = new Date(clock.now().getTime() + (rails.get(rail)?.clearingMs ?? 0))
+    const clearedAt = new Date(clock.now().getTime() + (providers.get(rail)?.clearingMs ?? 0))
     await database.tenant(
       tenantId,
       async (tx) => {
         const now = await lockSettlement(tx, tenantId, chargeId)
         if (now === undefined || now.holdReason === 'dispute') return
-        const told =
+        const moved =
           now.status === 'created'
-            ? await stepSettlement(tx, means, now, 'held', 'clearing', clearedAt)
-            : await stepSettlement(tx, means, now, 'released', null, null)
-        appendEvents(tx, told?.events ?? [])
+            ? await stepSettlement(tx, deps, now, 'held', 'clearing', clearedAt)
+            : await stepSettlement(tx, deps, now, 'released', null, null)
+        appendEvents(tx, moved?.events ?? [])
       },
       options,
     )
@@ -134,13 +142,15 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
       (tx) => findCharge(tx, tenantId, chargeId),
       options,
     )
-    if (charge === undefined) throw new Error('a refund has a charge')
+    if (charge === undefined) throw new Error('a refund has no charge')
     const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
-    const answer = await desk.railOf(charge.rail).refund(order, desk.limit(lifecycle.signal))
+    const answer = await processing
+      .providerNamed(charge.rail)
+      .refund(order, processing.limit(lifecycle.signal))
     if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,
-      async (tx) => appendEvents(tx, (await applyRefund(tx, means, refund, answer)) ?? []),
+      async (tx) => appendEvents(tx, (await applyRefund(tx, deps, refund, answer)) ?? []),
       options,
     )
   }
@@ -148,25 +158,33 @@ export function billingRounds(needs: BillingNeeds, lifecycle: Pick<Lifecycle, 's
   async function payOut(payout: PayoutRow): Promise<void> {
     const { tenantId, id: payoutId, amountMinor, currency } = payout
     const order = { tenantId, payoutId, amountMinor, currency }
-    const answer = await desk.railOf(payout.rail).payOut(order, desk.limit(lifecycle.signal))
+    const answer = await processing
+      .providerNamed(payout.rail)
+      .payOut(order, processing.limit(lifecycle.signal))
     if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,
-      async (tx) => appendEvents(tx, (await applyPayout(tx, means, payout, answer)) ?? []),
+      async (tx) => appendEvents(tx, (await applyPayout(tx, deps, payout, answer)) ?? []),
       options,
     )
   }
 
-  /** Months end for every book: what was booked and not told is told then. */
+  /** Issues the monthly statement of every ledger book with entries since the last one. */
   async function close(book: { tenantId: string; currency: string }): Promise<void> {
     const { tenantId, currency } = book
     await database.tenant(
       tenantId,
       async (tx) => {
-        const row = await insertStatement(tx, tenantId, currency, random.uuid(), clock.now())
+        const row = await insertMerchantStatement(
+          tx,
+          tenantId,
+          currency,
+          random.uuid(),
+          clock.now(),
+        )
         appendEvents(
           tx,
-          row === undefined ? [] : [statementEvent('commerce.statement.created', row, means)],
+          row === undefined ? [] : [statementEvent('commerce.statement.created', row, deps)],
         )
       },
       options,

@@ -1,21 +1,22 @@
 /**
- * Does what becomes due in commerce. Every piece of work is leased by moving its time ahead, is one
- * conditional transaction, and asks rails under ids that they answer once: two processes, or one that
- * died and one that goes on, do it once together.
+ * Runs the commerce work that becomes due: settlements, renewals, refunds and payouts. Each item is
+ * leased by moving its due time ahead, is one conditional transaction, and calls providers under ids
+ * that they answer once. Two processes, or a process that takes over after a crash, therefore do the
+ * work once.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
-import { billingRounds } from './rounds.js'
-import type { BillingNeeds } from './needs.js'
+import { renewalRounds } from './rounds.js'
+import type { RenewalNeeds } from './needs.js'
 
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 
-export const renewalsWorker = defineWorker<BillingNeeds>({
+export const renewalsWorker = defineWorker<RenewalNeeds>({
   name: 'billing',
   asks: {},
   run: async (needs, lifecycle) => {
     const { signal, log } = lifecycle
-    const { round } = billingRounds(needs, lifecycle)
+    const { round } = renewalRounds(needs, lifecycle)
     const rounds = lifecycle.loop('rounds')
     while (!signal.aborted) {
       let worked = 0
@@ -24,10 +25,10 @@ export const renewalsWorker = defineWorker<BillingNeeds>({
         rounds.succeeded()
       } catch (error) {
         rounds.failed()
-        if (!signal.aborted) log.warn({ err: error }, 'a round of billing failed')
+        if (!signal.aborted) log.warn({ err: error }, 'renewals: round failed')
       }
       if (worked > 0) continue
-      await sleep(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined)
+      await sleep(POLL_MS, undefined, { signal, ref: false }).catch(() => undefined)
     }
   },
 })

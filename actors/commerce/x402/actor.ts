@@ -53,11 +53,11 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, compute, facilitator, metrics, v1 } = needs
-    const till = facilitator === null ? null : payments({ ...needs, facilitator })
-    /** Proofs in hand, so that the same one is judged once however often it comes. */
-    const inHand = new Map<string, Promise<Verdict>>()
+    const paymentFlow = facilitator === null ? null : payments({ ...needs, facilitator })
+    /** Proofs in progress, so that concurrent requests with the same proof share one judgement. */
+    const inProgress = new Map<string, Promise<Verdict>>()
 
-    const means = () => ({
+    const settings = () => ({
       assets: needs.assets,
       maxTimeoutSecs: needs.maxTimeoutSecs,
       baseUrl: needs.baseUrl,
@@ -65,7 +65,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     })
 
     async function ordered(order: X402Order, signal: AbortSignal): Promise<Found | undefined> {
-      return till === null ? undefined : findOrdered(database, order, signal)
+      return paymentFlow === null ? undefined : findOrdered(database, order, signal)
     }
 
     function challenge(error: string, { resource, offers }: Sale): PaymentChallenge {
@@ -87,10 +87,10 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     async function judge(
       sale: Sale,
       proof: Proof,
-      errand: Parameters<ReturnType<typeof payments>['carryOut']>[1],
+      paymentContext: Parameters<ReturnType<typeof payments>['execute']>[1],
     ): Promise<Verdict> {
       const { tenantId, bill, offers, resource } = sale
-      const known = await till!.known(tenantId, targetOfBill(bill), proof)
+      const known = await paymentFlow!.known(tenantId, targetOfBill(bill), proof)
       if (known !== undefined) return known
       const matched = matchOffer(proof.accepted, offers)
       if (matched.tag === 'mismatch') return { tag: 'refused', reason: matched.reason }
@@ -101,7 +101,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       if (!(await isSigned(proof, offer))) {
         return { tag: 'refused', reason: 'invalid_exact_evm_payload_signature' }
       }
-      return till!.carryOut({ tenantId, bill, offer, resource, proof }, errand)
+      return paymentFlow!.execute({ tenantId, bill, offer, resource, proof }, paymentContext)
     }
 
     async function isSigned({ signature, authorization }: Proof, offer: Offer): Promise<boolean> {
@@ -117,10 +117,10 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       const hashes = [proof.proofSha256, proof.payloadSha256].map((hash) => hash.toString('hex'))
       const { paymentLinkId, checkoutSessionId } = targetOfBill(sale.bill)
       const key = [paymentLinkId, checkoutSessionId, ...hashes].join(' ')
-      let judged = inHand.get(key)
+      let judged = inProgress.get(key)
       if (judged === undefined) {
-        judged = judge(...args).finally(() => inHand.delete(key))
-        inHand.set(key, judged)
+        judged = judge(...args).finally(() => inProgress.delete(key))
+        inProgress.set(key, judged)
       }
       return judged
     }
@@ -129,7 +129,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     async function remembered(found: Found, order: PayOrder): Promise<PayOutcome | undefined> {
       const read = proofOf(order, v1)
       if (read?.tag !== 'proof') return undefined
-      const verdict = await till!.known(found.tenantId, targetOf(found), read.proof)
+      const verdict = await paymentFlow!.known(found.tenantId, targetOf(found), read.proof)
       return verdict?.tag === 'settled' || verdict?.tag === 'pending'
         ? answerTo(verdict)
         : undefined
@@ -149,7 +149,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
 
       async challenge(order, { signal }) {
         const found = await ordered(order, signal)
-        const sale = found === undefined ? UNKNOWN : saleOf(found, order, means())
+        const sale = found === undefined ? UNKNOWN : saleOf(found, order, settings())
         if ('tag' in sale) return sale
         return { tag: 'payment_required', challenge: challenge(PROOF_MISSING, sale) }
       },
@@ -157,7 +157,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       async pay(order, { signal, requestId, log }) {
         const found = await ordered(order, signal)
         if (found === undefined) return UNKNOWN
-        const sale = saleOf(found, order, means())
+        const sale = saleOf(found, order, settings())
         if ('tag' in sale) {
           if (sale.tag === 'invalid_buyer') return sale
           return (await remembered(found, order)) ?? sale

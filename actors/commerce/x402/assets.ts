@@ -94,8 +94,8 @@ export function v1NetworkOf(network: string): string | undefined {
 }
 
 /**
- * Minor units as atomic units of the asset: × 10^(token decimals − currency decimals). Null where
- * the token is too coarse to say the amount exactly.
+ * Converts minor units to atomic units of the asset: × 10^(token decimals − currency decimals).
+ * @returns null when the token cannot represent the amount exactly.
  */
 export function atomicAmount(amountMinor: number, currency: string, asset: Asset): string | null {
   const shift = asset.decimals - (currencyExponent(currency) ?? 2)

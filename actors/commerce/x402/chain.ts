@@ -18,7 +18,7 @@ const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b3438398348d68
  * Block range of one log query that nodes accept. The search runs backwards over a few hours of
  * blocks.
  */
-const BLOCKS_EACH = 1_800
+const BLOCKS_PER_QUERY = 1_800
 const PAGES_MAX = 12
 
 export type OnChain = {
@@ -30,7 +30,7 @@ export type OnChain = {
   readonly nonce: string
 }
 
-export type Sighting =
+export type AuthorizationStatus =
   /** The transfer is in a block. */
   | { readonly tag: 'settled'; readonly transaction: string }
   /** Spent without paying: the payer cancelled the authorization. */
@@ -56,18 +56,18 @@ export interface Chain {
   latestBlock(): Promise<number | null>
   /** Transfers of tokens to addresses in a block range. Null when the node does not respond. */
   transfers(
-    among: { readonly assets: readonly string[]; readonly payTo: readonly string[] },
+    filter: { readonly assets: readonly string[]; readonly payTo: readonly string[] },
     from: number,
     to: number,
   ): Promise<readonly TransferLog[] | null>
   /** @param transaction a transaction hash to check first, if one is known. */
-  look(payment: OnChain, transaction: string | null): Promise<Sighting>
+  look(payment: OnChain, transaction: string | null): Promise<AuthorizationStatus>
   /** Chain id that the node reports, for readiness. Null when the node does not respond. */
   chainId(): Promise<number | null>
 }
 
-class NoAnswer extends Error {
-  override readonly name = 'NoAnswer'
+class NodeUnavailable extends Error {
+  override readonly name = 'NodeUnavailable'
 }
 
 type Log = {
@@ -84,10 +84,10 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
   async function call(method: string, params: readonly unknown[]): Promise<unknown> {
     const message = { jsonrpc: '2.0', id: 1, method, params }
     const answer = await postJson(upstreams, { url, message, timeoutMs: TIMEOUT_MS })
-    if (answer.tag === 'failed') throw new NoAnswer(answer.error)
+    if (answer.tag === 'failed') throw new NodeUnavailable(answer.error)
     const { json } = answer
     if (typeof json !== 'object' || json === null || !('result' in json)) {
-      throw new NoAnswer(`${method} got no response`)
+      throw new NodeUnavailable(`${method} got no response`)
     }
     return json.result
   }
@@ -116,7 +116,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
   async function spending(payment: OnChain): Promise<Log | undefined> {
     let to = quantity(await call('eth_blockNumber', []))
     for (let page = 0; page < PAGES_MAX && to >= 0; page += 1) {
-      const from = Math.max(0, to - BLOCKS_EACH + 1)
+      const from = Math.max(0, to - BLOCKS_PER_QUERY + 1)
       const logs = await call('eth_getLogs', [
         {
           address: payment.asset,
@@ -129,7 +129,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
           ],
         },
       ])
-      if (!Array.isArray(logs)) throw new NoAnswer('eth_getLogs returned no list')
+      if (!Array.isArray(logs)) throw new NodeUnavailable('eth_getLogs returned no list')
       const found = logs.filter(isLog).find((log) => concerns(log, payment))
       if (found !== undefined) return found
       to = from - 1
@@ -137,7 +137,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     return undefined
   }
 
-  async function look(payment: OnChain, transaction: string | null): Promise<Sighting> {
+  async function look(payment: OnChain, transaction: string | null): Promise<AuthorizationStatus> {
     if (transaction !== null && (await transferIn(transaction, payment)) === true) {
       return { tag: 'settled', transaction }
     }
@@ -151,7 +151,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     const data = AUTHORIZATION_STATE + word(payment.payer).slice(2) + payment.nonce.slice(2)
     const state = await call('eth_call', [{ to: payment.asset, data }, block?.number])
     if (typeof state !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(state)) {
-      throw new NoAnswer('the asset does not support authorizations')
+      throw new NodeUnavailable('the asset does not support authorizations')
     }
     if (BigInt(state) === 0n) return { tag: 'unspent', blockTimeSecs }
     const log = await spending(payment)
@@ -176,7 +176,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
         topics: [TRANSFER, null, payTo.map(word)],
       },
     ])
-    if (!Array.isArray(logs)) throw new NoAnswer('eth_getLogs returned no list')
+    if (!Array.isArray(logs)) throw new NodeUnavailable('eth_getLogs returned no list')
     return logs.filter(isLog).flatMap((log) => transferOf(log))
   }
 
@@ -185,13 +185,13 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
       try {
         return await look(payment, transaction)
       } catch (error) {
-        if (error instanceof NoAnswer) return { tag: 'unclear', error: error.message }
+        if (error instanceof NodeUnavailable) return { tag: 'unclear', error: error.message }
         throw error
       }
     },
     chainId: () => orNull(async () => quantity(await call('eth_chainId', []))),
     latestBlock: () => orNull(async () => quantity(await call('eth_blockNumber', []))),
-    transfers: (among, from, to) => orNull(() => transfers(among, from, to)),
+    transfers: (filter, from, to) => orNull(() => transfers(filter, from, to)),
   }
 }
 
@@ -200,7 +200,7 @@ async function orNull<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask()
   } catch (error) {
-    if (error instanceof NoAnswer) return null
+    if (error instanceof NodeUnavailable) return null
     throw error
   }
 }
@@ -230,7 +230,7 @@ function isAddressWord(topic: string | undefined): topic is string {
 
 function quantity(value: unknown): number {
   if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{1,13}$/.test(value)) {
-    throw new NoAnswer('a quantity is missing')
+    throw new NodeUnavailable('a quantity is missing')
   }
   return Number.parseInt(value, 16)
 }

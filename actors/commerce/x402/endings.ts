@@ -21,11 +21,11 @@ import {
 import { chargeFailed, openCharge } from '../payments/charges.js'
 import { applyAnswer } from '../payments/outcome.js'
 import { v1NetworkOf } from './assets.js'
-import type { Chain, OnChain, Sighting } from './chain.js'
-import type { Expected, Settlement } from './facilitator.js'
+import type { Chain, OnChain, AuthorizationStatus } from './chain.js'
+import type { Expected, SettlementResult } from './facilitator.js'
 import type { ErrorReason } from './reasons.js'
 
-const RAIL = 'x402'
+const PROVIDER = 'x402'
 
 export type EndingNeeds = {
   readonly database: Pick<Database, 'tenant'>
@@ -33,7 +33,7 @@ export type EndingNeeds = {
   readonly random: Random
 }
 
-export type Held = Pick<
+export type LeasedPayment = Pick<
   X402PaymentRow,
   | 'tenantId'
   | 'id'
@@ -80,15 +80,15 @@ export function targetOfBill(bill: Bill): Target {
 }
 
 /** The payer's account as a CAIP-10 id. */
-export function buyerOf({ network, payer }: Pick<Held, 'network' | 'payer'>): string {
+export function buyerOf({ network, payer }: Pick<LeasedPayment, 'network' | 'payer'>): string {
   return `${network}:${payer}`
 }
 
-export function expectedOf({ version, network, payer, amount }: Held): Expected {
+export function expectedOf({ version, network, payer, amount }: LeasedPayment): Expected {
   return { network: version === 1 ? v1NetworkOf(network)! : network, payer, amount }
 }
 
-export function onChain({ asset, payer, payTo, amount, nonce }: Held): OnChain {
+export function onChain({ asset, payer, payTo, amount, nonce }: LeasedPayment): OnChain {
   return { asset, payer, payTo, amount, nonce }
 }
 
@@ -97,7 +97,7 @@ type Also = (tx: Transaction) => Promise<unknown> | void
 const nothing: Also = () => undefined
 
 export function endings({ database, clock, random }: EndingNeeds) {
-  const means = { clock, random }
+  const deps = { clock, random }
 
   return {
     /**
@@ -107,12 +107,12 @@ export function endings({ database, clock, random }: EndingNeeds) {
      *   cannot be paid any more.
      */
     begin(
-      held: Held,
+      leased: LeasedPayment,
       bill: Bill,
       leaseSecs: number,
       requestId: string | undefined,
     ): Promise<'begun' | 'lost' | 'taken'> {
-      const { tenantId, id, chargeId, lease } = held
+      const { tenantId, id, chargeId, lease } = leased
       return database.tenant(tenantId, async (tx) => {
         const now = clock.now()
         const session = bill.tag === 'session' ? bill.sessionId : null
@@ -121,7 +121,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
         }
         if (!(await beginX402Settlement(tx, tenantId, id, lease, leaseSecs))) return 'lost'
         if (bill.tag === 'session') {
-          const payment = { tenantId, id: bill.sessionId, rail: RAIL, customerEmail: null, now }
+          const payment = { tenantId, id: bill.sessionId, rail: PROVIDER, customerEmail: null, now }
           // The due time is in the payment's own row.
           if (await beginPaying(tx, { ...payment, dueAt: null })) return 'begun'
           throw new Error('an open session has a charge that is not pending')
@@ -131,14 +131,14 @@ export function endings({ database, clock, random }: EndingNeeds) {
           ...sold,
           tenantId,
           id: chargeId,
-          rail: RAIL,
+          rail: PROVIDER,
           railReference: id,
-          buyerId: buyerOf(held),
+          buyerId: buyerOf(leased),
           // The due time is in the payment's own row.
           dueAt: null,
           createdAt: now,
         }
-        const opened = await openCharge(tx, means, charge, requestId)
+        const opened = await openCharge(tx, deps, charge, requestId)
         if (opened === undefined) throw new Error('a payment has a charge before it began')
         appendEvents(tx, opened.events)
         return 'begun'
@@ -146,8 +146,8 @@ export function endings({ database, clock, random }: EndingNeeds) {
     },
 
     /** settling -> settled. @returns false when the lease was lost. */
-    settled(held: Held, transaction: string, requestId?: string, also: Also = nothing) {
-      const { tenantId, id, chargeId, lease } = held
+    settled(leased: LeasedPayment, transaction: string, requestId?: string, also: Also = nothing) {
+      const { tenantId, id, chargeId, lease } = leased
       return database.tenant(tenantId, async (tx) => {
         const end = { state: 'settled', transaction } as const
         if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
@@ -158,11 +158,11 @@ export function endings({ database, clock, random }: EndingNeeds) {
           reference: id,
           mandate: null,
           disputed: null,
-          buyerId: buyerOf(held),
+          buyerId: buyerOf(leased),
           // The token moved from the buyer to the merchant. No money passes through this service.
           direct: true,
         } as const
-        const events = await applyAnswer(tx, means, charge, RAIL, answer, requestId)
+        const events = await applyAnswer(tx, deps, charge, PROVIDER, answer, requestId)
         if (events === undefined)
           throw new Error('the charge of a payment ended before the payment')
         await also(tx)
@@ -172,8 +172,8 @@ export function endings({ database, clock, random }: EndingNeeds) {
     },
 
     /** Fails the charge of a link, or reopens a session. @returns false when the lease was lost. */
-    failed(held: Held, reason: ErrorReason, requestId?: string, also: Also = nothing) {
-      const { tenantId, id, chargeId, checkoutSessionId, lease } = held
+    failed(leased: LeasedPayment, reason: ErrorReason, requestId?: string, also: Also = nothing) {
+      const { tenantId, id, chargeId, checkoutSessionId, lease } = leased
       return database.tenant(tenantId, async (tx) => {
         const end = { state: 'failed', errorReason: reason } as const
         if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
@@ -183,7 +183,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
           return true
         }
         const failure = { tenantId, chargeId, code: reason }
-        const failed = await chargeFailed(tx, means, failure, requestId)
+        const failed = await chargeFailed(tx, deps, failure, requestId)
         if (failed === undefined) {
           throw new Error('the charge of a payment ended before the payment')
         }
@@ -194,7 +194,11 @@ export function endings({ database, clock, random }: EndingNeeds) {
     },
 
     /** Schedules another check. @returns false when the lease was lost. */
-    postponed({ tenantId, id, lease }: Held, againSecs: number, transaction: string | null) {
+    postponed(
+      { tenantId, id, lease }: LeasedPayment,
+      againSecs: number,
+      transaction: string | null,
+    ) {
       return database.tenant(tenantId, (tx) =>
         postponeX402Payment(tx, tenantId, id, lease, againSecs, transaction),
       )
@@ -209,9 +213,9 @@ export type Endings = ReturnType<typeof endings>
  * transfer, and a failure needs an unspent authorization.
  */
 export async function confirmed(
-  settlement: Settlement,
-  look: ((transaction: string | null) => Promise<Sighting>) | null,
-): Promise<Settlement> {
+  settlement: SettlementResult,
+  look: ((transaction: string | null) => Promise<AuthorizationStatus>) | null,
+): Promise<SettlementResult> {
   if (look === null || settlement.tag === 'unknown') return settlement
   const transaction = settlement.tag === 'settled' ? settlement.transaction : null
   const seen = await look(transaction)
@@ -225,7 +229,7 @@ export async function confirmed(
 /** Polls until the chain shows the transfer or the time is over. */
 export function patientLook(
   chain: Chain,
-  held: Held,
+  leased: LeasedPayment,
   options: {
     readonly withinMs: number
     readonly clock: Clock
@@ -233,10 +237,10 @@ export function patientLook(
   },
 ) {
   const { withinMs, clock, pause } = options
-  return async (transaction: string | null): Promise<Sighting> => {
+  return async (transaction: string | null): Promise<AuthorizationStatus> => {
     const endMs = clock.monotonicMs() + withinMs
     for (;;) {
-      const seen = await chain.look(onChain(held), transaction)
+      const seen = await chain.look(onChain(leased), transaction)
       const final = seen.tag === 'settled' || seen.tag === 'cancelled' || transaction === null
       if (final || clock.monotonicMs() >= endMs) return seen
       await pause()

@@ -18,7 +18,7 @@ export type Verification =
   /** No verdict. No money was taken. */
   | { readonly tag: 'unavailable'; readonly error: string }
 
-export type Settlement =
+export type SettlementResult =
   /** `transaction` is a lower-case hash. */
   | { readonly tag: 'settled'; readonly transaction: string }
   /** No transaction was sent. */
@@ -41,7 +41,7 @@ export type Expected = {
 
 export interface Facilitator {
   verify(request: FacilitatorRequest, expected: Expected): Promise<Verification>
-  settle(request: FacilitatorRequest, expected: Expected): Promise<Settlement>
+  settle(request: FacilitatorRequest, expected: Expected): Promise<SettlementResult>
   close(): Promise<void>
 }
 
@@ -68,7 +68,7 @@ export function createFacilitator(options: FacilitatorOptions): Facilitator {
     },
     async settle(message, expected) {
       const post = { url: endpoints.settle, message, timeoutMs: settleTimeoutMs }
-      return judgeSettlement(await postJson(upstreams, post), expected)
+      return judgeSettlementResult(await postJson(upstreams, post), expected)
     },
     close: () => upstreams.destroy(),
   }
@@ -81,7 +81,7 @@ export function judgeVerification(answer: JsonAnswer, { payer }: Expected): Veri
   // Refusals have status 200, or another status with some facilitators.
   if (isValid === false) {
     const message = typeof invalidMessage === 'string' ? invalidMessage : null
-    const reason = reasonOf(wordsOf(invalidReason), 'unexpected_verify_error', message)
+    const reason = reasonOf(codeOf(invalidReason), 'unexpected_verify_error', message)
     return { tag: 'invalid', reason }
   }
   const isOk = answer.status >= 200 && answer.status < 300
@@ -91,33 +91,33 @@ export function judgeVerification(answer: JsonAnswer, { payer }: Expected): Veri
 }
 
 /** Exported for property tests. */
-export function judgeSettlement(answer: JsonAnswer, expected: Expected): Settlement {
+export function judgeSettlementResult(answer: JsonAnswer, expected: Expected): SettlementResult {
   if (answer.tag === 'failed') {
     // A request that was never sent changed nothing.
     return answer.sent
       ? { tag: 'unknown', error: answer.error, transaction: null }
       : { tag: 'failed', reason: 'unexpected_settle_error' }
   }
-  const said = membersOf(answer.json)
-  const transaction = transactionOf(said['transaction'])
-  const unknown = (error: string): Settlement => ({ tag: 'unknown', error, transaction })
-  if (said['success'] === true) {
+  const members = membersOf(answer.json)
+  const transaction = transactionOf(members['transaction'])
+  const unknown = (error: string): SettlementResult => ({ tag: 'unknown', error, transaction })
+  if (members['success'] === true) {
     if (transaction === null) return unknown('no_transaction')
-    if (isAnother(said['payer'], expected.payer)) return unknown('another_payer')
-    if (said['network'] !== expected.network) return unknown('another_network')
-    const { amount } = said
+    if (isAnother(members['payer'], expected.payer)) return unknown('another_payer')
+    if (members['network'] !== expected.network) return unknown('another_network')
+    const { amount } = members
     if (amount !== undefined && amount !== null && amount !== expected.amount) {
       return unknown('another_amount')
     }
     return { tag: 'settled', transaction }
   }
-  if (said['success'] !== false) return unknown(errorOf(answer.status))
-  const words = wordsOf(said['errorReason'])
+  if (members['success'] !== false) return unknown(errorOf(answer.status))
+  const code = codeOf(members['errorReason'])
   // A transaction was sent. It may still move the money, whatever the facilitator reports.
-  if (transaction !== null) return unknown(words ?? 'failed_with_transaction')
-  if (saysSpent(words)) return { tag: 'spent' }
-  const reason = refusalBeforeBroadcast(words)
-  return reason === null ? unknown(words ?? 'no_reason') : { tag: 'failed', reason }
+  if (transaction !== null) return unknown(code ?? 'failed_with_transaction')
+  if (saysSpent(code)) return { tag: 'spent' }
+  const reason = refusalBeforeBroadcast(code)
+  return reason === null ? unknown(code ?? 'no_reason') : { tag: 'failed', reason }
 }
 
 function membersOf(json: unknown): Readonly<Record<string, unknown>> {
@@ -125,7 +125,7 @@ function membersOf(json: unknown): Readonly<Record<string, unknown>> {
   return json as Readonly<Record<string, unknown>>
 }
 
-function wordsOf(value: unknown): string | null {
+function codeOf(value: unknown): string | null {
   return typeof value === 'string' && value.length <= WORDS_CHARS_MAX ? value : null
 }
 

@@ -25,8 +25,8 @@ export type JsonAnswer =
   | { readonly tag: 'failed'; readonly error: string; readonly sent: boolean }
 
 /** Marks an abort of ours in undici. */
-class BrokenOff extends Error {
-  override readonly name = 'BrokenOff'
+class AbortedByUs extends Error {
+  override readonly name = 'AbortedByUs'
 }
 
 export function postJson(upstreams: Upstreams, post: JsonPost): Promise<JsonAnswer> {
@@ -48,7 +48,7 @@ export function postJson(upstreams: Upstreams, post: JsonPost): Promise<JsonAnsw
     }
     const breakOff = (error: string) => {
       finish({ tag: 'failed', error, sent })
-      controller?.abort(new BrokenOff())
+      controller?.abort(new AbortedByUs())
     }
     const onAbort = () => breakOff('cancelled')
     const timer = setTimeout(() => breakOff('timeout'), post.timeoutMs)
@@ -72,7 +72,7 @@ export function postJson(upstreams: Upstreams, post: JsonPost): Promise<JsonAnsw
             controller = started
             // From here on the bytes may reach the peer, so the outcome is unknown.
             sent = true
-            if (over) started.abort(new BrokenOff())
+            if (over) started.abort(new AbortedByUs())
           },
           onResponseStart(_, answered) {
             if (answered >= 200) status ??= answered

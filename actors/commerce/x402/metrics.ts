@@ -11,18 +11,15 @@ export type X402Metrics = {
 
 export function x402Metrics(registry: Registry): X402Metrics {
   return {
-    challenges: counter(registry, 'svc_x402_challenges_total', 'Payment challenges given.'),
-    payments: counter(
-      registry,
-      'svc_x402_payments_total',
-      'Proofs of payment by what became of them.',
-      ['outcome'],
-    ),
+    challenges: counter(registry, 'svc_x402_challenges_total', 'Payment challenges returned.'),
+    payments: counter(registry, 'svc_x402_payments_total', 'Payment proofs by outcome.', [
+      'outcome',
+    ]),
     facilitator: facilitatorSeconds(registry),
     resolved: counter(
       registry,
       'svc_x402_resolutions_total',
-      'Payments of unknown outcome that an operator ended, by how.',
+      'Payments of unknown outcome that an operator resolved, by outcome.',
       ['outcome'],
     ),
   }
@@ -33,7 +30,7 @@ export function facilitatorSeconds(registry: Registry): Histogram<'operation' | 
   return histogram(
     registry,
     'svc_x402_facilitator_seconds',
-    'How long the facilitator took.',
+    'Duration of calls to the facilitator.',
     [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
     ['operation', 'outcome'],
   )
@@ -50,14 +47,14 @@ export function reconciliationMetrics(registry: Registry): ReconciliationMetrics
     reconciled: counter(
       registry,
       'svc_x402_reconciliations_total',
-      'Looks at payments of unknown outcome, by what was found.',
+      'Checks of payments of unknown outcome, by result.',
       ['outcome'],
     ),
-    unknown: gauge(registry, 'svc_x402_unknown_payments', 'Payments whose outcome is not known.'),
+    unknown: gauge(registry, 'svc_x402_unknown_payments', 'Payments of unknown outcome.'),
     oldest: gauge(
       registry,
       'svc_x402_unknown_oldest_seconds',
-      'Age of the oldest payment whose outcome is not known.',
+      'Age of the oldest payment of unknown outcome.',
     ),
   }
 }

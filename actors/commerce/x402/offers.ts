@@ -25,7 +25,7 @@ export type Resource = {
   readonly description: string
 }
 
-/** Members of a link that narrow its offers. */
+/** Link members for narrowing its offers. */
 export type LinkTerms = {
   readonly network: string | null
   readonly asset: string | null
@@ -46,7 +46,7 @@ export function termsOf(
 export type Priced = { readonly amountMinor: number; readonly currency: string }
 
 /** What the deployment accepts. */
-export type OfferMeans = {
+export type OfferSettings = {
   readonly assets: readonly Asset[]
   /** `commerce.x402_max_timeout_secs`. */
   readonly maxTimeoutSecs: number
@@ -59,7 +59,7 @@ export function offersOf(
   terms: LinkTerms | null,
   { amountMinor, currency }: Priced,
   payees: Payees,
-  { assets, maxTimeoutSecs }: OfferMeans,
+  { assets, maxTimeoutSecs }: OfferSettings,
 ): Offer[] {
   return assets.flatMap((asset) => {
     if (terms?.network != null && terms.network !== asset.network) return []
@@ -160,12 +160,15 @@ export type MismatchReason = 'invalid_scheme' | 'invalid_network' | 'invalid_pay
 /** Finds the offer that the payer accepted. Every member must be equal. */
 export function matchOffer(accepted: Accepted, offers: readonly Offer[]): Matched {
   if (accepted.scheme !== SCHEME) return { tag: 'mismatch', reason: 'invalid_scheme' }
-  const there = offers.filter(
+  const sameNetwork = offers.filter(
     ({ asset }) => networkOf(asset, accepted.version) === accepted.network,
   )
-  if (there.length === 0) return { tag: 'mismatch', reason: 'invalid_network' }
+  if (sameNetwork.length === 0) return { tag: 'mismatch', reason: 'invalid_network' }
   // Version 1 names only the network: its first offer there is the one that was accepted.
-  const offer = accepted.version === 1 ? there[0] : there.find((one) => equals(accepted, one))
+  const offer =
+    accepted.version === 1
+      ? sameNetwork[0]
+      : sameNetwork.find((offered) => equals(accepted, offered))
   return offer === undefined
     ? { tag: 'mismatch', reason: 'invalid_payment_requirements' }
     : { tag: 'offer', offer }

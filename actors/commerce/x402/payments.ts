@@ -24,12 +24,12 @@ import {
   confirmed,
   endings,
   expectedOf,
-  type Held,
+  type LeasedPayment,
   patientLook,
   type Target,
   targetOfBill,
 } from './endings.js'
-import type { Facilitator, Settlement, Verification } from './facilitator.js'
+import type { Facilitator, SettlementResult, Verification } from './facilitator.js'
 import type { X402Metrics } from './metrics.js'
 import { facilitatorRequest, type FacilitatorRequest, type Offer, type Resource } from './offers.js'
 import type { Proof } from './proof.js'
@@ -38,7 +38,7 @@ import type { ErrorReason } from './reasons.js'
 /** Lease time of a holder beyond the timeouts of its requests. */
 const LEASE_MARGIN_SECS = 5
 /** Delay of the first check of an unknown outcome. */
-const LOOK_AFTER_SECS = 2
+const FIRST_CHECK_SECS = 2
 const POLL_MS = 150
 const CONFIRM_POLL_MS = 250
 
@@ -68,7 +68,7 @@ export type Purchase = {
   readonly proof: Proof
 }
 
-export type Errand = { readonly requestId: string | undefined; readonly log: Logger }
+export type PaymentContext = { readonly requestId: string | undefined; readonly log: Logger }
 
 export type Verdict =
   | { readonly tag: 'settled'; readonly payment: X402PaymentRow }
@@ -112,28 +112,32 @@ export function payments(needs: PaymentNeeds) {
       }
       if (row === undefined) return undefined
       if (!pays(row, target)) return SPENT
-      const inHand = row.state === 'settling' && row.held
-      if (!inHand || clock.monotonicMs() >= endMs) return verdictOf(row) ?? undefined
+      const inProgress = row.state === 'settling' && row.held
+      if (!inProgress || clock.monotonicMs() >= endMs) return verdictOf(row) ?? undefined
       await sleep(POLL_MS)
     }
   }
 
   /** Claims the authorization for this purchase and completes it. */
-  async function carryOut(purchase: Purchase, errand: Errand): Promise<Verdict> {
+  async function execute(purchase: Purchase, paymentContext: PaymentContext): Promise<Verdict> {
     const payment = rowOf(purchase)
     const lease = random.uuid()
     const { tenantId } = payment
     const claimed = await database.tenant(tenantId, (tx) =>
       claimX402Payment(tx, payment, lease, verifyLeaseSecs),
     )
-    if (claimed) return see(payment, lease, purchase, errand)
-    return findOut(payment, purchase, errand)
+    if (claimed) return see(payment, lease, purchase, paymentContext)
+    return awaitOutcome(payment, purchase, paymentContext)
   }
 
   /**
    * The authorization is claimed already. Waits for the outcome, and takes over if the holder died.
    */
-  async function findOut(payment: Claim, purchase: Purchase, errand: Errand): Promise<Verdict> {
+  async function awaitOutcome(
+    payment: Claim,
+    purchase: Purchase,
+    paymentContext: PaymentContext,
+  ): Promise<Verdict> {
     const { tenantId } = payment
     const endMs = clock.monotonicMs() + patienceMs
     for (;;) {
@@ -158,7 +162,12 @@ export function payments(needs: PaymentNeeds) {
       if (row === undefined) return SPENT
       if (!isSamePayment(row, payment)) return SPENT
       if (mine)
-        return see({ ...payment, id: row.id, chargeId: row.chargeId }, lease, purchase, errand)
+        return see(
+          { ...payment, id: row.id, chargeId: row.chargeId },
+          lease,
+          purchase,
+          paymentContext,
+        )
       const verdict = verdictOf(row)
       if (verdict !== null && verdict.tag !== 'pending') return verdict
       if (verdict !== null && !row.held) return verdict
@@ -172,50 +181,52 @@ export function payments(needs: PaymentNeeds) {
     payment: Claim,
     lease: string,
     { bill }: Purchase,
-    { requestId, log }: Errand,
+    { requestId, log }: PaymentContext,
   ): Promise<Verdict> {
     const { tenantId, id } = payment
-    const held: Held = { ...payment, lease }
+    const leased: LeasedPayment = { ...payment, lease }
     const request = payment.request as FacilitatorRequest
-    const verification = await timed('verify', () => facilitator.verify(request, expectedOf(held)))
+    const verification = await timed('verify', () =>
+      facilitator.verify(request, expectedOf(leased)),
+    )
     if (verification.tag !== 'valid') {
       await database.tenant(tenantId, (tx) => dropX402Payment(tx, tenantId, id, lease))
       if (verification.tag === 'invalid') return { tag: 'refused', reason: verification.reason }
       log.warn({ error: verification.error }, 'x402: facilitator unavailable for verification')
       return UNAVAILABLE
     }
-    const begun = await ends.begin(held, bill, settleLeaseSecs, requestId)
+    const begun = await ends.begin(leased, bill, settleLeaseSecs, requestId)
     if (begun === 'lost') return lost(payment)
     if (begun === 'taken') {
       await database.tenant(tenantId, (tx) => dropX402Payment(tx, tenantId, id, lease))
       return { tag: 'not_open' }
     }
-    const said = await timed('settle', () => facilitator.settle(request, expectedOf(held)))
-    const settlement = await confirmed(said, lookAt(held))
-    return conclude(held, payment, settlement, { requestId, log })
+    const result = await timed('settle', () => facilitator.settle(request, expectedOf(leased)))
+    const settlement = await confirmed(result, lookAt(leased))
+    return conclude(leased, payment, settlement, { requestId, log })
   }
 
   async function conclude(
-    held: Held,
+    leased: LeasedPayment,
     payment: Claim,
-    settlement: Settlement,
-    { requestId, log }: Errand,
+    settlement: SettlementResult,
+    { requestId, log }: PaymentContext,
   ): Promise<Verdict> {
-    const { chargeId } = held
+    const { chargeId } = leased
     if (settlement.tag === 'settled') {
       const { transaction } = settlement
-      if (!(await ends.settled(held, transaction, requestId))) return lost(payment)
+      if (!(await ends.settled(leased, transaction, requestId))) return lost(payment)
       log.info({ charge_id: chargeId, transaction }, 'x402: settled')
       return { tag: 'settled', payment: asRow(payment, 'settled', transaction) }
     }
     if (settlement.tag === 'failed') {
-      if (!(await ends.failed(held, settlement.reason, requestId))) return lost(payment)
+      if (!(await ends.failed(leased, settlement.reason, requestId))) return lost(payment)
       log.info({ charge_id: chargeId, reason: settlement.reason }, 'x402: payment failed')
       return { tag: 'refused', reason: settlement.reason }
     }
     const { error, transaction } =
       settlement.tag === 'unknown' ? settlement : { error: 'spent', transaction: null }
-    if (!(await ends.postponed(held, LOOK_AFTER_SECS, transaction))) return lost(payment)
+    if (!(await ends.postponed(leased, FIRST_CHECK_SECS, transaction))) return lost(payment)
     log.warn({ charge_id: chargeId, error }, 'x402: settlement outcome unknown')
     return { tag: 'pending', payment: asRow(payment, 'unknown', transaction) }
   }
@@ -227,14 +238,14 @@ export function payments(needs: PaymentNeeds) {
     return (row === undefined ? undefined : verdictOf(row)) ?? UNAVAILABLE
   }
 
-  function lookAt(held: Held) {
-    const chain = chains.get(held.network)
+  function lookAt(leased: LeasedPayment) {
+    const chain = chains.get(leased.network)
     if (chain === undefined) return null
     const pause = () => sleep(CONFIRM_POLL_MS)
-    return patientLook(chain, held, { withinMs: timing.confirmMs, clock, pause })
+    return patientLook(chain, leased, { withinMs: timing.confirmMs, clock, pause })
   }
 
-  async function timed<Answer extends Verification | Settlement>(
+  async function timed<Answer extends Verification | SettlementResult>(
     operation: 'verify' | 'settle',
     ask: () => Promise<Answer>,
   ): Promise<Answer> {
@@ -268,7 +279,7 @@ export function payments(needs: PaymentNeeds) {
     }
   }
 
-  return { known, carryOut }
+  return { known, execute }
 }
 
 type Claim = NewX402Payment

@@ -64,7 +64,7 @@ export type Proof = {
   /** SHA-256 of the whole payload in canonical order. */
   readonly payloadSha256: Buffer
   /**
-   * SHA-256 of the members that define the payment: version, network, authorization and signature.
+   * SHA-256 of the defining members of the payment: version, network, authorization and signature.
    */
   readonly proofSha256: Buffer
 }
@@ -135,21 +135,21 @@ function proofOf(payload: Members, version: Version): Proof {
 }
 
 function acceptedV2(payload: Members): Accepted {
-  const at = '/accepted'
+  const pointer = '/accepted'
   const accepted = members(payload, '', 'accepted')
   const timeout = accepted['maxTimeoutSeconds']
   if (typeof timeout !== 'number') {
-    throw new Malformed(`${at}/maxTimeoutSeconds`, 'Must be a number.')
+    throw new Malformed(`${pointer}/maxTimeoutSeconds`, 'Must be a number.')
   }
   const extra = accepted['extra'] ?? {}
-  if (!isMembers(extra)) throw new Malformed(`${at}/extra`, 'Must be an object.')
+  if (!isMembers(extra)) throw new Malformed(`${pointer}/extra`, 'Must be an object.')
   return {
     version: 2,
-    scheme: text(accepted, at, 'scheme'),
-    network: text(accepted, at, 'network'),
-    amount: text(accepted, at, 'amount'),
-    asset: text(accepted, at, 'asset'),
-    payTo: text(accepted, at, 'payTo'),
+    scheme: text(accepted, pointer, 'scheme'),
+    network: text(accepted, pointer, 'network'),
+    amount: text(accepted, pointer, 'amount'),
+    asset: text(accepted, pointer, 'asset'),
+    payTo: text(accepted, pointer, 'payTo'),
     maxTimeoutSeconds: timeout,
     extra,
   }
@@ -164,11 +164,12 @@ function acceptedV1(payload: Members): Accepted {
 }
 
 function authorizationOf(from: Members): Authorization {
-  const at = '/payload/authorization'
-  const address = (name: string) => matching(from, at, name, ADDRESS, 'an address: 0x, 40 digits')
+  const pointer = '/payload/authorization'
+  const address = (name: string) =>
+    matching(from, pointer, name, ADDRESS, 'an address: 0x, 40 digits')
   const decimal = (name: string) => {
-    const value = matching(from, at, name, DECIMAL, 'a decimal string')
-    if (BigInt(value) > UINT256_MAX) throw new Malformed(`${at}/${name}`, 'Exceeds 256 bits.')
+    const value = matching(from, pointer, name, DECIMAL, 'a decimal string')
+    if (BigInt(value) > UINT256_MAX) throw new Malformed(`${pointer}/${name}`, 'Exceeds 256 bits.')
     return value
   }
   return {
@@ -177,12 +178,12 @@ function authorizationOf(from: Members): Authorization {
     value: decimal('value'),
     validAfter: decimal('validAfter'),
     validBefore: decimal('validBefore'),
-    nonce: matching(from, at, 'nonce', BYTES_32, '32 bytes: 0x, 64 digits').toLowerCase(),
+    nonce: matching(from, pointer, 'nonce', BYTES_32, '32 bytes: 0x, 64 digits').toLowerCase(),
   }
 }
 
 function paymentIdOf(payload: Members): string | null {
-  const at = `/extensions/${PAYMENT_IDENTIFIER}/info/id`
+  const pointer = `/extensions/${PAYMENT_IDENTIFIER}/info/id`
   const extensions = payload['extensions'] ?? {}
   if (!isMembers(extensions)) throw new Malformed('/extensions', 'Must be an object.')
   const extension = extensions[PAYMENT_IDENTIFIER]
@@ -192,7 +193,7 @@ function paymentIdOf(payload: Members): string | null {
   const id = info['id']
   if (id === undefined) return null
   if (typeof id === 'string' && PAYMENT_ID.test(id)) return id
-  throw new Malformed(at, 'Must be 16 to 128 letters, digits, hyphens or underscores.')
+  throw new Malformed(pointer, 'Must be 16 to 128 letters, digits, hyphens or underscores.')
 }
 
 type Members = Readonly<Record<string, unknown>>
@@ -201,22 +202,28 @@ function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function members(from: Members, at: string, name: string): Members {
+function members(from: Members, pointer: string, name: string): Members {
   const value = Object.hasOwn(from, name) ? from[name] : undefined
-  if (!isMembers(value)) throw new Malformed(`${at}/${name}`, 'Is missing or not an object.')
+  if (!isMembers(value)) throw new Malformed(`${pointer}/${name}`, 'Is missing or not an object.')
   return value
 }
 
-function text(from: Members, at: string, name: string): string {
+function text(from: Members, pointer: string, name: string): string {
   const value = Object.hasOwn(from, name) ? from[name] : undefined
   if (typeof value === 'string' && value !== '') return value
-  throw new Malformed(`${at}/${name}`, 'Is missing or not a string.')
+  throw new Malformed(`${pointer}/${name}`, 'Is missing or not a string.')
 }
 
-function matching(from: Members, at: string, name: string, form: RegExp, words: string): string {
-  const value = text(from, at, name)
+function matching(
+  from: Members,
+  pointer: string,
+  name: string,
+  form: RegExp,
+  words: string,
+): string {
+  const value = text(from, pointer, name)
   if (form.test(value)) return value
-  throw new Malformed(`${at}/${name}`, `Must be ${words}.`)
+  throw new Malformed(`${pointer}/${name}`, `Must be ${words}.`)
 }
 
 function sha256(value: string): Buffer {

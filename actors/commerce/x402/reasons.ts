@@ -22,7 +22,7 @@ export type ErrorReason = (typeof ERROR_REASONS)[number]
 const KNOWN: ReadonlySet<string> = new Set(ERROR_REASONS)
 
 /** Facilitators' own codes for reasons of the list. */
-const MEANT: Readonly<Record<string, ErrorReason>> = {
+const LISTED_REASONS: Readonly<Record<string, ErrorReason>> = {
   invalid_exact_evm_insufficient_balance: 'insufficient_funds',
   invalid_exact_evm_signature: 'invalid_exact_evm_payload_signature',
   invalid_exact_evm_recipient_mismatch: 'invalid_exact_evm_payload_recipient_mismatch',
@@ -40,20 +40,20 @@ const MEANT: Readonly<Record<string, ErrorReason>> = {
  *   the cause.
  */
 export function reasonOf(
-  words: string | null,
+  code: string | null,
   otherwise: ErrorReason,
   message: string | null = null,
 ): ErrorReason {
-  if (words === null) return otherwise
+  if (code === null) return otherwise
   if (message !== null && /exceeds balance|insufficient (?:balance|funds)/i.test(message)) {
     return 'insufficient_funds'
   }
-  return meaning(words) ?? otherwise
+  return listedReason(code) ?? otherwise
 }
 
-function meaning(words: string): ErrorReason | null {
-  if (KNOWN.has(words)) return words as ErrorReason
-  return Object.hasOwn(MEANT, words) ? MEANT[words]! : null
+function listedReason(code: string): ErrorReason | null {
+  if (KNOWN.has(code)) return code as ErrorReason
+  return Object.hasOwn(LISTED_REASONS, code) ? LISTED_REASONS[code]! : null
 }
 
 /**
@@ -78,14 +78,14 @@ const BEFORE_BROADCAST: ReadonlySet<ErrorReason> = new Set([
  * The refusal that a facilitator's code means.
  * @returns null when the code does not exclude a transaction.
  */
-export function refusalBeforeBroadcast(words: string | null): ErrorReason | null {
-  const reason = words === null ? null : meaning(words)
+export function refusalBeforeBroadcast(code: string | null): ErrorReason | null {
+  const reason = code === null ? null : listedReason(code)
   return reason !== null && BEFORE_BROADCAST.has(reason) ? reason : null
 }
 
 /**
  * True if the facilitator says that the authorization is spent, by this payment or by the payer.
  */
-export function saysSpent(words: string | null): boolean {
-  return words !== null && /nonce_already_used|authorization_used|already_settled/.test(words)
+export function saysSpent(code: string | null): boolean {
+  return code !== null && /nonce_already_used|authorization_used|already_settled/.test(code)
 }

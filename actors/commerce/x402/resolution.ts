@@ -18,8 +18,8 @@ import { listedOf } from '../payments/records.js'
 import { audited } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import type { X402Needs } from './needs.js'
-import type { Sighting } from './chain.js'
-import { endings, type Held, onChain } from './endings.js'
+import type { AuthorizationStatus } from './chain.js'
+import { endings, type LeasedPayment, onChain } from './endings.js'
 import type {
   ListPayments,
   Resolution,
@@ -35,30 +35,30 @@ const LEASE_SECS = 90
 const PATIENCE_MS = 5_000
 const POLL_MS = 200
 /** The reconciliation continues after a refusal. */
-const LOOK_AFTER_SECS = 2
+const FIRST_CHECK_SECS = 2
 /** A reorganization shortly after the end of the authorization may still include the transfer. */
 const REORGANIZATION_SECS = 60
 
 /**
  * Checks an operator's outcome against known facts. Exported for property tests.
- * @param seen the state on the chain. Null where no node is configured.
+ * @param status the state on the chain. Null where no node is configured.
  * @returns null, or the reason of the refusal.
  */
 export function resolutionFault(
   { outcome }: Resolution,
-  seen: Sighting | null,
+  status: AuthorizationStatus | null,
   validBeforeSecs: number,
   nowSecs: number,
 ): string | null {
-  if (seen?.tag === 'settled') {
-    return outcome === 'settled' ? null : `The chain shows the transfer: ${seen.transaction}.`
+  if (status?.tag === 'settled') {
+    return outcome === 'settled' ? null : `The chain shows the transfer: ${status.transaction}.`
   }
   if (outcome === 'settled') {
-    return seen === null || seen.tag === 'unclear' ? null : 'The chain shows no such transfer.'
+    return status === null || status.tag === 'unclear' ? null : 'The chain shows no such transfer.'
   }
-  if (seen?.tag === 'cancelled') return null
+  if (status?.tag === 'cancelled') return null
   // Prefers the chain's time: a node that lags has not seen every transaction.
-  const atSecs = seen?.tag === 'unspent' ? seen.blockTimeSecs : nowSecs
+  const atSecs = status?.tag === 'unspent' ? status.blockTimeSecs : nowSecs
   return atSecs >= validBeforeSecs + REORGANIZATION_SECS
     ? null
     : 'The authorization can still be spent. The payment can fail a minute after valid_before at the earliest.'
@@ -91,12 +91,12 @@ export function resolutions(needs: X402Needs) {
    * @returns false when the lease was lost.
    */
   function end(
-    held: Held,
+    leased: LeasedPayment,
     { caller, resolution }: ResolvePayment,
-    seen: Sighting | null,
+    status: AuthorizationStatus | null,
     requestId: string | undefined,
   ): Promise<boolean> {
-    const { tenantId, id } = held
+    const { tenantId, id } = leased
     const alsoAudit = (tx: Transaction) =>
       appendAudit(tx, [
         audited(caller, {
@@ -106,14 +106,14 @@ export function resolutions(needs: X402Needs) {
           occurredAt: clock.now(),
           resource: { type: 'x402_payment', id },
           requestId,
-          data: { charge_id: held.chargeId, ...resolution, chain: seen?.tag ?? null },
+          data: { charge_id: leased.chargeId, ...resolution, chain: status?.tag ?? null },
         }),
       ])
     if (resolution.outcome === 'settled') {
-      const transaction = seen?.tag === 'settled' ? seen.transaction : resolution.transaction
-      return ends.settled(held, transaction.toLowerCase(), requestId, alsoAudit)
+      const transaction = status?.tag === 'settled' ? status.transaction : resolution.transaction
+      return ends.settled(leased, transaction.toLowerCase(), requestId, alsoAudit)
     }
-    return ends.failed(held, 'unexpected_settle_error', requestId, alsoAudit)
+    return ends.failed(leased, 'unexpected_settle_error', requestId, alsoAudit)
   }
 
   return {
@@ -137,17 +137,17 @@ export function resolutions(needs: X402Needs) {
       const { mine, row } = await take(tenantId, id, lease, signal)
       if (row === undefined) return UNKNOWN
       if (mine === undefined) return ended(row, resolution)
-      const held: Held = { ...mine, lease }
+      const leased: LeasedPayment = { ...mine, lease }
       const claimed = resolution.outcome === 'settled' ? resolution.transaction : null
       const node = nodes.get(mine.network)
-      const seen = node === undefined ? null : await node.look(onChain(held), claimed)
+      const status = node === undefined ? null : await node.look(onChain(leased), claimed)
       const nowSecs = Math.floor(clock.now().getTime() / 1000)
-      const fault = resolutionFault(resolution, seen, Number(mine.validBefore), nowSecs)
+      const fault = resolutionFault(resolution, status, Number(mine.validBefore), nowSecs)
       if (fault !== null) {
-        await ends.postponed(held, LOOK_AFTER_SECS, null)
+        await ends.postponed(leased, FIRST_CHECK_SECS, null)
         return refused(fault)
       }
-      if (!(await end(held, message, seen, requestId))) return refused(BUSY)
+      if (!(await end(leased, message, status, requestId))) return refused(BUSY)
       metrics.resolved.inc({ outcome: resolution.outcome })
       const { outcome } = resolution
       log.warn({ charge_id: mine.chargeId, outcome }, 'x402: payment resolved by an operator')

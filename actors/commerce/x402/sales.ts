@@ -16,7 +16,7 @@ import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
 import { AMOUNT_MINOR_MAX } from '../../domain/commerce/currencies.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Bill, Target } from './endings.js'
-import { type LinkTerms, type Offer, type OfferMeans, offersOf, termsOf } from './offers.js'
+import { type LinkTerms, type Offer, type OfferSettings, offersOf, termsOf } from './offers.js'
 import { type Payees, payeesOf } from './payees.js'
 import type { Purchase } from './payments.js'
 import type { OrderFault, X402Order } from './protocol.js'
@@ -93,17 +93,17 @@ async function payeesIn(tx: Transaction, tenantId: string): Promise<Payees | nul
   return tenant?.status === 'active' ? payeesOf(tenant) : null
 }
 
-export type SaleMeans = OfferMeans & { readonly baseUrl: string; readonly now: Date }
+export type SaleSettings = OfferSettings & { readonly baseUrl: string; readonly now: Date }
 
 /** The item and its price, or the reason why it is not for sale. */
-export function saleOf(found: Found, order: X402Order, means: SaleMeans): Sale | OrderFault {
-  return found.tag === 'link' ? linkSale(found, order, means) : sessionSale(found, means)
+export function saleOf(found: Found, order: X402Order, settings: SaleSettings): Sale | OrderFault {
+  return found.tag === 'link' ? linkSale(found, order, settings) : sessionSale(found, settings)
 }
 
 function linkSale(
   { link, price, terms, payees, tenantId }: LinkFound,
   { buyerCountry, buyerRegion }: X402Order,
-  means: SaleMeans,
+  settings: SaleSettings,
 ): Sale | OrderFault {
   const { quantity, metadata } = link
   const { currency, productId } = price
@@ -112,7 +112,7 @@ function linkSale(
   if (payees === null || !isForSale || amountMinor > AMOUNT_MINOR_MAX) return UNKNOWN
   // A payment link needs a one-time price.
   if (price.interval !== null) return UNKNOWN
-  const offers = offersOf(terms, { amountMinor, currency }, payees, means)
+  const offers = offersOf(terms, { amountMinor, currency }, payees, settings)
   if (offers.length === 0) return UNKNOWN
   if (buyerCountry === undefined || !COUNTRY.test(buyerCountry)) {
     return { tag: 'invalid_buyer', parameter: 'buyer_country' }
@@ -132,20 +132,20 @@ function linkSale(
     buyerCountry: buyerCountry.toUpperCase(),
     buyerRegion: buyerRegion.toUpperCase(),
   }
-  const resource = { url: means.baseUrl + linkPath(link.token), description: price.productName }
+  const resource = { url: settings.baseUrl + linkPath(link.token), description: price.productName }
   return { tenantId, offers, resource, bill }
 }
 
 function sessionSale(
   { session, charge, price, terms, payees, tenantId }: SessionFound,
-  means: SaleMeans,
+  settings: SaleSettings,
 ): Sale | OrderFault {
-  const offers = payees === null ? [] : offersOf(terms, charge, payees, means)
+  const offers = payees === null ? [] : offersOf(terms, charge, payees, settings)
   if (offers.length === 0) return UNKNOWN
-  const isOpen = session.status === 'open' && session.expiresAt > means.now
+  const isOpen = session.status === 'open' && session.expiresAt > settings.now
   if (!isOpen || charge.status !== 'pending') return { tag: 'not_open' }
   const resource = {
-    url: means.baseUrl + sessionPath(session.id),
+    url: settings.baseUrl + sessionPath(session.id),
     description: price.productName,
   }
   const { id: chargeId } = charge

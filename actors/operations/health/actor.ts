@@ -13,7 +13,7 @@ import { type HealthProtocol, health } from './protocol.js'
 const PAUSE_MS = 500
 /** Shorter pause while unhealthy, so that recovery and the end of a start are detected soon. */
 const PAUSE_UNFIT_MS = 100
-const LOOK_LIMIT_MS = 1_000
+const CHECK_LIMIT_MS = 1_000
 
 /** State that only the process knows. */
 export interface ProcessState {
@@ -39,11 +39,11 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   mailbox: { capacity: 4096, inflightMax: 1024 },
   create: ({ database, keys, process }, { signal, log }) => {
     let seen: Findings = { faults: ['not checked yet'], keysLoaded: false }
-    let told = 'not checked yet'
+    let logged = 'not checked yet'
 
     async function databaseFault(): Promise<string | null> {
       try {
-        await within(LOOK_LIMIT_MS, (limit) => database.ping(limit))
+        await within(CHECK_LIMIT_MS, (limit) => database.ping(limit))
         return null
       } catch {
         return 'database unavailable'
@@ -52,7 +52,7 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
 
     async function keysFaults(): Promise<Findings> {
       try {
-        const state = await keys.ask('state', null, { timeoutMs: LOOK_LIMIT_MS })
+        const state = await keys.ask('state', null, { timeoutMs: CHECK_LIMIT_MS })
         const faults = [
           ...(state.signing ? [] : [`signing keys: ${state.reason ?? 'not loaded'}`]),
           ...(state.kms === 'up' ? [] : [`kms: ${state.reason ?? 'unavailable'}`]),
@@ -68,22 +68,22 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
       const faults = [...(lost === null ? [] : [lost]), ...ofKeys.faults]
       // Actors and background loops are queried with each probe, and their changes are logged here.
       const all = [...faults, ...process.unfit().map((name) => `${name} fails`)]
-      const after = all.join('; ')
+      const current = all.join('; ')
       // Details are logged only. The probe response has none.
-      if (told !== after && all.length > 0) log.warn({ faults: all }, 'not ready')
-      if (told !== after && all.length === 0) log.info('ready')
-      told = after
+      if (logged !== current && all.length > 0) log.warn({ faults: all }, 'not ready')
+      if (logged !== current && all.length === 0) log.info('ready')
+      logged = current
       seen = { faults, keysLoaded: ofKeys.keysLoaded }
     }
 
-    async function keepLooking(): Promise<void> {
+    async function keepChecking(): Promise<void> {
       while (!signal.aborted) {
         await look()
         const pauseMs = seen.faults.length > 0 ? PAUSE_UNFIT_MS : PAUSE_MS
         await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
       }
     }
-    void keepLooking()
+    void keepChecking()
 
     return {
       live: async () => ({ tag: 'ok' }),

@@ -16,7 +16,7 @@ const GREETING_TIMEOUT_MS = 10_000
 const SILENCE_TIMEOUT_MS = 20_000
 
 /** `error` is one of our codes, not the server's text. */
-export type Posted =
+export type SendResult =
   | { readonly tag: 'sent' }
   /**
    * A later attempt may succeed: the server was unreachable or busy, or our configuration is at
@@ -28,7 +28,7 @@ export type Posted =
 
 export interface Mailer {
   /** Never throws. `id` is the same for every attempt at a message. */
-  post(id: string, letter: MailMessage): Promise<Posted>
+  post(id: string, message: MailMessage): Promise<SendResult>
 }
 
 /** Writes messages to the log, including their links, for local runs and tests. */
@@ -61,7 +61,7 @@ export function smtpMailer(settings: SmtpSettings): Mailer {
   const domain = /@([^\s@<>]+)>?$/.exec(from)?.[1] ?? host
 
   return {
-    async post(id, letter) {
+    async post(id, message) {
       let socket: Socket | undefined
       let late = false
       const transport = createTransport({
@@ -98,15 +98,15 @@ export function smtpMailer(settings: SmtpSettings): Mailer {
       try {
         await transport.sendMail({
           from,
-          to: { name: '', address: letter.to },
+          to: { name: '', address: message.to },
           messageId: `<${id}@${domain}>`,
-          subject: letter.subject,
-          text: letter.text,
-          html: letter.html,
+          subject: message.subject,
+          text: message.text,
+          html: message.html,
           headers: {
             'Auto-Submitted': 'auto-generated',
             'X-Auto-Response-Suppress': 'All',
-            'Content-Language': letter.locale,
+            'Content-Language': message.locale,
           },
         })
         return { tag: 'sent' }
@@ -135,11 +135,11 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 
 /** Only a refusal of the recipient or of the message itself is final. */
-function judged(error: unknown): Posted {
+function judged(error: unknown): SendResult {
   const { code, responseCode, command } = error as SmtpFailure
   const status = typeof responseCode === 'number' ? responseCode : 0
-  const isAboutLetter = command === 'RCPT TO' || command === 'DATA'
-  if (status >= 500 && isAboutLetter) return { tag: 'never', error: `smtp_${status}` }
+  const isAboutMessage = command === 'RCPT TO' || command === 'DATA'
+  if (status >= 500 && isAboutMessage) return { tag: 'never', error: `smtp_${status}` }
   const name = typeof code === 'string' ? NAMES[code] : undefined
   if (name !== undefined) return { tag: 'later', error: name }
   return { tag: 'later', error: status >= 400 ? `smtp_${status}` : 'connection' }

@@ -13,7 +13,7 @@ export function mailOutcomes(registry: Registry): MailOutcomes {
   const attempts = counter(
     registry,
     'svc_mail_attempts_total',
-    'Attempts at sending mail by kind of letter and what became of them.',
+    'Attempts to send mail by kind of message and outcome.',
     ['kind', 'outcome'],
   )
   return { count: (kind, outcome) => attempts.inc({ kind, outcome }) }

@@ -26,19 +26,19 @@ import {
 } from '../../../storage/operations/outgoing-mail.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { Bell } from '../../platform/batching/wake-signal.js'
-import type { Mailer, Posted } from './client.js'
+import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import type { Mailer, SendResult } from './client.js'
 import type { MailMessage } from '../../platform/mail/render.js'
 import type { MailOutcomes } from './metrics.js'
 
 /** Messages sent concurrently, in total and per tenant. */
 const SENDING_MAX = 8
 const SENDING_PER_TENANT_MAX = 4
-/** The messages of a process that died are free after this time. */
+/** After this time the messages of a dead process are free. */
 const LEASE_SECS = 15
 const RENEW_MS = 5_000
 /** Wake signals can be lost, so the queue is also polled at this interval. */
-const LOOK_MS_MAX = 1_000
+const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 
 export type MailRunnerNeeds = {
@@ -70,7 +70,7 @@ export function createMailRunner(needs: MailRunnerNeeds): MailRunner {
   let running: Promise<void> = Promise.resolve()
   return {
     run({ signal, log, loop }) {
-      const run = running.then(() => new Shift(needs, signal, log, loop('queue')).work())
+      const run = running.then(() => new MailLoop(needs, signal, log, loop('queue')).work())
       running = run.catch(() => undefined)
       return run
     },
@@ -79,14 +79,14 @@ export function createMailRunner(needs: MailRunnerNeeds): MailRunner {
 }
 
 /** The loop of a worker, from start to stop. */
-class Shift {
+class MailLoop {
   readonly #needs: MailRunnerNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
   readonly #loop: Loop
   readonly #lease: string
-  readonly #bell = new Bell()
-  readonly #inHand = new Set<Promise<void>>()
+  readonly #wakeSignal = new WakeSignal()
+  readonly #inProgress = new Set<Promise<void>>()
   /** Number of messages in progress, by tenant. */
   readonly #tenants = new Map<string, number>()
   readonly #places: FairShare
@@ -106,7 +106,7 @@ class Shift {
   }
 
   async work(): Promise<void> {
-    const ring = () => this.#bell.ring()
+    const ring = () => this.#wakeSignal.wake()
     this.#signal.addEventListener('abort', ring, { once: true })
     const renewal = setInterval(() => void this.#renew(), RENEW_MS)
     let leave = () => {}
@@ -126,7 +126,7 @@ class Shift {
         await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
       }
     }
-    await Promise.all(this.#inHand)
+    await Promise.all(this.#inProgress)
     clearInterval(renewal)
     leave()
   }
@@ -134,18 +134,18 @@ class Shift {
   async #round(): Promise<void> {
     const { database } = this.#needs
     const limit = SENDING_MAX - this.#places.inUse
-    if (limit === 0) return this.#bell.rest(LOOK_MS_MAX)
+    if (limit === 0) return this.#wakeSignal.wait(POLL_MS_MAX)
     const room = { limit, perTenantMax: SENDING_PER_TENANT_MAX, held: this.#held() }
     // Crosses tenants: one worker sends for all of them.
     const { claimed, nextMs } = await database.system(async (tx) => {
       const claimed = await claimMail(tx, this.#lease, room, LEASE_SECS)
       // A tenant at its share is checked again when one of its messages ends, which wakes the loop.
       const full = this.#full(claimed)
-      const nextMs = claimed.length < limit ? await nextMailMs(tx, LOOK_MS_MAX, full) : 0
+      const nextMs = claimed.length < limit ? await nextMailMs(tx, POLL_MS_MAX, full) : 0
       return { claimed, nextMs }
     })
     for (const mail of claimed) this.#begin(mail)
-    if (claimed.length < limit) await this.#bell.rest(nextMs)
+    if (claimed.length < limit) await this.#wakeSignal.wait(nextMs)
   }
 
   #begin(mail: ClaimedMail): void {
@@ -160,13 +160,13 @@ class Shift {
       })
       .finally(() => {
         place()
-        this.#inHand.delete(done)
-        const left = this.#places.usedBy(0, tenantId)
-        if (left === 0) this.#tenants.delete(tenantId)
-        else this.#tenants.set(tenantId, left)
-        this.#bell.ring()
+        this.#inProgress.delete(done)
+        const remaining = this.#places.usedBy(0, tenantId)
+        if (remaining === 0) this.#tenants.delete(tenantId)
+        else this.#tenants.set(tenantId, remaining)
+        this.#wakeSignal.wake()
       })
-    this.#inHand.add(done)
+    this.#inProgress.add(done)
     this.#tenants.set(tenantId, this.#places.usedBy(0, tenantId))
   }
 
@@ -185,7 +185,7 @@ class Shift {
   }
 
   async #renew(): Promise<void> {
-    if (this.#inHand.size === 0) return
+    if (this.#inProgress.size === 0) return
     try {
       await this.#needs.database.system((tx) => renewMail(tx, this.#lease, LEASE_SECS))
     } catch (error) {
@@ -225,15 +225,15 @@ class Shift {
     this.#log.warn({ ...about, error, waitSecs }, 'mail: attempt failed, retrying later')
   }
 
-  async #post({ tenantId, id, letterSealed }: ClaimedMail, mailer: Mailer): Promise<Posted> {
-    let letter: MailMessage
+  async #post({ tenantId, id, letterSealed }: ClaimedMail, mailer: Mailer): Promise<SendResult> {
+    let message: MailMessage
     try {
       const bytes = await this.#needs.sealer.open(tenantId, mailContext(id), letterSealed)
-      letter = JSON.parse(new TextDecoder().decode(bytes)) as MailMessage
+      message = JSON.parse(new TextDecoder().decode(bytes)) as MailMessage
     } catch (error) {
       this.#log.error({ err: error, mailId: id }, 'mail: message cannot be decrypted')
       return { tag: 'later', error: 'sealed' }
     }
-    return mailer.post(id, letter)
+    return mailer.post(id, message)
   }
 }

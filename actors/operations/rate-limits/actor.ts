@@ -19,8 +19,8 @@ import {
   type PolicyName,
   type PolicyWindow,
   type Quota,
-  throttle,
-  type ThrottleProtocol,
+  rateLimits,
+  type RateLimitsProtocol,
   type WindowState,
 } from './protocol.js'
 
@@ -49,7 +49,7 @@ export interface SharedCounts {
   }>
 }
 
-export type ThrottleNeeds = {
+export type RateLimitsNeeds = {
   readonly coordination: SharedCounts
   readonly clock: Clock
   readonly log: Logger
@@ -57,11 +57,19 @@ export type ThrottleNeeds = {
   readonly policies?: Policies | undefined
 }
 
-type Asked = { readonly policy: PolicyName; readonly window: PolicyWindow; readonly key: string }
-type Took = { readonly state: WindowState; readonly allowed: boolean; readonly asked: Asked }
+type WindowQuota = {
+  readonly policy: PolicyName
+  readonly window: PolicyWindow
+  readonly key: string
+}
+type WindowTaken = {
+  readonly state: WindowState
+  readonly allowed: boolean
+  readonly quota: WindowQuota
+}
 
-export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
-  address: throttle,
+export const rateLimitsActor = defineActor<RateLimitsProtocol, RateLimitsNeeds>({
+  address: rateLimits,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: { settle: () => 'settle' },
@@ -71,7 +79,7 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
     let restUntilMs = 0
 
     /** @returns undefined when the backend is unavailable. */
-    async function shared({ window, key }: Asked, cost: number, limit = window.limit) {
+    async function shared({ window, key }: WindowQuota, cost: number, limit = window.limit) {
       if (clock.monotonicMs() < restUntilMs) return undefined
       try {
         const { windowSecs } = window
@@ -85,33 +93,34 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
       }
     }
 
-    const windowsOf = ({ policy, key }: Quota): Asked[] =>
+    const windowsOf = ({ policy, key }: Quota): WindowQuota[] =>
       policies[policy].map((window) => ({ policy, window, key }))
 
-    async function take(asked: Asked): Promise<Took | undefined> {
-      const { window, policy } = asked
+    async function take(quota: WindowQuota): Promise<WindowTaken | undefined> {
+      const { window, policy } = quota
       const answer =
-        (await shared(asked, 1)) ??
-        (FAIL_CLOSED.has(policy) ? undefined : local.take(`${window.name}:${asked.key}`, window))
+        (await shared(quota, 1)) ??
+        (FAIL_CLOSED.has(policy) ? undefined : local.take(`${window.name}:${quota.key}`, window))
       if (answer === undefined) return undefined
       const { allowed, remaining, resetSecs } = answer
       const { name, limit, windowSecs } = window
-      return { allowed, asked, state: { name, limit, windowSecs, remaining, resetSecs } }
+      return { allowed, quota, state: { name, limit, windowSecs, remaining, resetSecs } }
     }
 
     return {
       async take({ quotas }) {
         const remembered = refusals.of(quotas)
         if (remembered !== undefined) return remembered
-        const took = await Promise.all(quotas.flatMap(windowsOf).map(take))
-        const known = took.filter((one) => one !== undefined)
+        const results = await Promise.all(quotas.flatMap(windowsOf).map(take))
+        const known = results.filter((taken) => taken !== undefined)
         const windows = known.map(({ state }) => state)
         const refused = known.filter(({ allowed }) => !allowed)
-        if (known.length === took.length && refused.length === 0) return { tag: 'taken', windows }
+        if (known.length === results.length && refused.length === 0)
+          return { tag: 'taken', windows }
         // All or none: units taken from the other windows are returned.
-        const given = known.filter(({ allowed }) => allowed)
-        await Promise.all(given.map(({ asked }) => shared(asked, -1)))
-        if (known.length < took.length) return { tag: 'unknown' }
+        const returned = known.filter(({ allowed }) => allowed)
+        await Promise.all(returned.map(({ quota }) => shared(quota, -1)))
+        if (known.length < results.length) return { tag: 'unknown' }
         return refusals.remember(quotas, {
           tag: 'exceeded',
           windows,
@@ -122,9 +131,9 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
 
       async settle({ counts }) {
         const totals: (number | null)[] = []
-        for (let at = 0; at < counts.length; at += SETTLE_AT_ONCE_MAX) {
-          const some = counts.slice(at, at + SETTLE_AT_ONCE_MAX)
-          const answers = await Promise.all(some.map(add))
+        for (let start = 0; start < counts.length; start += SETTLE_AT_ONCE_MAX) {
+          const batch = counts.slice(start, start + SETTLE_AT_ONCE_MAX)
+          const answers = await Promise.all(batch.map(add))
           totals.push(...answers)
         }
         return { tag: 'settled', totals }

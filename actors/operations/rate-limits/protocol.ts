@@ -4,7 +4,7 @@
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
-export type ThrottleProtocol = {
+export type RateLimitsProtocol = {
   /**
    * Takes one unit from every window of the named policies, or none when one window is exhausted.
    */
@@ -105,4 +105,4 @@ export type CountsSettled = {
   readonly totals: readonly (number | null)[]
 }
 
-export const throttle = address<ThrottleProtocol>('throttle', [])
+export const rateLimits = address<RateLimitsProtocol>('throttle', [])

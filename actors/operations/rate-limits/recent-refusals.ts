@@ -34,7 +34,7 @@ export function recentRefusals(clock: Clock): RecentRefusals {
     },
     remember(quotas, refusal) {
       const nowMs = clock.monotonicMs()
-      // All are kept equally long: the oldest stand first, and with them whatever is over.
+      // All entries live equally long, so the Map is ordered by expiry.
       for (const [key, { untilMs }] of kept) {
         if (untilMs > nowMs && kept.size < KEYS_MAX) break
         kept.delete(key)

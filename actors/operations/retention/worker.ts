@@ -1,5 +1,5 @@
 /**
- * Background upkeep of a deployment, in rounds of a minute: removes expired rows, records lost egress calls,
+ * Background maintenance of a deployment, in rounds of a minute: removes expired rows, records lost egress calls,
  * rotates signing keys, and seals values again whose data key was replaced.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +17,7 @@ export type RetentionNeeds = SweepNeeds & {
   /** Seals the values again whose data key was replaced. @returns how many values. */
   readonly reseal: (signal: AbortSignal) => Promise<number>
   /** Records the end of egress calls whose process has died. @returns how many calls. */
-  readonly settle: (signal: AbortSignal) => Promise<number>
+  readonly closeLostCalls: (signal: AbortSignal) => Promise<number>
 }
 
 export const retentionWorker = defineWorker<RetentionNeeds>({
@@ -27,10 +27,10 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
     const resealedTotal = resealedCounter(needs.registry)
     const lostTotal = lostCounter(needs.registry)
 
-    async function settle(): Promise<void> {
-      const lost = await needs.settle(signal)
+    async function closeLostCalls(): Promise<void> {
+      const lost = await needs.closeLostCalls(signal)
       lostTotal.inc(lost)
-      if (lost > 0) log.warn({ calls: lost }, 'calls through egress ended with their process')
+      if (lost > 0) log.warn({ calls: lost }, 'egress calls ended with their process')
     }
 
     /** @returns false when the task failed. The other tasks of the round run anyway. */
@@ -42,7 +42,7 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
         return true
       } catch (error) {
         reported.failed()
-        if (!signal.aborted) log.warn({ err: error, work }, 'a round of upkeep failed')
+        if (!signal.aborted) log.warn({ err: error, work }, 'retention: round failed')
         return false
       }
     }
@@ -55,7 +55,7 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
       pauseMs = ROUND_MS
       const isUp = await done('sweeps', () => sweepExpired(needs, signal))
       // After an outage the processes that relayed the calls record the ends that waited for the database.
-      if (isUp && !wasDown) await done('lost calls', settle)
+      if (isUp && !wasDown) await done('lost calls', closeLostCalls)
       wasDown = !isUp
       await done('signing keys', () => needs.keys.ask('maintain', null, { signal }))
       await done('sealed values', async () => resealedTotal.inc(await needs.reseal(signal)))
@@ -66,13 +66,13 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
 function lostCounter(registry: Registry): Counter {
   const name = 'svc_egress_calls_lost_total'
   const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Relayed requests that ended with their process, as they were found.'
+  const help = 'Relayed requests that ended because their process died.'
   return known ?? new Counter({ name, help, registers: [registry] })
 }
 
 function resealedCounter(registry: Registry): Counter {
   const name = 'svc_data_keys_resealed_total'
   const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Values that were sealed anew because their data key was replaced.'
+  const help = 'Values re-encrypted because their data key was replaced.'
   return known ?? new Counter({ name, help, registers: [registry] })
 }

@@ -71,10 +71,10 @@ type Waiting = {
   readonly committed: (result: unknown) => void
   readonly failed: (reason: unknown) => void
 }
-type Lane = { readonly waiting: Waiting[]; underWay: number; planned: boolean }
+type DeliveryLane = { readonly waiting: Waiting[]; underWay: number; planned: boolean }
 
 export function tenantCommits(database: Database): TenantCommits {
-  const lanes = new Map<string, Lane>()
+  const lanes = new Map<string, DeliveryLane>()
   let waiting = 0
 
   async function together(tenantId: string, batch: readonly Waiting[]): Promise<void> {
@@ -135,7 +135,7 @@ export function tenantCommits(database: Database): TenantCommits {
     }
   }
 
-  async function run(tenantId: string, lane: Lane): Promise<void> {
+  async function run(tenantId: string, lane: DeliveryLane): Promise<void> {
     const batch = lane.waiting.splice(0, CHANGES_PER_COMMIT_MAX)
     batch.sort((a, b) => (rowOf(a) < rowOf(b) ? -1 : 1))
     lane.underWay += 1
@@ -147,7 +147,7 @@ export function tenantCommits(database: Database): TenantCommits {
   }
 
   /** Once everything that goes on at the moment has come to rest: what comes of it goes together. */
-  function plan(tenantId: string, lane: Lane): void {
+  function plan(tenantId: string, lane: DeliveryLane): void {
     if (lane.planned || !isTimely(lane)) return
     lane.planned = true
     process.nextTick(() => {
@@ -183,7 +183,7 @@ export function tenantCommits(database: Database): TenantCommits {
 }
 
 /** Whether what waits is better off now than with the changes to come. */
-function isTimely({ underWay, waiting }: Lane): boolean {
+function isTimely({ underWay, waiting }: DeliveryLane): boolean {
   if (underWay === 0) return true
   return underWay < UNDER_WAY_MAX && waiting.length >= NEXT_FROM
 }

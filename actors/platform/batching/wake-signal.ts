@@ -1,17 +1,17 @@
 /** Wakes whoever sleeps on it. A ring while nobody sleeps is kept: the next one wakes at once. */
-export class Bell {
+export class WakeSignal {
   readonly #sleepers = new Set<() => void>()
-  #rung = false
+  #attempt = false
 
-  ring(): void {
-    if (this.#sleepers.size === 0) this.#rung = true
+  wake(): void {
+    if (this.#sleepers.size === 0) this.#attempt = true
     for (const wake of this.#sleepers) wake()
   }
 
   /** Until the bell rings, `withinMs` at most. */
-  rest(withinMs: number): Promise<void> {
-    if (this.#rung) {
-      this.#rung = false
+  wait(withinMs: number): Promise<void> {
+    if (this.#attempt) {
+      this.#attempt = false
       return Promise.resolve()
     }
     return new Promise((resolve) => {

@@ -1,4 +1,6 @@
-/** Writes of many at once: what comes together while one write runs goes with the next. */
+/**
+ * Batches concurrent writes: items that arrive during a write are written together in the next one.
+ */
 
 const BATCH_MAX = 500
 
@@ -9,8 +11,8 @@ type Waiting<Item> = {
 }
 
 /**
- * @param write writes them all or none.
- * @returns a function that resolves when its item is written, or rejects with what `write` threw.
+ * @param write writes all items or none.
+ * @returns a function that resolves when its item is written, or rejects with the error of `write`.
  */
 export function inBatches<Item>(
   write: (items: readonly Item[]) => Promise<void>,
@@ -20,7 +22,7 @@ export function inBatches<Item>(
 
   async function drain(): Promise<void> {
     writing = true
-    // What ends within the same turn of the event loop goes along.
+    // Includes items that arrive in the same turn of the event loop.
     await new Promise((resolve) => setImmediate(resolve))
     while (waiting.length > 0) {
       const batch = waiting.slice(0, BATCH_MAX)

@@ -1,4 +1,7 @@
-/** The `svc-webhook-v1` suite (interface.md, Events, Delivery): what is signed and under which key. */
+/**
+ * The `svc-webhook-v1` signature suite: signed content and key derivation
+ * (docs/reference/webhooks.md, Signatures).
+ */
 import { createHmac, hkdfSync, type Hmac } from 'node:crypto'
 
 export const WEBHOOK_SUITE = 'svc-webhook-v1'
@@ -6,7 +9,7 @@ const HKDF_SALT = 'svc:webhook-mac:v1'
 const HKDF_INFO = 'svc-webhook-mac-v1'
 const HKDF_BYTES = 32
 
-/** The HMAC key of a secret. The secret's UTF-8 bytes are the key material, prefix and all. */
+/** Derives the HMAC key. The key material is the secret's UTF-8 bytes, including any prefix. */
 export function deriveKey(secret: string): Uint8Array {
   const material = Buffer.from(secret, 'utf8')
   return new Uint8Array(hkdfSync('sha256', material, HKDF_SALT, HKDF_INFO, HKDF_BYTES))
@@ -28,8 +31,8 @@ export function suiteMac(key: Uint8Array, fields: SignedFields, payload: Uint8Ar
 }
 
 /**
- * The key of Standard Webhooks: after `whsec_`, base64-decoded; any other secret as UTF-8. What
- * follows the prefix need not be well-formed: stock libraries decode it leniently, and so do we.
+ * The Standard Webhooks key: the base64 after `whsec_`, or the UTF-8 bytes of any other secret. The
+ * base64 is decoded leniently, as the stock libraries do.
  */
 export function standardKey(secret: string): Uint8Array {
   if (!secret.startsWith('whsec_')) return new Uint8Array(Buffer.from(secret, 'utf8'))

@@ -1,7 +1,7 @@
 /**
- * Sends what the outbox tells of. Two loops: one turns events into deliveries, the other leases
- * lanes that have something due and runs them. Everything that matters is in the database: a worker
- * that dies loses its leases after a few seconds, and whoever takes them goes on.
+ * Sends the events of the outbox. One loop creates deliveries from events. The other leases
+ * delivery lanes with due deliveries and runs them. All state is in the database: when a worker
+ * dies its leases expire after a few seconds, and another worker takes them over.
  */
 import { setMaxListeners } from 'node:events'
 import type { Lifecycle } from '../../../runtime/kernel/actor.js'
@@ -35,7 +35,7 @@ import {
   releaseLanes,
   renewLanes,
   wakeAndClaimLanes,
-} from '../../../storage/webhooks/webhook-lanes.js'
+} from '../../../storage/webhooks/delivery-lanes.js'
 import {
   deactivateWebhook,
   type WebhookTarget,
@@ -43,24 +43,27 @@ import {
   webhookTargets,
 } from '../../../storage/webhooks/webhooks.js'
 import { inBatches } from './batches.js'
-import { Bell } from '../../platform/batching/wake-signal.js'
+import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
-import { INACTIVE, Lane, type LaneKeeper, PAUSED, type Target } from './lane.js'
+import { INACTIVE, DeliveryLane, type LaneHost, PAUSED, type Target } from './delivery-lane.js'
 import type { DeliveryOutcomes } from './metrics.js'
 import type { Sender } from './sender.js'
 
-/** Receivers served side by side. One holds its place for a turn (lane.ts), and rests where it is slow. */
+/**
+ * Delivery lanes served concurrently. A lane holds its place for one turn (delivery-lane.ts), and rests when
+ * its receiver is slow.
+ */
 const LANES_MAX = 512
 const CLAIM_MAX = 64
-/** In `svc_share_refused_total`. */
+/** Value of the label `resource` of `svc_share_refused_total`. */
 const RESOURCE = 'webhook_lanes'
 const DUE_EACH = 32
 const LEASE_SECS = 6
 const RENEW_MS = 2_000
-/** Wake-ups may be lost: look without one. */
-const LOOK_MS_MAX = 1_000
+/** Wake signals can be lost, so the queue is also polled at this interval. */
+const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
-/** Attempts that still run when the worker stops are given up after this. */
+/** Running attempts are aborted this long after a stop begins. */
 const GRACE_MS = 5_000
 
 export type WorkerNeeds = {
@@ -89,7 +92,7 @@ export function createDeliveryRunner(needs: WorkerNeeds): DeliveryRunner {
   let running: Promise<void> = Promise.resolve()
   return {
     run(lifecycle) {
-      const run = running.then(() => new Shift(needs, lifecycle).work())
+      const run = running.then(() => new DeliveryLoops(needs, lifecycle).work())
       running = run.catch(() => undefined)
       return run
     },
@@ -97,19 +100,19 @@ export function createDeliveryRunner(needs: WorkerNeeds): DeliveryRunner {
   }
 }
 
-/** A worker from start to stop. */
-class Shift {
+/** The loops of a worker, from start to stop. */
+class DeliveryLoops {
   readonly #needs: WorkerNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
   readonly #loopOf: Lifecycle['loop']
   readonly #lease: string
-  readonly #lanes = new Map<string, { tenantId: string; lane: Lane; done: Promise<void> }>()
-  readonly #events = new Bell()
-  readonly #due = new Bell()
+  readonly #lanes = new Map<string, { tenantId: string; lane: DeliveryLane; done: Promise<void> }>()
+  readonly #eventSignal = new WakeSignal()
+  readonly #dueSignal = new WakeSignal()
   readonly #release: (lane: LaneRelease) => Promise<void>
-  readonly #keeper: LaneKeeper
-  /** Places for lanes, divided between tenants. */
+  readonly #host: LaneHost
+  /** Places for delivery lanes, shared between tenants. */
   readonly #places: FairShare
 
   constructor(
@@ -129,7 +132,7 @@ class Shift {
       counts: needs.shares,
     })
     const giveUp = new AbortController()
-    // Each running attempt listens.
+    // Every running attempt adds a listener.
     setMaxListeners(0, giveUp.signal)
     signal.addEventListener('abort', () => setTimeout(() => giveUp.abort(), GRACE_MS).unref(), {
       once: true,
@@ -137,7 +140,7 @@ class Shift {
     this.#release = inBatches((lanes) =>
       database.system((tx) => releaseLanes(tx, this.#lease, lanes)),
     )
-    this.#keeper = {
+    this.#host = {
       sender,
       schedule,
       outcomes,
@@ -149,14 +152,14 @@ class Shift {
       record: inBatches<AttemptRecord>((attempts) =>
         database.system((tx) => recordAttempts(tx, attempts)),
       ),
-      refill: (lane, inHand) => this.#refill(lane, inHand),
+      refill: (lane, inProgress) => this.#refill(lane, inProgress),
       deactivate: (lane) => this.#deactivate(lane),
       cancel: (lane) => this.#cancel(lane),
     }
   }
 
   async work(): Promise<void> {
-    this.#signal.addEventListener('abort', () => this.#ringAll(), { once: true })
+    this.#signal.addEventListener('abort', () => this.#wakeAll(), { once: true })
     const renewal = setInterval(() => void this.#renew(), RENEW_MS)
     const leave = await this.#listen()
     await Promise.all([this.#fanOutLoop(), this.#claimLoop()])
@@ -165,16 +168,16 @@ class Shift {
     for (const end of leave) end()
   }
 
-  #ringAll(): void {
-    this.#events.ring()
-    this.#due.ring()
+  #wakeAll(): void {
+    this.#eventSignal.wake()
+    this.#dueSignal.wake()
     for (const { lane } of this.#lanes.values()) lane.wake()
   }
 
-  /** Without a listening connection the worker still looks by itself. */
+  /** Listens for wake signals. Without the connection the loops still poll. */
   async #listen(): Promise<(() => void)[]> {
-    const events = () => this.#events.ring()
-    const due = () => this.#due.ring()
+    const events = () => this.#eventSignal.wake()
+    const due = () => this.#dueSignal.wake()
     const { listener } = this.#needs
     try {
       return [
@@ -182,7 +185,7 @@ class Shift {
         await listener.listen(DELIVERIES_CHANNEL, { notified: due, caughtUp: due }),
       ]
     } catch (error) {
-      this.#log.warn({ err: error }, 'webhooks: no wake-ups, looking once a second')
+      this.#log.warn({ err: error }, 'webhooks: wake signals unavailable, polling once a second')
       return []
     }
   }
@@ -206,12 +209,12 @@ class Shift {
       const ours = new Set(taken?.map(({ lane: { webhookId } }) => webhookId))
       const others = lanes.filter(({ webhookId }) => !ours.has(webhookId))
       for (const { webhookId } of others) this.#lanes.get(webhookId)?.lane.wake()
-      if (others.some(({ webhookId }) => !this.#lanes.has(webhookId))) this.#due.ring()
-      if (events < FAN_OUT_BATCH) await this.#events.rest(LOOK_MS_MAX)
+      if (others.some(({ webhookId }) => !this.#lanes.has(webhookId))) this.#dueSignal.wake()
+      if (events < FAN_OUT_BATCH) await this.#eventSignal.wait(POLL_MS_MAX)
     })
   }
 
-  /** How many lanes may be claimed at once, and of whom. */
+  /** The number of delivery lanes that may be claimed, in total and per tenant. */
   #room(): LaneRoom {
     const limit = Math.max(0, Math.min(CLAIM_MAX, LANES_MAX - this.#places.inUse))
     const held = new Map<string, number>()
@@ -224,35 +227,35 @@ class Shift {
   async #claimLoop(): Promise<void> {
     await this.#loop('deliveries', async () => {
       const room = this.#room()
-      if (room.limit === 0) return this.#due.rest(LOOK_MS_MAX)
+      if (room.limit === 0) return this.#dueSignal.wait(POLL_MS_MAX)
       const { claimed, nextMs } = await this.#claim(room)
       for (const claim of claimed) this.#run(claim)
-      if (claimed.length < room.limit) await this.#due.rest(nextMs)
+      if (claimed.length < room.limit) await this.#dueSignal.wait(nextMs)
     })
   }
 
-  async #loop(name: string, context: () => Promise<void>): Promise<void> {
+  async #loop(name: string, round: () => Promise<void>): Promise<void> {
     const loop = this.#loopOf(name)
     while (!this.#signal.aborted) {
       try {
-        await context()
+        await round()
         loop.succeeded()
       } catch (error) {
         if (this.#signal.aborted) return
         loop.failed()
-        this.#log.warn({ err: error }, 'webhooks: cannot work, trying again')
+        this.#log.warn({ err: error }, 'webhooks: round failed, retrying')
         await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
       }
     }
   }
 
-  /** Crosses tenants, like everything here: one worker sends for all of them. */
+  /** Crosses tenants: one worker sends for all of them. */
   async #claim(room: LaneRoom) {
     return this.#needs.database.system(async (tx) => {
       const lanes = await claimLanes(tx, this.#lease, room, LEASE_SECS)
-      // A tenant that has its share is looked at again when one of its lanes ends, which rings.
+      // A tenant at its share is checked again when one of its lanes ends, which wakes the loop.
       const full = tenantsAtMost(room, lanes)
-      const nextMs = lanes.length < room.limit ? await nextLaneMs(tx, LOOK_MS_MAX, full) : 0
+      const nextMs = lanes.length < room.limit ? await nextLaneMs(tx, POLL_MS_MAX, full) : 0
       return { claimed: await load(tx, lanes), nextMs }
     })
   }
@@ -261,20 +264,20 @@ class Shift {
     const { tenantId, webhookId } = claimed
     const place = this.#places.tryAcquire([tenantId])
     if (isRefused(place)) {
-      // Both loops claimed at once. Due as it was; who has a place for it takes it.
+      // Both loops claimed concurrently. The lane stays due, for any worker with a free place.
       const { failures, failingSince } = claimed
       void this.#giveBack({ tenantId, webhookId, failures, failingSince, heldSecs: 0 })
       return
     }
-    const lane = new Lane(this.#keeper, claimed, () => this.#open(target), due)
+    const lane = new DeliveryLane(this.#host, claimed, () => this.#open(target), due)
     const done = lane
       .run()
       .then((release) => this.#giveBack(release))
       .finally(() => {
         place()
-        // It may have been claimed again by now.
+        // Another worker may have claimed it since.
         if (this.#lanes.get(webhookId)?.lane === lane) this.#lanes.delete(webhookId)
-        this.#due.ring()
+        this.#dueSignal.wake()
       })
     this.#lanes.set(webhookId, { tenantId, lane, done })
   }
@@ -283,15 +286,15 @@ class Shift {
     try {
       await this.#release(release)
     } catch (error) {
-      // The lease runs out.
+      // The lease expires.
       const { webhookId } = release
-      this.#log.warn({ err: error, webhookId }, 'a webhook lane was not given back')
+      this.#log.warn({ err: error, webhookId }, 'webhooks: lane not released')
     }
   }
 
-  async #refill(lane: ClaimedLane, inHand: readonly string[]) {
+  async #refill(lane: ClaimedLane, inProgress: readonly string[]) {
     const [[target], due] = await this.#needs.database.system((tx) =>
-      loaded(tx, [lane.webhookId], inHand),
+      loaded(tx, [lane.webhookId], inProgress),
     )
     return { target: await this.#open(target), due }
   }
@@ -317,7 +320,7 @@ class Shift {
       return cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
     })
     outcomes.count('cancelled', cancelled)
-    this.#log.warn({ tenantId, webhookId, cancelled }, 'a webhook subscription was switched off')
+    this.#log.warn({ tenantId, webhookId, cancelled }, 'webhooks: subscription deactivated')
   }
 
   async #cancel({ tenantId, webhookId }: ClaimedLane): Promise<void> {
@@ -332,7 +335,7 @@ class Shift {
     try {
       await this.#needs.database.system((tx) => renewLanes(tx, this.#lease, LEASE_SECS))
     } catch (error) {
-      this.#log.warn({ err: error }, 'webhooks: leases were not renewed')
+      this.#log.warn({ err: error }, 'webhooks: lease renewal failed')
     }
   }
 }
@@ -343,14 +346,14 @@ type Claim = {
   readonly due: readonly DueDelivery[]
 }
 
-/** Tenants of which a worker takes no more lanes once it has these. */
+/** Tenants whose share is full once these lanes are claimed. */
 function tenantsAtMost({ held, perTenantMax }: LaneRoom, more: readonly ClaimedLane[]): string[] {
   const counts = new Map(held)
   for (const { tenantId } of more) counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1)
   return [...counts].filter(([, count]) => count >= perTenantMax).map(([tenantId]) => tenantId)
 }
 
-/** Lanes that were claimed, with what is needed to run them. */
+/** Loads targets and due deliveries of claimed lanes. */
 async function load(tx: Transaction, lanes: readonly ClaimedLane[]): Promise<Claim[]> {
   const ids = lanes.map(({ webhookId }) => webhookId)
   const [targets, due] = await loaded(tx, ids, [])
@@ -363,15 +366,15 @@ async function load(tx: Transaction, lanes: readonly ClaimedLane[]): Promise<Cla
   })
 }
 
-/** Where these lanes send to, and what they have due. */
+/** Targets and due deliveries of these lanes. */
 async function loaded(
   tx: Transaction,
   webhookIds: readonly string[],
-  inHand: readonly string[],
+  inProgress: readonly string[],
 ): Promise<[WebhookTarget[], DueDelivery[]]> {
   if (webhookIds.length === 0) return [[], []]
   return [
     await webhookTargets(tx, webhookIds),
-    await dueDeliveries(tx, webhookIds, DUE_EACH, inHand),
+    await dueDeliveries(tx, webhookIds, DUE_EACH, inProgress),
   ]
 }

@@ -1,4 +1,4 @@
-/** What is posted to a receiver: the event in its envelope (decisions.md section 9, envelope). */
+/** The event envelope that is posted to receivers (docs/reference/webhooks.md, Envelope). */
 
 export type DeliveredEvent = {
   readonly id: string
@@ -8,7 +8,7 @@ export type DeliveredEvent = {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** The body, written once; every attempt signs and sends these bytes. */
+/** Serializes the body once. Every attempt signs and sends these bytes. */
 export function envelopeOf(event: DeliveredEvent): string {
   return JSON.stringify({
     event_id: event.id,

@@ -1,10 +1,10 @@
-/** From the outbox to deliveries: one row for each event and subscription that asks for it. */
+/** Creates deliveries from outbox events: one row for each event and matching subscription. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertDeliveries, type NewDelivery } from '../../../storage/webhooks/deliveries.js'
 import { takeEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import type { LaneKey } from '../../../storage/webhooks/webhook-lanes.js'
+import type { LaneKey } from '../../../storage/webhooks/delivery-lanes.js'
 import { activeWebhooks } from '../../../storage/webhooks/webhooks.js'
 import { matchesEvent } from '../../domain/event-filters.js'
 import { EVENT_TYPES } from '../../domain/events.js'
@@ -17,22 +17,22 @@ export type FanOutNeeds<Taken> = {
   readonly database: Pick<Database, 'system'>
   readonly clock: Clock
   readonly random: Random
-  /** Attempts that a delivery has. */
+  /** Maximum number of attempts of a delivery. */
   readonly maxAttempts: number
-  /** Wakes the lanes, in the same transaction, and takes of them what there is room for. */
+  /** Wakes delivery lanes in the same transaction, and claims as many as there is room for. */
   readonly wake: (tx: Transaction, lanes: readonly LaneKey[]) => Promise<Taken>
 }
 
 export type FannedOut<Taken> = {
   readonly events: number
   readonly lanes: readonly LaneKey[]
-  /** What `wake` answered; null where there were no events. */
+  /** Result of `wake`. Null when there were no events. */
   readonly taken: Taken | null
 }
 
 /**
- * Dispatches a batch of waiting events. Taking them, writing their deliveries and waking the lanes
- * is one transaction: a crash leaves all or nothing of it. Crosses tenants, as the outbox does.
+ * Dispatches a batch of events. Taking the events, inserting deliveries and waking lanes is one
+ * transaction, so a crash leaves all of it or nothing. Crosses tenants, as the outbox does.
  */
 export async function fanOut<Taken>(needs: FanOutNeeds<Taken>): Promise<FannedOut<Taken>> {
   const { database, clock, random, maxAttempts, wake } = needs
@@ -44,7 +44,7 @@ export async function fanOut<Taken>(needs: FanOutNeeds<Taken>): Promise<FannedOu
     const lanes = new Map<string, LaneKey>()
     const deliveries: NewDelivery[] = []
     for (const event of events) {
-      // What is not in the catalogue is nobody's to hear, whatever `*` matches.
+      // Event types outside of the catalogue are internal. They are not delivered, even to `*`.
       if (!CATALOGUE.has(event.type)) continue
       let body: string | undefined
       for (const { id: webhookId, eventTypes } of subscriptions.get(event.tenantId) ?? []) {

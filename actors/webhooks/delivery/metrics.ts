@@ -13,7 +13,7 @@ export function deliveryOutcomes(registry: Registry): DeliveryOutcomes {
   const deliveries = counter(
     registry,
     'svc_webhook_deliveries_total',
-    'Attempts at webhook deliveries of events by what became of them; test deliveries are not counted.',
+    'Attempts of webhook deliveries by outcome, without test deliveries.',
     ['outcome'],
   )
   return { count: (outcome, by = 1) => deliveries.inc({ outcome }, by) }

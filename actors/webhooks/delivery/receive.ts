@@ -1,21 +1,26 @@
-/** What a receiver does with a delivery: the six verification rules of interface.md, as one function. */
+/**
+ * Reference verification of a delivery at its receiver (docs/reference/webhooks.md, Verification).
+ */
 import { timingSafeEqual } from 'node:crypto'
 import { deriveKey, suiteMac, WEBHOOK_SUITE } from './canonical.js'
 import { SECRET_BYTES_MIN } from './signer.js'
 
-/** Header lookup by lower-case name; `undefined` when absent. */
+/** Header values by lower-case name. `undefined` when absent. */
 export type ReceivedHeaders = Readonly<Record<string, string | undefined>>
 
 export type ReceiveOptions = {
-  /** Secrets in force, newest first; two while a rotation overlaps. */
+  /** Valid secrets, newest first. Two during the overlap of a rotation. */
   readonly secrets: readonly string[]
   readonly nowSecs: number
-  /** The receiver's own ceiling on the age of a delivery. Default 300. */
+  /** The receiver's own limit on the age of a delivery, in seconds. Default 300. */
   readonly maxAgeSecs?: number | undefined
 }
 
 export type ReceiveVerdict =
-  /** Genuine and in time. Deduplicate `deliveryId` until `forgetAfterSecs` (Unix seconds). */
+  /**
+   * Authentic and recent. Remember `deliveryId` until `forgetAfterSecs` (Unix seconds) to detect
+   * duplicates.
+   */
   | { tag: 'genuine'; deliveryId: string; eventType: string; forgetAfterSecs: number }
   | { tag: 'refused'; reason: ReceiveFault }
 export type ReceiveFault =
@@ -30,7 +35,9 @@ const SIGNATURE = /^sha256=[0-9a-f]{64}$/
 const DECIMAL = /^(?:0|[1-9][0-9]{0,14})$/
 const VISIBLE = /^[\x21-\x7e]{1,255}$/
 
-/** Verifies the raw body of a delivery. `body` must be the bytes received, never re-serialized. */
+/**
+ * Verifies the raw body of a delivery. `body` must be the received bytes, not re-serialized JSON.
+ */
 export function receive(
   headers: ReceivedHeaders,
   body: Uint8Array,
@@ -49,9 +56,9 @@ export function receive(
   const sent = Buffer.from(signature.slice('sha256='.length), 'hex')
   const fields = { timestamp, maxAge, deliveryId, eventType }
   let genuine = false
-  // Every secret is tried, so that the time taken does not tell which one matched.
+  // Tries every secret, so that the time does not reveal which one matched.
   for (const secret of secrets) {
-    // One that was not set is empty, and anybody can sign with that.
+    // An unset secret is empty, and anybody can sign with an empty secret.
     if (Buffer.byteLength(secret) < SECRET_BYTES_MIN) continue
     const mac = suiteMac(deriveKey(secret), fields, body).digest()
     if (timingSafeEqual(mac, sent)) genuine = true

@@ -1,14 +1,17 @@
-/** What follows from an attempt: nothing, another one and when, or the end. decisions.md 9 and 22. */
+/**
+ * Decides what follows an attempt: success, another attempt, or the end
+ * (docs/reference/webhooks.md, Retry schedule).
+ */
 
-/** Of one attempt, as the sender saw it. */
+/** The result of one attempt. */
 export type AttemptResult = {
   readonly attemptedAt: Date
   readonly durationMs: number
-  /** null when there was no answer. */
+  /** Null when there was no response. */
   readonly responseStatus: number | null
-  /** null after success. Not a message of the receiver: a word of ours. */
+  /** Null after success. One of our error codes, not text of the receiver. */
   readonly error: string | null
-  /** The receiver's wish, in seconds; null when it has none. */
+  /** Retry-After of the receiver in seconds. Null when absent. */
   readonly retryAfterSecs: number | null
 }
 
@@ -17,28 +20,28 @@ export type Verdict =
   | { readonly status: 'retrying'; readonly waitSecs: number }
   | { readonly status: 'failed'; readonly waitSecs: null }
 
-/** The answer that ends a subscription (RFC 9110 section 15.5.11). */
+/** The status that deactivates a subscription (RFC 9110 section 15.5.11). */
 export const GONE = 410
 const RETRY_AFTER_SECS_MAX = 24 * 60 * 60
 const JITTER = 0.1
-/** Client errors that a later attempt may mend. */
+/** Client errors that are retried. */
 const RETRIED_4XX = new Set([408, 425, 429])
 
 /**
- * @param rung attempts of this ladder that have been made, this one included.
- * @param schedule wait before each attempt, in seconds; its length is how many there are.
+ * @param attempt number of attempts made in this run of the schedule, including this one.
+ * @param schedule wait before each attempt in seconds. Its length is the number of attempts.
  * @param chance uniform in 0..1.
  */
 export function judgeAttempt(
   { responseStatus, retryAfterSecs }: AttemptResult,
-  rung: number,
+  attempt: number,
   schedule: readonly number[],
   chance: number,
 ): Verdict {
   if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300) {
     return { status: 'succeeded', waitSecs: null }
   }
-  const waitSecs = schedule[rung]
+  const waitSecs = schedule[attempt]
   if (waitSecs === undefined || isPermanent(responseStatus)) {
     return { status: 'failed', waitSecs: null }
   }
@@ -47,48 +50,48 @@ export function judgeAttempt(
   return { status: 'retrying', waitSecs: Math.max(jittered, wished) }
 }
 
-/** A refusal of the receiver that asking again does not change. */
+/** A refusal that a retry does not change. */
 function isPermanent(status: number | null): boolean {
   return status !== null && status >= 400 && status < 500 && !RETRIED_4XX.has(status)
 }
 
-/** Whether the receiver is there at all, whatever it thinks of this delivery. */
+/** True if the receiver responds at all, even with an error for this delivery. */
 export function isAlive({ responseStatus }: AttemptResult): boolean {
   return responseStatus !== null && responseStatus < 500 && responseStatus !== 429
 }
 
 const DECIMAL = /^[0-9]{1,10}$/
 
-/** Seconds that a Retry-After header asks for (RFC 9110 section 10.2.3), rounded up. */
+/** Seconds of a Retry-After header (RFC 9110 section 10.2.3), rounded up. */
 export function readRetryAfter(value: string | undefined, now: Date): number | null {
   if (value === undefined) return null
   const text = value.trim()
   if (DECIMAL.test(text)) return Number(text)
-  const at = Date.parse(text)
-  // A number that is no delay would be read as a year.
-  if (Number.isNaN(at) || !/^[A-Za-z]/.test(text)) return null
-  return Math.max(0, Math.ceil((at - now.getTime()) / 1000))
+  const timeMs = Date.parse(text)
+  // `Date.parse` would read other numbers as years.
+  if (Number.isNaN(timeMs) || !/^[A-Za-z]/.test(text)) return null
+  return Math.max(0, Math.ceil((timeMs - now.getTime()) / 1000))
 }
 
-/** Attempts in a row that find nobody until the receiver is given a rest. */
+/** Consecutive failures without a response until the circuit opens. */
 export const CIRCUIT_FAILURES = 10
 const REST_SECS_FIRST = 5
 const REST_SECS_MAX = 60
 
-/** The rest after so many failures in a row: longer each time, a minute at most; 0 for none. */
+/** Duration of the rest after consecutive failures: it grows up to a minute. 0 for none. */
 export function restSecs(failures: number): number {
   if (failures < CIRCUIT_FAILURES) return 0
   return Math.min(REST_SECS_MAX, REST_SECS_FIRST * 2 ** Math.min(failures - CIRCUIT_FAILURES, 10))
 }
 
-/** A receiver whose median answer takes longer than this is slow. */
+/** A receiver is slow when its median response time exceeds this. */
 const SLOW_MS = 5_000
-/** Rest of a slow receiver: so many times as long as its turn took. */
+/** A slow receiver rests for its turn's duration times this factor. */
 const SLOW_REST = 2
 
 /**
- * The rest of a receiver after a turn, by how long its answers took: 0 unless it is slow. A receiver
- * that is slow and never idle has a place for a third of the time, so that others come to theirs.
+ * Rest of a receiver after a turn, by its response times. 0 unless it is slow. A slow receiver that
+ * always has due deliveries holds a place for a third of the time, so that others get their turns.
  */
 export function slowRestSecs(durationsMs: readonly number[], turnMs: number): number {
   const ordered = durationsMs.toSorted((a, b) => a - b)

@@ -1,6 +1,7 @@
 /**
- * One attempt: signs, posts through the dialer, and looks at the status. No redirect is followed,
- * no cookie kept, and of the answer's body no more read than lets the connection be used again.
+ * One attempt: signs, posts through the dialer, and reads the status. Redirects are not followed
+ * and cookies are not stored. Of the response body it reads only what keeps the connection
+ * reusable.
  */
 import { readFileSync } from 'node:fs'
 import type { Dispatcher } from 'undici'
@@ -21,9 +22,9 @@ import { createSigner } from './signer.js'
 export const USER_AGENT = 'svc-webhooks/1'
 const CONNECT_TIMEOUT_MS = 5_000
 const BODY_BYTES_MAX = 4 * 1024
-/** What is left of an answer after its status is waited for this long. */
+/** Maximum time to read the response body after the status. */
 const BODY_MS_MAX = 1_000
-/** Receivers that keep connections open. */
+/** Receivers with open connections. */
 const ORIGINS_MAX = 2_048
 
 export type SenderSettings = Pick<
@@ -32,14 +33,14 @@ export type SenderSettings = Pick<
 > & {
   readonly nonStandardPorts: boolean
   readonly ownNames: readonly string[]
-  /** How the names of receivers are looked up. */
+  /** Options of the DNS look-ups. */
   readonly names?: NameLookupOptions | undefined
 }
 
 export type SenderOptions = {
   readonly settings: SenderSettings
   readonly clock: Clock
-  /** Resolver of names. Given by tests. */
+  /** DNS resolver. Injected by tests. */
   readonly resolve?: Resolver | undefined
 }
 
@@ -47,7 +48,7 @@ export type Outgoing = {
   readonly tenantId?: string | undefined
   readonly url: string
   readonly secret: string
-  /** The secret before the last rotation while both are in force, else null. */
+  /** The secret before the last rotation while both are valid, otherwise null. */
   readonly previousSecret: string | null
   readonly deliveryId: string
   readonly eventType: string
@@ -55,7 +56,7 @@ export type Outgoing = {
 }
 
 export interface Sender {
-  /** Never throws: what goes wrong is part of the result. */
+  /** Never throws. Failures are part of the result. */
   send(outgoing: Outgoing, signal: AbortSignal): Promise<AttemptResult>
   close(): Promise<void>
 }
@@ -120,7 +121,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
   }
 }
 
-/** What to call a status that is not success; null for one that is. */
+/** The error code of a status. Null for success. */
 function errorOf(status: number | null): string | null {
   if (status === null) return 'no_response'
   if (status >= 200 && status < 300) return null
@@ -142,7 +143,7 @@ type Answer = {
   readonly retryAfter?: string | undefined
 }
 
-/** Posts once. Settles when the answer has ended, or as much of it as anybody waits for. */
+/** Posts once. Settles when the response has ended or the read limit is reached. */
 function exchange(upstreams: Upstreams, post: Post): Promise<Answer> {
   return new Promise((resolve) => {
     let controller: Dispatcher.DispatchController | undefined
@@ -156,10 +157,10 @@ function exchange(upstreams: Upstreams, post: Post): Promise<Answer> {
       post.signal.removeEventListener('abort', onAbort)
       resolve(outcome)
     }
-    /** Ends the exchange from our side, with the status if it has come. */
+    /** Aborts the exchange, keeping the status if it has arrived. */
     const breakOff = (error: string) => {
       finish(answer ?? { status: null, error })
-      controller?.abort(new BrokenOff())
+      controller?.abort(new AbortedByUs())
     }
     const onAbort = () => breakOff('cancelled')
     let timer = setTimeout(() => breakOff('timeout'), post.timeoutMs)
@@ -182,10 +183,10 @@ function exchange(upstreams: Upstreams, post: Post): Promise<Answer> {
       upstreams.of(post.url.origin, post.tenantId, post.tenantId).dispatch(options, {
         onRequestStart(started) {
           controller = started
-          if (over) started.abort(new BrokenOff())
+          if (over) started.abort(new AbortedByUs())
         },
         onResponseStart(_, status, headers) {
-          // Interim answers say nothing of the delivery (RFC 9110 section 15.2).
+          // Interim responses are ignored (RFC 9110 section 15.2).
           if (status < 200 || over || answer !== undefined) return
           const retryAfter = [headers['retry-after']].flat()[0]
           answer = { status, error: null, retryAfter }
@@ -206,7 +207,7 @@ function exchange(upstreams: Upstreams, post: Post): Promise<Answer> {
   })
 }
 
-/** Given to undici as the reason of an end that we wanted. */
-class BrokenOff extends Error {
-  override readonly name = 'BrokenOff'
+/** Marks an abort of ours in undici. */
+class AbortedByUs extends Error {
+  override readonly name = 'AbortedByUs'
 }

@@ -1,11 +1,11 @@
-/** Signs deliveries, with the keys derived from a secret remembered for as long as they are used. */
+/** Signs deliveries, and caches the keys derived from secrets. */
 import { createHash, type Hmac } from 'node:crypto'
 import { deriveKey, standardKey, standardMac, suiteMac, WEBHOOK_SUITE } from './canonical.js'
 
-/** Shorter secrets are refused at creation (decisions.md section 9); here as a second lock. */
+/** Minimum length of a secret in bytes. Shorter secrets are also refused at creation. */
 export const SECRET_BYTES_MIN = 16
 export const SECRET_BYTES_MAX = 256
-/** Subscriptions whose keys stay derived; about 200 bytes each. */
+/** Maximum number of cached keys. An entry takes about 200 bytes. */
 const KEYS_CACHED_MAX = 4096
 const VISIBLE = /^[\x21-\x7e]{1,255}$/
 
@@ -43,13 +43,13 @@ type DerivedKeys = { readonly suite: Uint8Array; readonly standard: Uint8Array }
 
 export interface Signer {
   sign(delivery: SignDelivery): SignOutcome
-  /** How many secrets have their keys derived at the moment. */
+  /** Number of secrets with cached keys. */
   readonly cached: number
 }
 
 /**
- * @param keysCachedMax the least recently used keys beyond it are wiped and derived anew on use.
- * The cache is keyed by the secret's SHA-256, so that it holds no secret that is not needed.
+ * @param keysCachedMax size of the LRU cache. Evicted keys are wiped. The cache key is the secret's
+ *   SHA-256, so that the cache holds no secret.
  */
 export function createSigner(keysCachedMax = KEYS_CACHED_MAX): Signer {
   const cache = new Map<string, DerivedKeys>()
@@ -82,7 +82,8 @@ export function createSigner(keysCachedMax = KEYS_CACHED_MAX): Signer {
       const mac = suiteMac(keys.suite, { timestamp, maxAge, deliveryId, eventType }, payload)
       const stamp = ({ standard }: DerivedKeys) =>
         `v1,${base64(standardMac(standard, deliveryId, timestamp, payload))}`
-      // Our suite has one signature header and carries the new secret; Standard Webhooks takes a list.
+      // svc-webhook-v1 has a single signature header, which uses the new secret. Standard Webhooks
+      // accepts a list.
       const standard = stamp(keys)
       const signatures =
         previousSecret === null ? standard : `${standard} ${stamp(keysOf(previousSecret))}`

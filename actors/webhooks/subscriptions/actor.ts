@@ -1,4 +1,4 @@
-/** Webhook subscriptions of a tenant. Their deliveries are sent by the async plane. */
+/** Webhook subscriptions of a tenant. The async plane sends their deliveries. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -15,7 +15,7 @@ import {
   secretHint,
   webhookSecretContext,
 } from '../../../storage/webhooks/webhooks.js'
-import { INACTIVE } from '../delivery/lane.js'
+import { INACTIVE } from '../delivery/delivery-lane.js'
 import type { Sender } from '../delivery/sender.js'
 import type { EventType } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
@@ -38,11 +38,11 @@ export type WebhooksNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly urlRules: TargetRules
-  /** The types of events that can occur in this deployment. */
+  /** Event types that this deployment can emit. */
   readonly offered: readonly EventType[]
   /** `webhooks.max_subscriptions_per_tenant`. */
   readonly subscriptionsMax: number
-  /** Attempts of a delivery that is replayed. */
+  /** Number of attempts of a replayed delivery. */
   readonly attempts: number
   /** `webhooks.delivery_retention_days`. */
   readonly retentionDays: number

@@ -1,4 +1,4 @@
-/** Who changed which subscription, in the audit chain: a subscription carries events out of the house. */
+/** Audits changes of subscriptions, because a subscription sends events to external receivers. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -11,11 +11,14 @@ export type SubscriptionChange = {
   readonly did: 'created' | 'changed' | 'deleted' | 'secret_rotated'
   readonly webhookId: string
   readonly requestId: string | undefined
-  /** As it is now, where the change is one of what it says. */
+  /** The new state, for changes of its members. */
   readonly webhook?: Webhook
 }
 
-/** In the transaction of the change, last. Of the URL the host alone: the rest may be a secret. */
+/**
+ * Appends the record last in the transaction of the change. Of the URL it contains the host only,
+ * because path and query may contain secrets.
+ */
 export async function auditSubscription(
   tx: Transaction,
   { clock, random }: { readonly clock: Clock; readonly random: Random },

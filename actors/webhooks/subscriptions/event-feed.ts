@@ -1,4 +1,4 @@
-/** A tenant's events for those whom nobody can call: fetched by number, in order. */
+/** Lists a tenant's events by number and in order, for receivers that cannot be reached by HTTP. */
 import type { Handlers } from '../../../runtime/kernel/actor.js'
 import { eventsAfter, lastEventSequence } from '../../../storage/platform/outbox.js'
 import type { Database } from '../../../storage/platform/sql.js'
@@ -18,7 +18,7 @@ export function eventFeed(database: Database): Handlers<WebhooksProtocol>['event
         const rows = await eventsAfter(tx, tenantId, after, limit)
         return {
           tag: 'listed',
-          // What is not in the catalogue is nobody's to hear, as with subscriptions.
+          // Event types outside of the catalogue are internal, as for subscriptions.
           events: rows.filter(({ type }) => CATALOGUE.has(type)),
           nextAfter: rows.at(-1)?.sequence ?? after,
         }

@@ -1,4 +1,4 @@
-/** The history of deliveries: read it, and send parts of it again. */
+/** The delivery history: lists deliveries, replays them and recovers missed events. */
 import type { Handlers } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -14,7 +14,7 @@ import {
 } from '../../../storage/webhooks/deliveries.js'
 import { eventsNotDelivered } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { DELIVERIES_CHANNEL, wakeLanes } from '../../../storage/webhooks/webhook-lanes.js'
+import { DELIVERIES_CHANNEL, wakeLanes } from '../../../storage/webhooks/delivery-lanes.js'
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { findWebhook } from '../../../storage/webhooks/webhooks.js'
 import { envelopeOf } from '../delivery/envelope.js'
@@ -24,7 +24,10 @@ import { page } from '../../platform/paging.js'
 import type { Delivery, WebhooksProtocol } from './protocol.js'
 
 const DAY_MS = 86_400_000
-/** What one call starts again of either kind; the answer says whether there is more. */
+/**
+ * Maximum number of deliveries of each kind that one call starts again. The response says whether
+ * there are more.
+ */
 const RECOVER_MAX = 1_000
 const UNKNOWN = { tag: 'unknown' } as const
 

@@ -1,4 +1,7 @@
-/** Webhook subscriptions, their secrets and their history. decisions.md sections 9 and 22. */
+/**
+ * Messages about webhook subscriptions, their secrets and their history.
+ * docs/reference/webhooks.md.
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
@@ -12,11 +15,11 @@ export type WebhooksProtocol = {
   replace: Ask<ReplaceWebhook, WebhookReplaced | WebhookInvalid | WebhookUnknown>
   remove: Ask<RemoveWebhook, WebhookRemoved | WebhookUnknown>
   rotateSecret: Ask<RotateSecret, SecretRotated | WebhookInvalid | WebhookUnknown>
-  /** One attempt, at once, at an inactive subscription as well. */
+  /** Makes one attempt at once, even for an inactive subscription. */
   test: Ask<TestWebhook, WebhookTested | WebhookUnknown | WebhooksBusy | IdempotencyRefused>
   deliveries: Ask<ListDeliveries, DeliveriesListed | WebhookUnknown>
   replay: Ask<ReplayDelivery, DeliveryReplayed | ReplayRefused | WebhookUnknown>
-  /** Events of the tenant in their order, for those who fetch instead of being called. */
+  /** Lists events of the tenant in order, for receivers that poll. */
   events: Ask<ListEvents, EventsListed>
   recover: Ask<RecoverDeliveries, DeliveriesRecovered | ReplayRefused | WebhookUnknown>
 }
@@ -33,7 +36,7 @@ export type Webhook = {
   readonly updatedAt: Date
 }
 
-/** What its owner says of a subscription. */
+/** The subscription members set by the owner. */
 export type WebhookDraft = {
   readonly url: string
   readonly eventTypes: readonly string[]
@@ -61,20 +64,20 @@ export type WebhooksListed = {
 export type CreateWebhook = {
   readonly caller: Caller
   readonly draft: WebhookDraft
-  /** Null: one is made. */
+  /** Null: the service generates one. */
   readonly secret: string | null
   readonly idempotency: IdempotencyClaim | null
 }
 export type WebhookCreated = {
   readonly tag: 'created'
   readonly webhook: Webhook
-  /** Null when the caller knows it, and in replays. */
+  /** Null in replays, and when the caller supplied the secret. */
   readonly secret: string | null
   readonly replayed: boolean
 }
 export type TooManyWebhooks = { readonly tag: 'too_many'; readonly max: number }
 
-/** A subscription, and who changes it. */
+/** A change of a subscription, with its caller. */
 export type ManagedWebhook = { readonly caller: Caller; readonly webhookId: string }
 export type ReplaceWebhook = ManagedWebhook & { readonly draft: WebhookDraft }
 export type RemoveWebhook = ManagedWebhook
@@ -82,22 +85,22 @@ export type WebhookReplaced = { readonly tag: 'replaced'; readonly webhook: Webh
 export type WebhookRemoved = { readonly tag: 'removed' }
 
 export type RotateSecret = ManagedWebhook & {
-  /** Null: one is made. */
+  /** Null: the service generates one. */
   readonly secret: string | null
-  /** How long the old secret stays in force beside the new one. */
+  /** How long the old secret stays valid, in seconds. */
   readonly overlapSecs: number
 }
 export type SecretRotated = {
   readonly tag: 'rotated'
   readonly webhookId: string
-  /** Null when the caller knows it. */
+  /** Null when the caller supplied the secret. */
   readonly secret: string | null
   readonly rotatedAt: Date
   readonly previousExpiresAt: Date
 }
 
 export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
-/** Null: from now on. Otherwise what has a higher number. */
+/** Null: starts at the next event. Otherwise events with a higher number. */
 export type ListEvents = {
   readonly tenantId: TenantId
   readonly after: number | null
@@ -114,7 +117,7 @@ export type TenantEvent = {
 export type EventsListed = {
   readonly tag: 'listed'
   readonly events: readonly TenantEvent[]
-  /** What to ask with next. */
+  /** Value of `after` for the next call. */
   readonly nextAfter: number
 }
 
@@ -143,7 +146,7 @@ export type Delivery = {
 }
 
 export type TestWebhook = NamedWebhook & {
-  /** Who wants to know. */
+  /** The caller. */
   readonly actor: { readonly type: string; readonly id: string }
   readonly idempotency: IdempotencyClaim | null
 }
@@ -152,7 +155,7 @@ export type WebhookTested = {
   readonly delivery: Delivery
   readonly replayed: boolean
 }
-/** As many test deliveries as may run at once are running. */
+/** The limit of concurrent test deliveries is reached. */
 export type WebhooksBusy = { readonly tag: 'busy' }
 
 export type ListDeliveries = NamedWebhook &
@@ -175,9 +178,9 @@ export type DeliveriesRecovered = {
   readonly tag: 'recovered'
   /** Failed deliveries that start again. */
   readonly replayed: number
-  /** Events that had no delivery and have one now. */
+  /** Events without a delivery that have one now. */
   readonly added: number
-  /** True: there are more; ask again. */
+  /** True: there are more, call again. */
   readonly more: boolean
 }
 

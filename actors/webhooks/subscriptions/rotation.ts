@@ -1,4 +1,4 @@
-/** A new secret for a subscription. decisions.md 22 (webhook rotate-secret). */
+/** Rotates the secret of a subscription. docs/reference/webhooks.md, Secrets. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -24,8 +24,8 @@ export type RotationNeeds = {
 }
 
 /**
- * A supplied secret that is in force already stays, and so does the one before it: a repetition can
- * only make their overlap shorter.
+ * A supplied secret that is valid already stays, together with the previous one. A repetition of
+ * the request can only shorten the overlap.
  */
 export function secretRotation({ database, sealer, clock, random }: RotationNeeds) {
   return async (
@@ -42,15 +42,16 @@ export function secretRotation({ database, sealer, clock, random }: RotationNeed
     const find = () =>
       database.tenant(tenantId, (tx) => findRotatedSecret(tx, tenantId, webhookId), { signal })
 
-    // Whoever else rotates in between makes the update find nothing: then it is looked at again.
+    // After a concurrent rotation the update matches no row. The secret is then read again.
     for (let found = await find(); found !== undefined; found = await find()) {
       const { secret: current, rotatedAt } = found
       const now = clock.now()
       const previousUntil = new Date(now.getTime() + overlapSecs * 1000)
       if (supplied !== null) {
-        const opened = Buffer.from(await sealer.open(tenantId, context, current))
-        // Its answer may have been lost: were it rotated once more, the secret before it would end.
-        if (opened.equals(Buffer.from(supplied, 'utf8'))) {
+        const decrypted = Buffer.from(await sealer.open(tenantId, context, current))
+        // The response to the first request may have been lost. A second rotation would invalidate
+        // the previous secret.
+        if (decrypted.equals(Buffer.from(supplied, 'utf8'))) {
           const ends = await database.tenant(
             tenantId,
             (tx) => shortenOverlap(tx, { tenantId, id: webhookId, current, previousUntil }),

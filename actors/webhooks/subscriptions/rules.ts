@@ -1,4 +1,7 @@
-/** What a subscription may say. decisions.md section 9: url rules, event_types filter, secrets. */
+/**
+ * Validates subscriptions: URL, event type filters and secrets (docs/reference/webhooks.md,
+ * Subscriptions).
+ */
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { EventType } from '../../domain/events.js'
 import { EVENT_FILTERS_MAX, isEventFilter } from '../../domain/event-filters.js'
@@ -9,7 +12,7 @@ import type { WebhookDraft, WebhookInvalid } from './protocol.js'
 export const URL_CHARS_MAX = 2048
 const GENERATED_BYTES = 32
 
-/** Null when the draft is fine. */
+/** @returns null when the draft is valid. */
 export function draftFault(
   draft: WebhookDraft,
   rules: TargetRules,
@@ -28,24 +31,24 @@ export function draftFault(
   if (unknown >= 0) {
     return invalid(
       `/event_types/${unknown}`,
-      'Neither the name of an event of this deployment, nor a prefix of names with ".*", nor "*".',
+      'Must be an event type of this deployment, a prefix of event types followed by ".*", or "*".',
     )
   }
   return null
 }
 
-/** Null when the secret may be used. */
+/** @returns null when the secret is valid. */
 export function secretFault(secret: string): WebhookInvalid | null {
   const bytes = Buffer.from(secret, 'utf8')
   if (bytes.length < SECRET_BYTES_MIN || bytes.length > SECRET_BYTES_MAX) {
     return invalid('/secret', `${SECRET_BYTES_MIN} to ${SECRET_BYTES_MAX} UTF-8 bytes.`)
   }
-  // A lone surrogate has no UTF-8: the two sides would disagree about the key.
-  if (bytes.toString('utf8') !== secret) return invalid('/secret', 'Not well-formed text.')
+  // A lone surrogate has no UTF-8 form, so both sides could derive different keys.
+  if (bytes.toString('utf8') !== secret) return invalid('/secret', 'Must be well-formed Unicode.')
   return null
 }
 
-/** A fresh secret, in the form that Standard Webhooks libraries take as it is. */
+/** Generates a secret in the form that Standard Webhooks libraries expect. */
 export function newWebhookSecret(random: Random): string {
   return `whsec_${Buffer.from(random.bytes(GENERATED_BYTES)).toString('base64')}`
 }

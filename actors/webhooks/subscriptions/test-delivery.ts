@@ -1,7 +1,8 @@
 /**
  * Test deliveries: one attempt while the caller waits. The delivery is committed before it is sent
- * and its outcome after, so no transaction is open meanwhile; a repetition with the same
- * idempotency key finds the delivery, and sends it again only if nobody ever finished it.
+ * and its outcome afterwards, so no transaction stays open during the attempt. A repetition with
+ * the same idempotency key finds the delivery, and sends it again only if its first attempt was
+ * never finished.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handlers, MessageContext } from '../../../runtime/kernel/actor.js'
@@ -30,11 +31,11 @@ import { toDelivery } from './history.js'
 import type { Delivery, TestWebhook, WebhooksProtocol } from './protocol.js'
 
 const TYPE: EventType = 'webhook.test'
-/** Tests that run at once in this process; each may last as long as its receiver lets it. */
-const AT_ONCE_MAX = 32
-/** A test that was begun so long ago was begun by a process that is gone. */
+/** Concurrent tests in this process. Each may last until the timeout of its receiver. */
+const CONCURRENT_MAX = 32
+/** A test without an outcome after this time belongs to a process that died. */
 const ABANDONED_MS = 60_000
-const LOOK_MS = 100
+const POLL_MS = 100
 const UNKNOWN = { tag: 'unknown' } as const
 
 export type TestNeeds = {
@@ -51,7 +52,7 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
   const { database, sealer, sender, clock, random } = needs
   let running = 0
 
-  /** Commits the delivery, or finds the one that this key began. */
+  /** Commits the delivery, or finds the delivery of this idempotency key. */
   function begin(
     { tenantId, webhookId, idempotency }: TestWebhook,
     body: Body,
@@ -79,7 +80,8 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
   async function find({ tenantId, webhookId }: TestWebhook, id: string): Promise<Delivery> {
     return database.tenant(tenantId, async (tx) => {
       const row = await findDelivery(tx, tenantId, webhookId, id)
-      if (row === undefined) throw new Error('a test delivery is gone before its idempotency key')
+      if (row === undefined)
+        throw new Error('a test delivery was deleted before its idempotency key')
       return toDelivery(row, (await attemptsOf(tx, tenantId, [id])).get(id))
     })
   }
@@ -90,7 +92,7 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
 
   async function send(message: TestWebhook, target: Target, id: string, body: string) {
     const { tenantId } = message
-    // Sent to its end even if the caller leaves: what was posted is written down.
+    // Runs to its end even if the caller disconnects, so that the outcome is stored.
     const { retryAfterSecs: _, ...attempt } = await sender.send(
       { ...target, tenantId, deliveryId: id, eventType: TYPE, body },
       new AbortController().signal,
@@ -100,14 +102,14 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
     await database.tenant(tenantId, (tx) => recordAttempts(tx, [record]))
   }
 
-  /** Until whoever began it is done. */
+  /** Waits until the process that started the test is done. */
   async function finished(message: TestWebhook, id: string, signal: AbortSignal) {
     for (;;) {
       const delivery = await find(message, id)
       if (delivery.status !== 'pending') return delivery
       const agedMs = clock.now().getTime() - delivery.createdAt.getTime()
       if (agedMs > ABANDONED_MS) return undefined
-      await sleep(LOOK_MS, undefined, { signal })
+      await sleep(POLL_MS, undefined, { signal })
     }
   }
 
@@ -158,7 +160,7 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
   return {
     async run(message, context) {
       if (!isUuid(message.webhookId)) return UNKNOWN
-      if (running >= AT_ONCE_MAX) return { tag: 'busy' }
+      if (running >= CONCURRENT_MAX) return { tag: 'busy' }
       running += 1
       try {
         return await run(message, context)

@@ -1,4 +1,4 @@
-/** The payment page: what is bought, what it costs, how to pay, and what became of it. */
+/** The payment page: item, price, payment methods and state of the payment. */
 import type {
   LinkShown,
   LinkUnpayable,
@@ -28,7 +28,7 @@ const FAULTS = {
   full: { key: 'pay.full', field: null },
 } as const
 
-/** decisions.md 20, pay. */
+/** Renders the payment page of a checkout session. */
 export function payPage(
   shown: PayShown | PayAgain | PayFull,
   { browser, baseUrl }: ReplyContext,
@@ -54,7 +54,7 @@ export function payPage(
   return { html, formTargets: [...new Set([...led.map((url) => new URL(url).origin), ...leadsTo])] }
 }
 
-/** The terms with their pictures. `looks`: a payment that arrives is seen by looking again. */
+/** The x402 terms with their QR codes. `looks`: the page reloads until the payment arrives. */
 function x402In(x402: X402Shown | null, baseUrl: string, { say }: Language) {
   if (x402 === null) return { x402, looks: false }
   const terms = x402.terms.map((term) => ({
@@ -65,14 +65,14 @@ function x402In(x402: X402Shown | null, baseUrl: string, { say }: Language) {
   return { x402: { terms, url: baseUrl + x402.path }, looks }
 }
 
-/** How often it is paid, as people say it. */
+/** The billing interval in the page's language. */
 function everyOf({ interval, intervalCount }: Recurring, { say, stretch }: Language): string {
   return intervalCount === 1
     ? say(`pay.every.${interval}`)
     : say('pay.every.more', { stretch: stretch(intervalCount, interval) })
 }
 
-/** What a payment link sells, and a button from which the checkout begins. */
+/** The page of a payment link, with a button that opens the checkout. */
 export function linkPage(
   shown: LinkShown | LinkUnpayable,
   { browser, baseUrl }: ReplyContext,

@@ -1,7 +1,10 @@
-/** QR codes as pictures inside of a page. */
+/** QR codes as inline images. */
 import { encodeQR } from 'qr'
 
-/** Inline: a secret in a picture must not be a request that somebody logs. @param words its label. */
+/**
+ * Inline, because the content may be a secret, which must not appear in a request URL.
+ * @param words the label.
+ */
 export function pictureOf(uri: string, words: string): string {
   const label = words.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
   const svg = encodeQR(uri, 'svg', { ecc: 'medium', border: 4 })

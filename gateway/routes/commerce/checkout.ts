@@ -1,4 +1,4 @@
-/** What buyers ask, and the page on which they pay. interface.md, Public commerce; decisions.md 10. */
+/** Buyer routes and the payment page (docs/reference/commerce.md). */
 import { z } from 'zod'
 import {
   type CardEventRefused,
@@ -36,12 +36,21 @@ const AT = '/api/v1/public/commerce'
 
 const details = {
   success_url: z.string().max(2048).nullish().meta({
-    description: 'Where a buyer who has paid is sent; charge_id is added to its query.',
+    description:
+      'The buyer is redirected here after the payment, with charge_id added to the query.',
   }),
-  cancel_url: z.string().max(2048).nullish().meta({ description: 'Where one who has not may go.' }),
+  cancel_url: z
+    .string()
+    .max(2048)
+    .nullish()
+    .meta({ description: 'The buyer may return here without paying.' }),
   customer_email: z.string().max(320).nullish(),
   buyer_country: z.string().max(8).nullish().meta({ description: 'ISO 3166-1 alpha-2.' }),
-  buyer_region: z.string().max(8).nullish().meta({ description: 'Of ISO 3166-2.' }),
+  buyer_region: z
+    .string()
+    .max(8)
+    .nullish()
+    .meta({ description: 'The part of an ISO 3166-2 code after the hyphen.' }),
   metadata: Metadata.nullish(),
 }
 const quantity = z.int().min(1).max(QUANTITY_MAX)
@@ -63,14 +72,13 @@ const result = {
     .optional()
     .meta({
       description:
-        'Send the buyer there. Left out of a replay unless the idempotency key holds 128 bits: a UUID, ' +
+        'Redirect the buyer here. Omitted in a replay unless the idempotency key has 128 bits: a UUID, ' +
         '22 or more characters of base64url, or 32 or more of hex.',
     }),
   checkout_session_id: z.uuid(),
-  x402_url: z
-    .url()
-    .optional()
-    .meta({ description: 'Agents pay the checkout there by x402, where the tenant offers that.' }),
+  x402_url: z.url().optional().meta({
+    description: 'Agents pay the checkout here by x402. Present where the tenant offers x402.',
+  }),
   charge_id: z.uuid(),
   status: z.literal('open'),
   amount_minor: z.int(),
@@ -133,7 +141,7 @@ const refusals = {
   }),
   no_way_to_pay: problem(409, 'conflict', {
     error: 'payment_method_unavailable',
-    detail: 'The seller offers no way to pay for this.',
+    detail: 'The seller offers no payment method for this.',
   }),
   ...idempotencyRefusals,
 }
@@ -160,7 +168,7 @@ const opened = reply(200, CheckoutResult, (outcome: CheckoutOpened, context) =>
 const CARD_EVENT_BYTES_MAX = 256 * 1024
 const CARD_EVENT_FAULTS: Readonly<Record<CardEventRefused['reason'], string>> = {
   signature: 'The header Stripe-Signature is missing or not a signature of this body.',
-  timestamp: 'The signature is more than 300 seconds old, or lies in the future.',
+  timestamp: 'The signature is more than 300 seconds old or in the future.',
   body: 'The body is not an event.',
 }
 
@@ -173,7 +181,7 @@ export const checkoutRoutes: readonly Route[] = [
     method: 'POST',
     path: `${AT}/checkout-sessions`,
     operationId: 'createCheckoutSession',
-    summary: 'Begin to buy at a price',
+    summary: 'Open a checkout session for a price',
     capabilities: ['commerce.checkout'],
     idempotent: true,
     body: json(CheckoutBody),
@@ -189,8 +197,9 @@ export const checkoutRoutes: readonly Route[] = [
     method: 'POST',
     path: `${AT}/subscription-checkout-sessions`,
     operationId: 'createSubscriptionCheckoutSession',
-    summary: 'Begin to subscribe at a recurring price',
-    description: 'The subscription begins when the first payment succeeds. Needs customer_email.',
+    summary: 'Open a checkout session for a subscription',
+    description:
+      'The subscription starts when the first payment succeeds. customer_email is required.',
     capabilities: ['commerce.subscriptions'],
     idempotent: true,
     body: json(SubscribeBody),
@@ -213,9 +222,9 @@ export const checkoutRoutes: readonly Route[] = [
     method: 'POST',
     path: `${AT}/payment-links/{payment_link_token}/checkout`,
     operationId: 'checkoutPaymentLink',
-    summary: 'Begin to buy at a payment link',
+    summary: 'Open a checkout session for a payment link',
     description:
-      'Every member may be left out, and so may the body. Where `metadata` and the link name the same ' +
+      'Every member is optional, and so is the body. Where `metadata` and the link have the same ' +
       'member, the link wins; `buyer_metadata` keeps what was sent.',
     idempotent: true,
     params: z.object({ payment_link_token: z.string().max(64) }),
@@ -228,7 +237,7 @@ export const checkoutRoutes: readonly Route[] = [
     replies: {
       opened,
       ...refusals,
-      unknown_link: problem(404, 'not-found', { detail: 'There is no such payment link.' }),
+      unknown_link: problem(404, 'not-found', { detail: 'The payment link does not exist.' }),
     },
   }),
   route(checkout, 'fulfillment', {
@@ -236,13 +245,13 @@ export const checkoutRoutes: readonly Route[] = [
     method: 'GET',
     path: `${AT}/fulfillment/{charge_id}`,
     operationId: 'getFulfillment',
-    summary: 'Look up what became of a charge',
+    summary: 'Look up the outcome of a charge',
     description:
       'For merchants who missed a webhook. The header X-Svc-Fulfillment-Secret holds a secret in ' +
       'force of an active subscription to at least one commerce.payment.* event.',
     params: z.object({ charge_id: z.string().max(64) }),
     headers: z.object({
-      // Judged by the actor: a missing one is 401, as a wrong one is.
+      // The actor checks the header: a missing secret gets 401, like a wrong one.
       'x-svc-fulfillment-secret': z
         .string()
         .max(512)
@@ -256,10 +265,10 @@ export const checkoutRoutes: readonly Route[] = [
     replies: {
       found: reply(200, FulfillmentView, ({ charge }) => fulfillmentView(charge)),
       unauthorized: problem(401, 'unauthorized', {
-        detail: 'X-Svc-Fulfillment-Secret is missing or is no secret in force.',
+        detail: 'X-Svc-Fulfillment-Secret is missing or not a valid secret.',
       }),
       unknown_charge: problem(404, 'not-found', {
-        detail: 'There is no such charge in this tenant.',
+        detail: 'The charge does not exist in this tenant.',
       }),
     },
   }),
@@ -273,9 +282,9 @@ export const checkoutRoutes: readonly Route[] = [
     operationId: 'receiveCardEvent',
     summary: 'Webhook of the card provider',
     description:
-      'For the provider of commerce.card alone. Stripe-Signature is t=<seconds>,v1=<hex>, where v1 is ' +
-      'HMAC-SHA256 over <t>.<body> under commerce.card.webhook_secret. An event is taken in once by its ' +
-      'id; what became of its object is looked up at the provider.',
+      'Called by the provider of commerce.card. Stripe-Signature is t=<seconds>,v1=<hex>, where v1 is ' +
+      'HMAC-SHA256 over <t>.<body> under commerce.card.webhook_secret. An event is stored once by its ' +
+      'id. The service then looks the object up at the provider.',
     headers: z.object({ 'stripe-signature': z.string().max(2048).optional() }),
     body: raw(['application/json'], { maxBytes: CARD_EVENT_BYTES_MAX }),
     message: ({ headers, body }) => ({ body, signature: headers['stripe-signature'] ?? null }),
@@ -286,7 +295,7 @@ export const checkoutRoutes: readonly Route[] = [
       event_refused: problem<CardEventRefused, 'bad-request'>(400, 'bad-request', ({ reason }) => ({
         detail: CARD_EVENT_FAULTS[reason],
       })),
-      no_provider: problem(404, 'not-found', { detail: 'There is no card provider.' }),
+      no_provider: problem(404, 'not-found', { detail: 'No card provider is configured.' }),
     },
   }),
   route(checkout, 'show', {
@@ -310,7 +319,7 @@ export const checkoutRoutes: readonly Route[] = [
     operationId: 'pay',
     summary: 'Pay',
     body: pageForm({
-      // The page of a payment link has none to choose from yet.
+      // The page of a payment link has no payment method to choose yet.
       rail: z.string().max(32).default(''),
       outcome: z.enum(['succeed', 'decline', 'dispute']).optional(),
       customer_email: z.string().trim().max(320).default(''),

@@ -1,4 +1,4 @@
-/** Bodies and records of commerce. decisions.md 10, 17 and 22. */
+/** Schemas of the commerce routes. docs/reference/commerce.md. */
 import { z } from 'zod'
 import type {
   Charge,
@@ -23,7 +23,7 @@ const quantity = () => z.int().min(1).max(QUANTITY_MAX)
 
 export const Metadata = z
   .record(z.string(), z.unknown())
-  .meta({ description: 'Any JSON of yours, up to 8 KiB; comes back in events and look-ups.' })
+  .meta({ description: 'Any JSON of the merchant, up to 8 KiB. Returned in events and look-ups.' })
 
 export const RecurringTerms = z
   .object({
@@ -80,7 +80,7 @@ export const PaymentLinkRecord = z
   .object({
     id: z.uuid(),
     token: z.string().meta({ description: 'The payment_link_token: publish it.' }),
-    url: z.url().meta({ description: 'A page for buyers; from there a checkout begins.' }),
+    url: z.url().meta({ description: 'The page for buyers, which opens a checkout session.' }),
     price_id: z.uuid(),
     quantity: z.int(),
     metadata: z.record(z.string(), z.unknown()),
@@ -98,8 +98,8 @@ export const PaymentLinkRecord = z
 
 export const BuyerMetadata = z.record(z.string(), z.unknown()).meta({
   description:
-    'What the buyer said at the payment link, whole. Do not fulfil by it: anybody can say anything. ' +
-    'In `metadata` the members of the link win.',
+    'The metadata that the buyer sent at the payment link, unmerged. Not trustworthy: do not fulfil by it. ' +
+    'In `metadata` the members of the link take precedence.',
 })
 
 const fulfillment = {
@@ -174,7 +174,7 @@ export const SubscriptionRecord = z
     customer_email: z.string(),
     metadata: z.record(z.string(), z.unknown()),
     status: z.enum(['incomplete', 'active', 'past_due', 'canceled']),
-    period: z.int().meta({ description: 'The last one paid for; the first is 1.' }),
+    period: z.int().meta({ description: 'The last paid period. The first is 1.' }),
     current_period_start: z.iso.datetime().optional(),
     current_period_end: z.iso.datetime().optional(),
     cancel_at_period_end: z.boolean(),

@@ -1,4 +1,4 @@
-/** Goods and charges of merchants. decisions.md 17 and 22. */
+/** Catalog and charges of merchants. docs/reference/commerce.md. */
 import { z } from 'zod'
 import {
   type Changed,
@@ -36,7 +36,7 @@ const readers = { scheme: 'bearer', scopes: ['commerce:read', 'commerce:manage']
 const managers = { scheme: 'bearer', scopes: ['commerce:manage'] } as const
 const shared = { tags: ['Commerce'], exposure: 'internal' } as const
 
-const unknown = problem(404, 'not-found', { detail: 'There is no such thing in this tenant.' })
+const unknown = problem(404, 'not-found', { detail: 'The resource does not exist in this tenant.' })
 export const invalid = problem<Invalid, 'bad-request'>(
   400,
   'bad-request',
@@ -79,7 +79,7 @@ export const commerceRoutes: readonly Route[] = [
     method: 'POST',
     path: `${AT}/products`,
     operationId: 'createProduct',
-    summary: 'Put a product on the shelf',
+    summary: 'Create a product',
     security: managers,
     idempotent: true,
     body: json(CreateProductBody),
@@ -126,7 +126,7 @@ export const commerceRoutes: readonly Route[] = [
     method: 'PATCH',
     path: `${AT}/products/{id}`,
     operationId: 'changeProduct',
-    summary: 'Sell a product, or stop selling it',
+    summary: 'Activate or deactivate a product',
     security: managers,
     params: named,
     body: json(ActivateBody),
@@ -142,8 +142,9 @@ export const commerceRoutes: readonly Route[] = [
     method: 'POST',
     path: `${AT}/prices`,
     operationId: 'createPrice',
-    summary: 'Put a price on a product',
-    description: 'A price does not change: make another one, and switch this one off.',
+    summary: 'Create a price of a product',
+    description:
+      'Prices are immutable. To change one, create a new price and deactivate the old one.',
     security: managers,
     idempotent: true,
     body: json(CreatePriceBody),
@@ -199,7 +200,7 @@ export const commerceRoutes: readonly Route[] = [
     method: 'PATCH',
     path: `${AT}/prices/{id}`,
     operationId: 'changePrice',
-    summary: 'Sell at a price, or stop selling at it',
+    summary: 'Activate or deactivate a price',
     security: managers,
     params: named,
     body: json(ActivateBody),
@@ -215,7 +216,7 @@ export const commerceRoutes: readonly Route[] = [
     method: 'POST',
     path: `${AT}/payment-links`,
     operationId: 'createPaymentLink',
-    summary: 'Make a link at which anybody may buy',
+    summary: 'Create a payment link',
     security: managers,
     idempotent: true,
     body: json(CreatePaymentLinkBody),
@@ -268,7 +269,7 @@ export const commerceRoutes: readonly Route[] = [
     method: 'PATCH',
     path: `${AT}/payment-links/{id}`,
     operationId: 'changePaymentLink',
-    summary: 'Open a payment link, or close it',
+    summary: 'Activate or deactivate a payment link',
     security: managers,
     params: named,
     body: json(ActivateBody),

@@ -1,4 +1,7 @@
-/** Records of what becomes of money. decisions.md 10. */
+/**
+ * Schemas of refunds, subscriptions, settlements, disputes, payouts and statements.
+ * docs/reference/commerce.md.
+ */
 import { z } from 'zod'
 import type {
   Balance,
@@ -51,7 +54,7 @@ export const StatementRecord = z
     closing_balance_minor: z.int(),
     totals: z
       .record(z.string(), z.object({ count: z.int(), amount_minor: z.int() }))
-      .meta({ description: 'By kind of ledger entry: what it added to the balance.' }),
+      .meta({ description: 'Change of the balance by kind of ledger entry.' }),
     period_start: z.iso.datetime(),
     period_end: z.iso.datetime(),
     created_at: z.iso.datetime(),
@@ -66,7 +69,7 @@ export const BalanceRecord = z
     available_minor: z.int(),
     in_transit_minor: z.int(),
   })
-  .meta({ id: 'Balance', description: 'What is the merchant’s, by where it is.' })
+  .meta({ id: 'Balance', description: 'The money of the merchant by ledger account.' })
 
 const timesOf = (row: { readonly createdAt: Date; readonly updatedAt: Date }) => ({
   created_at: row.createdAt.toISOString(),

@@ -1,4 +1,7 @@
-/** Refunds, subscriptions, settlements, disputes, payouts, statements. decisions.md 10, 17, 22. */
+/**
+ * Refunds, subscriptions, settlements, disputes, payouts and merchant statements.
+ * docs/reference/commerce.md.
+ */
 import { z } from 'zod'
 import {
   type Changed,
@@ -9,7 +12,7 @@ import {
 } from '../../../actors/commerce/payments/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
 import type { Principal } from '../../../actors/domain/principal.js'
-import { settlement } from '../../../actors/commerce/payouts/protocol.js'
+import { payouts } from '../../../actors/commerce/payouts/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
@@ -46,7 +49,7 @@ const writing = { ...shared, method: 'POST', security: managers } as const
 
 const currency = z.string().regex(/^[A-Z]{3}$/)
 const amount = z.int().min(1).max(AMOUNT_MINOR_MAX)
-const unknown = problem(404, 'not-found', { detail: 'There is no such thing in this tenant.' })
+const unknown = problem(404, 'not-found', { detail: 'The resource does not exist in this tenant.' })
 const notOpen = problem<{ readonly detail: string }, 'conflict'>(409, 'conflict', ({ detail }) => ({
   detail,
 }))
@@ -62,7 +65,7 @@ const pageOf = ({ principal, query }: Paged) => ({
   ...readPage(query),
 })
 
-/** A page of records, with a link to the next. */
+/** A page of records, with a link to the next page. */
 function listed<Row, Shape extends z.ZodType>(shape: Shape, show: (row: Row) => z.input<Shape>) {
   return reply(
     200,
@@ -77,14 +80,14 @@ export const settlementRoutes: readonly Route[] = [
     ...writing,
     path: `${AT}/charges/{id}/refund`,
     operationId: 'refundCharge',
-    summary: 'Give a charge back, or a part of it',
-    description: 'Refunds side by side never give back more than is left.',
+    summary: 'Refund a charge in full or in part',
+    description: 'Concurrent refunds never exceed the rest of the charge.',
     idempotent: true,
     params: named,
     body: json(
       z
         .object({
-          amount_minor: amount.nullish().meta({ description: 'Default: all that is left.' }),
+          amount_minor: amount.nullish().meta({ description: 'Default: the whole rest.' }),
           reason: z.string().trim().max(500).nullish(),
           external_reference: z
             .string()
@@ -94,8 +97,8 @@ export const settlementRoutes: readonly Route[] = [
             .nullish()
             .meta({
               description:
-                'How you find the payment back, such as the hash of a transaction. Required where the ' +
-                'rail cannot send, as with x402: then the refund is recorded.',
+                'Your reference of the refund payment, such as a transaction hash. Required where the ' +
+                'payment provider cannot refund, as with x402: the refund is then recorded.',
             }),
         })
         .meta({ id: 'RefundRequest' }),
@@ -115,16 +118,16 @@ export const settlementRoutes: readonly Route[] = [
         refund: refundRecord(refund),
       })),
       disputed: problem(409, 'conflict', { detail: 'The charge is in dispute.' }),
-      not_paid: problem(409, 'conflict', { detail: 'The charge was not paid.' }),
+      not_paid: problem(409, 'conflict', { detail: 'The charge is not paid.' }),
       insufficient_funds: problem(409, 'conflict', {
         error: 'insufficient_balance',
-        detail: 'The refund is more than what is available and in reserve at the rail.',
+        detail: 'The refund exceeds the balance at the payment provider, available and in reserve.',
       }),
       no_refunds: problem(409, 'conflict', {
-        detail: 'What came by this rail cannot be given back by it.',
+        detail: 'This payment provider does not support refunds.',
       }),
       refused: problem(409, 'conflict', ({ code }) => ({
-        detail: `The rail refused the refund: ${code}.`,
+        detail: `The payment provider refused the refund: ${code}.`,
       })),
       unknown,
       invalid,
@@ -168,8 +171,8 @@ export const settlementRoutes: readonly Route[] = [
     ...writing,
     path: `${AT}/subscriptions/{id}/cancel`,
     operationId: 'cancelSubscription',
-    summary: 'Let a subscription end with its period, or at once',
-    description: 'At once: a page of it that was not paid yet is closed, too.',
+    summary: 'Cancel a subscription at the end of its period or at once',
+    description: 'At once: unpaid payment pages of the subscription are closed, too.',
     params: named,
     body: json(
       z.object({ at_period_end: z.boolean().default(true) }).meta({ id: 'CancelSubscription' }),
@@ -186,7 +189,7 @@ export const settlementRoutes: readonly Route[] = [
     ...writing,
     path: `${AT}/subscriptions/{id}/simulate-renewal`,
     operationId: 'simulateRenewal',
-    summary: 'In a sandbox: renew now, and say how it shall end',
+    summary: 'In a sandbox: renew a subscription now with a given outcome',
     params: named,
     body: json(
       z.object({ outcome: z.enum(['succeed', 'decline']) }).meta({ id: 'SimulateRenewal' }),
@@ -198,7 +201,7 @@ export const settlementRoutes: readonly Route[] = [
     }),
     replies: { changed: changedSubscription, unknown, not_open: notOpen },
   }),
-  route(settlement, 'listSettlements', {
+  route(payouts, 'listSettlements', {
     ...reading,
     path: `${AT}/settlements`,
     operationId: 'listSettlements',
@@ -207,7 +210,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(SettlementRecord, settlementRecord) },
   }),
-  route(settlement, 'listDisputes', {
+  route(payouts, 'listDisputes', {
     ...reading,
     path: `${AT}/disputes`,
     operationId: 'listDisputes',
@@ -216,11 +219,11 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(DisputeRecord, disputeRecord) },
   }),
-  route(settlement, 'closeDispute', {
+  route(payouts, 'closeDispute', {
     ...writing,
     path: `${AT}/disputes/{id}/close`,
     operationId: 'closeDispute',
-    summary: 'In a sandbox: say how a dispute ends',
+    summary: 'In a sandbox: close a dispute with a given outcome',
     params: named,
     body: json(z.object({ outcome: z.enum(['won', 'lost']) }).meta({ id: 'CloseDispute' })),
     message: (request) => ({
@@ -230,24 +233,24 @@ export const settlementRoutes: readonly Route[] = [
     }),
     replies: {
       changed: reply(200, DisputeRecord, ({ row }) => disputeRecord(row)),
-      closed: problem(409, 'conflict', { detail: 'The dispute was closed before.' }),
+      closed: problem(409, 'conflict', { detail: 'The dispute is closed already.' }),
       not_sandbox: problem(409, 'conflict', {
-        detail: 'A dispute is closed by the rail of its charge.',
+        detail: 'The payment provider of the charge closes the dispute.',
       }),
       unknown,
     },
   }),
-  route(settlement, 'listBalances', {
+  route(payouts, 'listBalances', {
     ...reading,
     path: `${AT}/balances`,
     operationId: 'listBalances',
-    summary: 'What is the merchant’s, by currency, rail and place',
+    summary: 'Read the balances of the merchant by currency, payment provider and account',
     message: ({ principal }) => ({ tenantId: principal.tenantId }),
     replies: {
       balances: reply(200, z.array(BalanceRecord), ({ balances }) => balances.map(balanceRecord)),
     },
   }),
-  route(settlement, 'listPayouts', {
+  route(payouts, 'listPayouts', {
     ...reading,
     path: `${AT}/payouts`,
     operationId: 'listPayouts',
@@ -256,7 +259,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(PayoutRecord, payoutRecord) },
   }),
-  route(settlement, 'readPayout', {
+  route(payouts, 'readPayout', {
     ...reading,
     path: `${AT}/payouts/{id}`,
     operationId: 'getPayout',
@@ -265,19 +268,23 @@ export const settlementRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: reply(200, PayoutRecord, ({ row }) => payoutRecord(row)), unknown },
   }),
-  route(settlement, 'createPayout', {
+  route(payouts, 'createPayout', {
     ...writing,
     path: `${AT}/payouts`,
     operationId: 'createPayout',
-    summary: 'Send what is available to the merchant',
-    description: 'It is submitted at once; whether it was paid or failed is told by an event.',
+    summary: 'Create a payout of the available balance',
+    description: 'The payout is submitted at once. An event reports whether it was paid or failed.',
     idempotent: true,
     body: json(
       z
         .object({
           rail: z.string().max(32),
           currency,
-          amount_minor: z.int().min(1).nullish().meta({ description: 'Default: all available.' }),
+          amount_minor: z
+            .int()
+            .min(1)
+            .nullish()
+            .meta({ description: 'Default: the whole available balance.' }),
         })
         .meta({ id: 'CreatePayout' }),
     ),
@@ -299,7 +306,7 @@ export const settlementRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(settlement, 'listStatements', {
+  route(payouts, 'listStatements', {
     ...reading,
     path: `${AT}/statements`,
     operationId: 'listStatements',
@@ -308,7 +315,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(StatementRecord, statementRecord) },
   }),
-  route(settlement, 'readStatement', {
+  route(payouts, 'readStatement', {
     ...reading,
     path: `${AT}/statements/{id}`,
     operationId: 'getStatement',
@@ -317,12 +324,12 @@ export const settlementRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: reply(200, StatementRecord, ({ row }) => statementRecord(row)), unknown },
   }),
-  route(settlement, 'createStatement', {
+  route(payouts, 'createStatement', {
     ...writing,
     path: `${AT}/statements`,
     operationId: 'createStatement',
-    summary: 'State everything booked in a currency since the last statement',
-    description: 'One is made by itself at the beginning of every month (UTC).',
+    summary: 'Create a statement of all ledger entries in a currency since the last one',
+    description: 'The service also creates one at the beginning of every month (UTC).',
     idempotent: true,
     body: json(z.object({ currency }).meta({ id: 'CreateStatement' })),
     message: (request) => ({

@@ -1,4 +1,4 @@
-/** Payments by x402 as their merchant sees them, and the end of those that nobody knows of. */
+/** x402 payments as their merchant sees them, and the resolution of unknown outcomes. */
 import { z } from 'zod'
 import type { Changed, Listed } from '../../../actors/commerce/payments/protocol.js'
 import { x402, type X402Payment } from '../../../actors/commerce/x402/protocol.js'
@@ -21,7 +21,7 @@ const PaymentRecord = z
     charge_id: z.uuid(),
     payment_link_id: z.uuid().optional(),
     checkout_session_id: z.uuid().optional(),
-    state: states.meta({ description: 'unknown: nobody has told yet whether it was settled.' }),
+    state: states.meta({ description: 'unknown: the settlement is not confirmed yet.' }),
     network: z.string().meta({ example: 'eip155:8453' }),
     asset: z.string(),
     payer: z.string(),
@@ -29,13 +29,14 @@ const PaymentRecord = z
     amount: z.string().meta({ description: 'Atomic units of the asset.', example: '19990000' }),
     nonce: z.string(),
     valid_before: z.string().meta({
-      description: 'Unix seconds. After this the authorization cannot be spent any more.',
+      description: 'Unix seconds. After this the authorization cannot be spent.',
     }),
     transaction: z.string().nullable().meta({
-      description: 'Also one that the facilitator named and nobody has seen on the chain.',
+      description:
+        'May be a hash that the facilitator named and that is not confirmed on the chain.',
     }),
     error_reason: z.string().nullable(),
-    checks: z.int().meta({ description: 'How often it was looked at.' }),
+    checks: z.int().meta({ description: 'Number of checks so far.' }),
     created_at: z.iso.datetime(),
   })
   .meta({ id: 'X402PaymentRecord' })
@@ -96,11 +97,11 @@ export const x402PaymentRoutes: readonly Route[] = [
     method: 'POST',
     path: `${AT}/{id}/resolve`,
     operationId: 'resolveX402Payment',
-    summary: 'Say what became of a payment of unknown outcome',
+    summary: 'Resolve a payment of unknown outcome',
     description:
-      'For payments that neither the chain nor the facilitator tells of. Look the nonce up on the ' +
-      'chain first. 409 where what is known speaks against it, and for `failed` until a minute ' +
-      'after valid_before: until then the authorization could still be spent. The same again is 200.',
+      'For payments whose outcome neither the chain nor the facilitator reveals. Look the nonce up on the ' +
+      'chain first. 409 when known facts contradict the outcome, and for `failed` until a minute ' +
+      'after valid_before: until then the authorization could be spent. A repetition gets 200.',
     security: { scheme: 'bearer', scopes: ['commerce:manage'] },
     params: z.object({ id: z.string().max(64) }),
     body: json(Resolution),
@@ -112,7 +113,7 @@ export const x402PaymentRoutes: readonly Route[] = [
     replies: {
       changed: reply(200, PaymentRecord, ({ row }: Changed<X402Payment>) => record(row)),
       refused_resolution: problem(409, 'conflict', ({ detail }) => ({ detail })),
-      unknown: problem(404, 'not-found', { detail: 'There is no such payment in this tenant.' }),
+      unknown: problem(404, 'not-found', { detail: 'The payment does not exist in this tenant.' }),
     },
   }),
 ]

@@ -1,4 +1,4 @@
-/** Payment links and checkout sessions paid by x402. interface.md, Public commerce; decisions.md sections 11 and 22. */
+/** Payment links and checkout sessions paid by x402. docs/reference/commerce.md, x402. */
 import { z } from 'zod'
 import {
   type PaymentChallenge,
@@ -18,7 +18,10 @@ const sessionParams = z.object({ checkout_session_id: z.string().max(64) })
 const capabilities = ['commerce.x402'] as const
 const throttle = [{ policy: 'commerce', by: 'address' }] as const
 
-/** Judged by the actor, after the link: an unknown link is a 404 whatever the query says. */
+/**
+ * The actor validates the query, after it has found the link: an unknown link is 404, whatever the
+ * query contains.
+ */
 const Buyer = z.object({
   buyer_country: z
     .string()
@@ -28,7 +31,7 @@ const Buyer = z.object({
     .string()
     .optional()
     .meta({
-      description: 'The part of ISO 3166-2 behind the hyphen.',
+      description: 'The part of an ISO 3166-2 code after the hyphen.',
       example: 'CA',
       param: { required: true },
     }),
@@ -59,7 +62,7 @@ const PaymentRequired = z
   .meta({
     id: 'X402PaymentRequired',
     description:
-      'The challenge, as in the PAYMENT-REQUIRED field. Where version 1 is spoken, its challenge.',
+      'The challenge, as in the PAYMENT-REQUIRED field. Where version 1 is supported, its challenge.',
   })
 const Settlement = z
   .object({
@@ -92,7 +95,7 @@ type Pending = Extract<PayOutcome, { tag: 'pending' }>
 
 const encoded = (message: object) => Buffer.from(JSON.stringify(message)).toString('base64')
 const required = ({ challenge }: Challenged) => ({ 'payment-required': challenge.header })
-/** The field of each version, as a client looks for the one it knows. */
+/** Sets the response field of each version, so that any client finds its own. */
 const response = ({ settlement }: Answered) => {
   const field = encoded(settlement)
   return { 'payment-response': field, 'x-payment-response': field }
@@ -107,18 +110,18 @@ const payment_required = reply<Challenged, typeof PaymentRequired>(
   required,
 )
 const unknown = problem(404, 'not-found', {
-  detail: 'There is no such payment link or checkout, or it cannot be paid this way.',
+  detail: 'The payment link or checkout does not exist or cannot be paid by x402.',
 })
 const not_open = problem(409, 'conflict', {
   error: 'checkout_not_open',
-  detail: 'The checkout is paid, or is being paid, or has ended.',
+  detail: 'The checkout is paid, is being paid, or has ended.',
 })
 const invalid_buyer = problem<{ parameter: string }, 'bad-request'>(
   400,
   'bad-request',
   ({ parameter }) => ({
-    detail: 'The country and the region of the buyer are needed.',
-    errors: [{ pointer: `query:${parameter}`, detail: 'Is missing or not a code of ISO 3166.' }],
+    detail: 'The country and region of the buyer are required.',
+    errors: [{ pointer: `query:${parameter}`, detail: 'Missing or not an ISO 3166 code.' }],
   }),
 )
 
@@ -127,7 +130,7 @@ const Proofs = z.object({
     description: 'PaymentPayload of x402 version 2, base64 of JSON.',
   }),
   'x-payment': z.string().optional().meta({
-    description: 'PaymentPayload of x402 version 1, where the deployment speaks it.',
+    description: 'PaymentPayload of x402 version 1, where the deployment supports it.',
   }),
 })
 const proofsIn = (headers: z.output<typeof Proofs>) => ({
@@ -176,20 +179,20 @@ const answered = {
     detail: 'This payment identifier was used for another payment.',
   }),
   pending: problem<Pending, 'service-unavailable'>(503, 'service-unavailable', ({ chargeId }) => ({
-    detail: 'Whether this was paid is not known yet. Send the same proof again.',
+    detail: 'The outcome of the payment is not known yet. Send the same proof again.',
     retryAfterSecs: PENDING_RETRY_SECS,
     members: { charge_id: chargeId, charge_status: 'pending' },
   })),
   unavailable: problem(503, 'service-unavailable', {
-    detail: 'The payment could not be verified. Nothing was charged.',
+    detail: 'The payment could not be verified. No money was taken.',
     retryAfterSecs: PENDING_RETRY_SECS,
   }),
   ...challenged,
 }
 
 const PAY =
-  'The same proof again gives the same answer, and settles nothing a second time. ' +
-  'While the outcome is not known, 503 with the charge: send the same proof again.'
+  'A repeated proof gets the same response and does not settle twice. ' +
+  'While the outcome is unknown, 503 with the charge: send the same proof again.'
 
 export const x402Routes: readonly Route[] = [
   route(x402, 'challenge', {
@@ -197,7 +200,7 @@ export const x402Routes: readonly Route[] = [
     method: 'GET',
     path: LINK_PATH,
     operationId: 'getX402Challenge',
-    summary: 'What a payment link costs, as an x402 challenge',
+    summary: 'Get the x402 challenge of a payment link',
     description:
       'Always 402 for a payable link. The PAYMENT-REQUIRED field holds the same JSON in base64.',
     params: linkParams,
@@ -232,7 +235,7 @@ export const x402Routes: readonly Route[] = [
     method: 'GET',
     path: SESSION_PATH,
     operationId: 'getCheckoutX402Challenge',
-    summary: 'What a checkout session costs, as an x402 challenge',
+    summary: 'Get the x402 challenge of a checkout session',
     description:
       'The checkout of a price, a payment link, a subscription or the invoice of a renewal. 402 while ' +
       'it can be paid; the PAYMENT-REQUIRED field holds the same JSON in base64.',
@@ -250,7 +253,7 @@ export const x402Routes: readonly Route[] = [
     path: SESSION_PATH,
     operationId: 'payCheckoutByX402',
     summary: 'Pay a checkout session with an x402 proof',
-    description: `${PAY} A payment that fails leaves the session open: it can be paid anew.`,
+    description: `${PAY} After a failed payment the session stays open.`,
     params: sessionParams,
     headers: Proofs,
     message: ({ params, headers }) => ({

@@ -1,4 +1,4 @@
-/** The audit chain. decisions.md 17, 18 and 22. */
+/** The audit chain. docs/reference/operations.md, Audit. */
 import { z } from 'zod'
 import { audit } from '../../../actors/operations/audit/protocol.js'
 import { asId } from '../../../actors/domain/ids.js'
@@ -39,18 +39,18 @@ const AuditEvent = z
 const Verification = z
   .object({
     valid: z.boolean(),
-    events: z.int().meta({ description: 'How many were checked and hold' }),
+    events: z.int().meta({ description: 'Number of valid events' }),
     after_sequence: z.int(),
     last_sequence: z.int().nullable(),
     last_hash: z.string().nullable(),
     broken_at: z
       .object({ sequence: z.int(), reason: z.string() })
       .nullable()
-      .meta({ description: 'The first that does not hold' }),
+      .meta({ description: 'The first invalid event' }),
     next_after_sequence: z
       .int()
       .nullable()
-      .meta({ description: 'Where to go on; null at the end of the chain' }),
+      .meta({ description: 'Where to continue. Null at the end of the chain' }),
   })
   .meta({ id: 'AuditVerification' })
 
@@ -61,13 +61,13 @@ const whole = (most: number) =>
     .transform(Number)
     .transform((value) => Math.min(value, most))
 
-/** What is looked for: text that the database can hold. */
+/** A filter value: any text that the database can store. */
 const Term = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,255}$/u)
 
 const Stretch = z.object({
   after_sequence: whole(Number.MAX_SAFE_INTEGER)
     .optional()
-    .meta({ description: 'The last sequence already dealt with; default 0' }),
+    .meta({ description: 'The last sequence already processed. Default 0' }),
 })
 const ExportQuery = Stretch.extend({
   limit: whole(EXPORT_SIZE_MAX)
@@ -82,7 +82,8 @@ export const auditRoutes: readonly Route[] = [
     path: PATH,
     operationId: 'listAuditEvents',
     summary: 'List audit events of the tenant, newest first',
-    description: 'Filters hold together. cursor_ts is the occurred_at of the last event seen.',
+    description:
+      'Filters are combined with AND. cursor_ts is the occurred_at of the last event seen.',
     tags,
     exposure: 'internal',
     security,
@@ -117,8 +118,8 @@ export const auditRoutes: readonly Route[] = [
     operationId: 'exportAuditEvents',
     summary: 'Export audit events as JSON lines, in the order of the chain',
     description:
-      'What `svc audit verify` checks. Link names the next stretch; the last line of one stretch ' +
-      'is the one before the first of the next.',
+      'Input of `svc audit verify`. Link names the next range. The last line of one range ' +
+      'directly precedes the first line of the next.',
     tags,
     exposure: 'internal',
     security,
@@ -139,8 +140,8 @@ export const auditRoutes: readonly Route[] = [
     method: 'GET',
     path: `${PATH}/verify`,
     operationId: 'verifyAuditEvents',
-    summary: 'Check that the audit chain of the tenant is unbroken',
-    description: `At most ${VERIFY_SIZE_MAX} events at a time; next_after_sequence says where to go on.`,
+    summary: 'Verify the audit chain of the tenant',
+    description: `At most ${VERIFY_SIZE_MAX} events per call. next_after_sequence says where to continue.`,
     tags,
     exposure: 'internal',
     security,
@@ -164,7 +165,7 @@ export const auditRoutes: readonly Route[] = [
   }),
 ]
 
-/** The Link header of a stretch that is not the last (RFC 8288 section 3). */
+/** The Link header to the next range (RFC 8288 section 3), unless this is the last. */
 function onwards(
   nextSequence: number | null,
   { baseUrl, path, query }: ReplyContext,

@@ -1,4 +1,6 @@
-/** Probes. interface.md, Health (anonymous, GET). Never throttled, never cached, no detail. */
+/**
+ * Health probes (docs/reference/operations.md, Health). Not rate limited, not cached, no details.
+ */
 import { z } from 'zod'
 import { health } from '../../../actors/operations/health/protocol.js'
 import { constant, type Route, route } from '../../route.js'
@@ -21,7 +23,7 @@ export const healthRoutes: readonly Route[] = [
     ...probe,
     path: '/health/live',
     operationId: 'healthLive',
-    summary: 'Whether the process runs',
+    summary: 'Liveness probe: the process runs',
     message: () => null,
     replies: { ok },
   }),
@@ -29,7 +31,7 @@ export const healthRoutes: readonly Route[] = [
     ...probe,
     path: '/health/startup',
     operationId: 'healthStartup',
-    summary: 'Whether migrations ran and signing keys are loaded',
+    summary: 'Startup probe: migrations ran and signing keys are loaded',
     message: () => null,
     replies: { ok, starting: constant(503, status('starting'), { status: 'starting' }) },
   }),
@@ -37,7 +39,7 @@ export const healthRoutes: readonly Route[] = [
     ...probe,
     path: '/health/ready',
     operationId: 'healthReady',
-    summary: 'Whether requests can be served',
+    summary: 'Readiness probe: requests can be served',
     message: () => null,
     replies: { ok, unavailable: constant(503, status('unavailable'), { status: 'unavailable' }) },
   }),

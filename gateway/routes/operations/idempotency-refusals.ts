@@ -1,4 +1,4 @@
-/** How a request with a used idempotency key is refused, on every route that honours one. */
+/** Refusals of a reused idempotency key, for every route that supports one. */
 import { problem } from '../../route.js'
 
 export const idempotencyRefusals = {

@@ -1,4 +1,4 @@
-/** What webhook routes take and give: schemas, and records as JSON. decisions.md section 9. */
+/** Schemas of the webhook routes. docs/reference/webhooks.md. */
 import { z } from 'zod'
 import type {
   Delivery,
@@ -22,7 +22,7 @@ export const WebhookRecord = z
     updated_at: z.iso.datetime(),
     secret_last_rotated_at: z.iso.datetime(),
     secret: z.string().optional().meta({
-      description: 'Only in the answer to a creation, and only when it was generated.',
+      description: 'Only in the response to a creation, and only when the service generated it.',
     }),
   })
   .meta({ id: 'Webhook' })
@@ -38,7 +38,7 @@ export const deliveryStatus = z.enum(['pending', 'retrying', 'succeeded', 'faile
 
 export const DeliveryRecord = z
   .object({
-    id: z.uuid().meta({ description: 'Also X-Svc-Delivery; the same for every attempt.' }),
+    id: z.uuid().meta({ description: 'Also in X-Svc-Delivery. The same for every attempt.' }),
     webhook_id: z.uuid(),
     event_id: z.uuid(),
     event_type: z.string(),
@@ -51,7 +51,7 @@ export const DeliveryRecord = z
       .nullable()
       .meta({
         description:
-          'Why the last attempt did not succeed: `timeout`, `unexpected_status`, `redirect`, `gone`, ' +
+          'Why the last attempt failed: `timeout`, `unexpected_status`, `redirect`, `gone`, ' +
           '`subscription_inactive`, or an error type of RFC 9209 section 2.3.',
       }),
     duration_ms: z.int().nullable(),
@@ -71,7 +71,7 @@ const eventTypes = z
   .meta({ description: 'Exact names, `prefix.*` at a dot, or `*`.' })
 const description = z.string().max(DESCRIPTION_MAX)
 const secret = z.string().max(256).meta({
-  description: '16 to 256 UTF-8 bytes; at least 32 random bytes are advised. Never echoed.',
+  description: '16 to 256 UTF-8 bytes. Use at least 32 random bytes. Never returned.',
 })
 
 export const CreateWebhook = z
@@ -144,7 +144,7 @@ export function deliveryRecord(delivery: Delivery): z.input<typeof DeliveryRecor
   }
 }
 
-/** An event as a subscription is sent it (decisions.md section 9, envelope), with its number. */
+/** An event in the envelope that subscriptions receive, with its number. */
 export const EventRecord = z.object({
   sequence: z.int(),
   event_id: z.uuid(),

@@ -1,4 +1,4 @@
-/** Webhook subscriptions. interface.md, Webhooks and SCIM; decisions.md sections 9 and 22. */
+/** Webhook subscriptions. docs/reference/webhooks.md. */
 import { z } from 'zod'
 import { EVENT_TYPES } from '../../../actors/domain/events.js'
 import type { Principal } from '../../../actors/domain/principal.js'
@@ -28,7 +28,9 @@ const readers = { scheme: 'bearer', scopes: ['webhooks:read', 'webhooks:manage']
 const managers = { scheme: 'bearer', scopes: ['webhooks:manage'] } as const
 const capabilities = ['webhooks'] as const
 
-const unknown = problem(404, 'not-found', { detail: 'There is no such subscription or delivery.' })
+const unknown = problem(404, 'not-found', {
+  detail: 'The subscription or delivery does not exist in this tenant.',
+})
 const invalid = problem<{ pointer: string; detail: string }, 'bad-request'>(
   400,
   'bad-request',
@@ -49,9 +51,9 @@ const replayRefused = choice(
   {
     inactive: conflict('The subscription is not active.'),
     waiting: conflict('The delivery is still being attempted.'),
-    test: conflict('A test delivery is not repeated; send another one.'),
+    test: conflict('A test delivery cannot be replayed. Send another one.'),
     too_old: problem(400, 'bad-request', {
-      detail: 'Deliveries of that time are no longer kept.',
+      detail: 'Deliveries of that time have been deleted.',
       errors: [{ pointer: '#/since', detail: 'Before the retention period.' }],
     }),
   },
@@ -82,7 +84,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/webhooks',
     operationId: 'createWebhook',
-    summary: 'Subscribe a receiver to events',
+    summary: 'Create a webhook subscription',
     tags,
     exposure: 'public',
     security: managers,
@@ -129,10 +131,10 @@ export const webhookRoutes: readonly Route[] = [
     method: 'PUT',
     path: '/api/v1/webhooks/{id}',
     operationId: 'replaceWebhook',
-    summary: 'Change url, event types, description and active',
+    summary: 'Update a subscription',
     description:
-      'An omitted description becomes empty, an omitted active true. The secret stays as it is. ' +
-      'Switching a subscription off cancels its pending deliveries.',
+      'An omitted description becomes empty, an omitted active true. The secret does not change. ' +
+      'Deactivating a subscription cancels its pending deliveries.',
     tags,
     exposure: 'public',
     security: managers,
@@ -163,8 +165,8 @@ export const webhookRoutes: readonly Route[] = [
     operationId: 'testWebhook',
     summary: 'Send a test delivery',
     description:
-      'One attempt of an event `webhook.test`, made while the caller waits, also to an inactive ' +
-      'subscription. The answer is 200 with the delivery, whatever the receiver said.',
+      'One attempt of an event `webhook.test` while the caller waits, even to an inactive ' +
+      'subscription. The response is 200 with the delivery, whatever the receiver returned.',
     tags,
     exposure: 'public',
     security: managers,
@@ -186,7 +188,7 @@ export const webhookRoutes: readonly Route[] = [
       tested: reply(200, DeliveryRecord, ({ delivery }) => deliveryRecord(delivery)),
       unknown,
       busy: problem(503, 'service-unavailable', {
-        detail: 'Many test deliveries are running.',
+        detail: 'Too many test deliveries are running.',
         retryAfterSecs: 5,
       }),
       ...idempotencyRefused,
@@ -225,7 +227,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/webhooks/{id}/rotate-secret',
     operationId: 'rotateWebhookSecret',
-    summary: 'Give a subscription a new secret',
+    summary: 'Rotate the secret of a subscription',
     description:
       'The suite svc-webhook-v1 signs with the new secret from now on; `webhook-signature` carries ' +
       'signatures of both while they overlap. The secret that is in force already changes nothing but ' +
@@ -247,7 +249,10 @@ export const webhookRoutes: readonly Route[] = [
         200,
         z.object({
           id: z.uuid(),
-          secret: z.string().optional().meta({ description: 'When it was generated.' }),
+          secret: z
+            .string()
+            .optional()
+            .meta({ description: 'Present when the service generated it.' }),
           rotated_at: z.iso.datetime(),
           previous_secret_expires_at: z.iso.datetime(),
         }),
@@ -266,7 +271,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/webhooks/{id}/deliveries/{delivery_id}/replay',
     operationId: 'replayWebhookDelivery',
-    summary: 'Send a finished delivery again, under the same id',
+    summary: 'Replay a finished delivery under the same id',
     tags,
     exposure: 'internal',
     security: managers,
@@ -282,11 +287,11 @@ export const webhookRoutes: readonly Route[] = [
     method: 'GET',
     path: '/api/v1/events',
     operationId: 'listEvents',
-    summary: 'Fetch the events of the tenant in order, instead of being called',
+    summary: 'List the events of the tenant in order, for receivers that poll',
     description:
-      'For receivers that cannot be reached. Without `after` the answer is empty and `next_after` ' +
-      'is where the future begins; ask again with it. Events are kept for the retention period of ' +
-      'deliveries. Each one is what a subscription would be sent, with its number.',
+      'For receivers that cannot accept requests. Without `after` the response is empty and `next_after` ' +
+      'is the current position: call again with it. Events are stored for the retention period of ' +
+      'deliveries. Each event is the envelope that subscriptions receive, with its number.',
     tags,
     exposure: 'internal',
     security: readers,
@@ -321,10 +326,10 @@ export const webhookRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/webhooks/{id}/recover',
     operationId: 'recoverWebhookDeliveries',
-    summary: 'Send again what failed or was missed since a time',
+    summary: 'Recover failed and missed deliveries since a time',
     description:
-      'Failed deliveries start again under their ids; events that the subscription asks for and ' +
-      'has no delivery of get one. While `more` is true, ask again.',
+      'Failed deliveries restart under their ids. Events that match the subscription and ' +
+      'have no delivery get one. While `more` is true, call again.',
     tags,
     exposure: 'internal',
     security: managers,

@@ -1,6 +1,6 @@
 /**
- * The process is killed (SIGKILL) while the card provider has a question of ours and has not answered:
- * nothing is paid twice, nothing is forgotten, and our books agree with those of the provider.
+ * The process is killed (SIGKILL) while a request to the card provider is pending: no payment is
+ * made twice or lost, and our ledger equals the provider's books.
  */
 import test, { type ExecutionContext } from 'ava'
 import { svc } from '../../flows/vault/command.js'
@@ -16,7 +16,7 @@ import { COMMERCE } from '../../support/commerce/shop.js'
 
 const provider = await startCardProvider()
 const environment = { ...COMMERCE, ...provider.environment, SVC_COMMERCE__CARD__TIMEOUT_SECS: '30' }
-/** Does no work that is due, and goes on when the other one is killed. */
+/** Does no background work, and keeps running when the worker is killed. */
 const running = await testService({
   environment: { ...environment, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
 })
@@ -28,7 +28,7 @@ test.after.always(async () => {
 })
 const { database } = running.db
 
-/** A process that does what is due; the one that is killed, and the one after it. */
+/** A process that does the background work. One is killed and replaced by another. */
 async function worker(t: ExecutionContext) {
   const one = svc(t, {
     environment: {
@@ -46,7 +46,7 @@ async function worker(t: ExecutionContext) {
   return one
 }
 
-/** Has the next call of a kind hang. @returns a promise that it was reached. */
+/** Makes the next call of a kind hang. @returns a promise that resolves when it is reached. */
 function hangAt(kind: (call: Called) => boolean, mishap: Mishap): Promise<void> {
   return new Promise((resolve) => {
     provider.mishap = (call) => {
@@ -58,7 +58,7 @@ function hangAt(kind: (call: Called) => boolean, mishap: Mishap): Promise<void> 
   })
 }
 
-/** The leases of the dead have run out. */
+/** Expires the leases of killed workers. */
 async function endLeases(tenantId: string): Promise<void> {
   await sql(
     database,
@@ -126,14 +126,14 @@ for (const mishap of ['hang_before', 'hang_after'] as const) {
     const { tenantId } = shop.workspace
     const chargeId = await shop.bought()
     const path = `/api/v1/commerce/charges/${chargeId}/refund`
-    // Not answered here, so that a worker takes it up; the worker is killed while it asks.
+    // Fails here, so that a worker takes it over and is killed during its request.
     const first = hangAt(
       ({ method, path: to }) => method === 'POST' && to === '/v1/refunds',
       'error_before',
     )
     await shop.api.post(path, shop.token, { amount_minor: 700 })
     await first
-    // The provider keeps a server error under its key for a day; afterwards it has forgotten it.
+    // The provider stores a server error under its key for a day. Afterwards it has forgotten it.
     provider.forgetKeys()
     const reached = hangAt(
       ({ method, path: to }) => method === 'POST' && to === '/v1/refunds',

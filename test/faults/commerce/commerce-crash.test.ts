@@ -1,6 +1,6 @@
 /**
- * Two async planes killed (SIGKILL) again and again while subscriptions renew, payouts are sent and
- * settlements move: each period is charged once, and the books agree with those of the rail.
+ * Two async planes are killed (SIGKILL) repeatedly while subscriptions renew, payouts are sent and
+ * settlements move: each period is charged once, and the ledger equals the provider's books.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -15,7 +15,7 @@ const SUBSCRIPTIONS = LONG ? 200 : 30
 const KILLS = LONG ? 20 : 4
 const STOPS_MAX = 10
 
-test(`of ${SUBSCRIPTIONS} renewals none is lost and none doubled by ${KILLS} kills`, async (t) => {
+test(`of ${SUBSCRIPTIONS} renewals none is lost or doubled by ${KILLS} kills`, async (t) => {
   t.timeout(LONG ? 1_200_000 : 240_000)
   const running = await testService({
     environment: { ...COMMERCE, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
@@ -51,12 +51,12 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost and none doubled by ${KILLS} kil
     await one.ready()
     return one
   }
-  /** Time passes: what is to come is due. */
+  /** Advances time: future work becomes due. */
   const makeDue = async () => {
     await sql(db.database, `update subscriptions set due_at = now() where due_at is not null`)
     await sql(db.database, `update settlements set due_at = now() where due_at is not null`)
   }
-  /** The leases of the dead on what they had begun have run out. */
+  /** Expires the leases of killed processes. */
   const endLeases = async () => {
     await sql(
       db.database,
@@ -78,7 +78,7 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost and none doubled by ${KILLS} kil
   for (let kill = 1; kill <= KILLS; kill += 1) {
     await makeDue()
     const before = await periods()
-    // In the middle of a round, some way further each time.
+    // In the middle of a round, at a later point each time.
     const wanted = before + Math.ceil((SUBSCRIPTIONS * (kill % 4)) / 4) + 1
     for (let turn = 0; turn < 2_000 && (await periods()) < wanted; turn += 1) await sleep(5)
     const [victim, other] = workers as [(typeof workers)[0], (typeof workers)[0]]
@@ -96,7 +96,8 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost and none doubled by ${KILLS} kil
     )
     return row!.open
   }
-  // Books and rail are compared while nobody works: of a renewal that is under way one is ahead.
+  // Compares ledger and provider while no worker runs, because during a renewal one of them is
+  // ahead.
   for (let stop = 0; stop === 0 || (stop < STOPS_MAX && (await rest()) > 0); stop += 1) {
     if (stop > 0) workers = await Promise.all([start(), start()])
     for (let turn = 0; turn < 2_000 && (await rest()) > 0; turn += 1) {

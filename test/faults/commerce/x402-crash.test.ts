@@ -1,6 +1,6 @@
 /**
- * A service killed again and again while it takes payments, before and after its facilitator has
- * settled: every payment ends, on the chain and in the books, once. 60 payments and 4 kills; with
+ * A service is killed repeatedly while it takes payments, before and after its facilitator has
+ * settled: every payment ends once, on the chain and in the ledger. 60 payments and 4 kills. With
  * TEST_LONG 1,000 and 50.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,7 +36,7 @@ test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, 
       SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
     },
   })
-  // Holds the database and the keys; the one that sells is killed.
+  // Holds the database and the keys. The selling process is killed.
   const holder = await testService({
     transport: 'plain_http',
     environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
@@ -66,7 +66,7 @@ test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, 
   }
   let seller = await start()
 
-  // Every so many settlements it dies: before the facilitator acts, or after it has.
+  // It is killed after a number of settlements: before the facilitator acts, or after.
   let settles = 0
   let kills = 0
   let restarting: Promise<void> = Promise.resolve()
@@ -104,7 +104,7 @@ test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, 
     const proof = encode({ x402Version: 2, accepted, payload: exact })
     for (;;) {
       await restarting
-      // A connection that breaks says nothing: the same proof again.
+      // A broken connection leaves the outcome unknown: send the same proof again.
       const answer = await shop.post(link, proof).catch(() => undefined)
       const isFinal = answer !== undefined && answer.status !== 503 && answer.status !== 504
       if (isFinal) {

@@ -1,4 +1,4 @@
-/** The network between service and PostgreSQL misbehaves: reset, silence, delay. */
+/** The network between the service and PostgreSQL misbehaves: reset, silence, delay. */
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
 import { silentLogger } from '../../../runtime/kernel/log.js'
@@ -23,7 +23,7 @@ async function behindRelay(t: ExecutionContext, overrides: Partial<PoolSettings>
 
 const ONE = { name: 'one', text: 'select 1 as one' }
 
-/** Sessions of the service on the server itself, whatever the pool believes. */
+/** Sessions of the service as the server counts them. */
 async function sessions(fresh: FreshDatabase, running = ''): Promise<number> {
   const client = new Client({ connectionString: fresh.superuserUrl })
   await client.connect()
@@ -43,7 +43,7 @@ test('a reset in the middle of transactions fails them as unavailable; the next 
     const sleep = { name: `sleep${round}`, text: `select pg_sleep(8), 'round ${round}'` }
     const late = () =>
       database.system(async (tx) => {
-        // What is asked for first would be asked for again.
+        // The first request would be repeated.
         await tx.query(ONE)
         await tx.query(sleep)
       })
@@ -57,12 +57,12 @@ test('a reset in the middle of transactions fails them as unavailable; the next 
     t.deepEqual((await database.system((tx) => tx.query(ONE))).rows, [{ one: 1 }])
   }
   t.is(database.stats().find(({ pool }) => pool === 'plane')?.waiting, 0)
-  // The server only notices as its statements end; then it holds no more than the pool does.
+  // The server notices only when its statements end. Then it has no more sessions than the pool.
   while ((await sessions(fresh)) > 6);
   t.pass()
 })
 
-test('idle connections that were reset are replaced without anybody noticing', async (t) => {
+test('idle connections that were reset are replaced without an error', async (t) => {
   const { relay, database } = await behindRelay(t, { min_connections: 3 })
   relay.reset()
   const answers = Promise.all(
@@ -71,7 +71,7 @@ test('idle connections that were reset are replaced without anybody noticing', a
   await t.notThrowsAsync(answers)
 })
 
-test('a connection that fell silent is found out as it is taken, and given up in time', async (t) => {
+test('a silent connection is detected when it is taken, and closed in time', async (t) => {
   const { relay, database } = await behindRelay(t, { min_connections: 1, connect_timeout_secs: 1 })
   relay.fallSilent()
   const from = performance.now()
@@ -81,15 +81,15 @@ test('a connection that fell silent is found out as it is taken, and given up in
   await t.notThrowsAsync(database.ping())
 })
 
-test('while the server opens no more connections, those that are open serve everybody', async (t) => {
+test('while the server accepts no new connections, the open ones serve all requests', async (t) => {
   const { relay, database } = await behindRelay(t, { min_connections: 1, connect_timeout_secs: 1 })
   relay.openNoMore()
   const sleep = { name: 'sleep_short', text: 'select pg_sleep(0.3)' }
   const work = () => database.system((tx) => tx.query(sleep))
-  // The second wants a connection of its own, and does without it.
+  // The second query would like a connection of its own, and works without one.
   await t.notThrowsAsync(Promise.all([work(), work()]))
 
-  // Where none is free in time either the server has too much to do; it is not away.
+  // If none is free in time, the server is overloaded. It is not down.
   const over = new AbortController()
   const keepBusy = async () => {
     while (!over.signal.aborted) await work()
@@ -99,7 +99,7 @@ test('while the server opens no more connections, those that are open serve ever
   const failed = await t.throwsAsync<DatabaseUnavailable>(work(), {
     instanceOf: DatabaseUnavailable,
   })
-  t.false(failed?.overloaded, 'nothing was answered meanwhile')
+  t.false(failed?.overloaded, 'nothing was answered in between')
   await holder
   const begun = keepBusy()
   const crowd = await Promise.allSettled(Array.from({ length: 12 }, work))
@@ -110,7 +110,7 @@ test('while the server opens no more connections, those that are open serve ever
   }
 })
 
-test('a look at the database gives up when it is told to, however silent the network', async (t) => {
+test('a ping of the database aborts on its signal, even on a silent network', async (t) => {
   const { relay, database } = await behindRelay(t, { min_connections: 2 })
   relay.fallSilent()
   const from = performance.now()
@@ -122,7 +122,7 @@ test('a look at the database gives up when it is told to, however silent the net
   await t.notThrowsAsync(database.ping())
 })
 
-test('a statement on a connection that fell silent ends a little after its own limit', async (t) => {
+test('a statement on a silent connection ends shortly after its own limit', async (t) => {
   const { relay, database } = await behindRelay(t, { statement_timeout_secs: 1 })
   const hung = database.system(async (tx) => {
     await tx.query(ONE)
@@ -134,7 +134,7 @@ test('a statement on a connection that fell silent ends a little after its own l
   await t.notThrowsAsync(database.ping())
 })
 
-test('aborting works although the network is silent', async (t) => {
+test('aborting works on a silent network', async (t) => {
   const { relay, database } = await behindRelay(t)
   const abort = new AbortController()
   const hung = database.system(

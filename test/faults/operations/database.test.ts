@@ -1,4 +1,4 @@
-/** The database goes away under the whole service, or loses a session, and comes back. */
+/** The database goes down under the whole service, or loses a session, and recovers. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
@@ -19,7 +19,7 @@ import { type OwnPostgres, ownPostgres } from '../../support/storage/outage.js'
 import { type TestService, testService } from '../../support/service.js'
 import { isReady, metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 
-/** 2 s and one look of the health actor (0.5 s pause). */
+/** 2 s and one round of the health actor (0.5 s pause). */
 const NOTICED_WITHIN_MS = 2_500
 const RECOVERED_WITHIN_MS = 5_000
 const OUTAGE_MS = 3_000
@@ -30,7 +30,7 @@ let postgres: OwnPostgres
 let running: TestService
 let http: Caller
 let space: Workspace
-/** What listeners, probes and background work keep open. */
+/** Connections that listeners, probes and background work keep open. */
 let connectionsAtRest: number
 
 test.before(async () => {
@@ -54,7 +54,7 @@ test.after.always(async () => {
 
 const authorization = () => `Bearer ${space.accessToken}`
 
-/** Requests that cannot be answered without the database. */
+/** Requests that need the database. */
 const NEEDY: readonly [string, () => Promise<Answer>][] = [
   [
     'the start of a registration',
@@ -108,7 +108,7 @@ async function connections(): Promise<number> {
   return rows.length
 }
 
-/** Over a while of rest: background work comes and goes. */
+/** Measured over a while at rest, because background work comes and goes. */
 async function mostConnections(): Promise<number> {
   let most = 0
   for (const end = performance.now() + REST_MS; performance.now() < end; await sleep(100)) {
@@ -122,7 +122,7 @@ const atRest = async () => (await connections()) <= connectionsAtRest
 const restarts = () => metric(http, 'svc_actor_restarts_total')
 const defects = () => metric(http, 'svc_actor_unavailable_total', { reason: 'failed' })
 
-test.serial('while the database is away the service says so, and is back by itself', async (t) => {
+test.serial('while the database is down the service reports it, and recovers', async (t) => {
   await registrationBody()
   const pulse = watchLive(http)
   await postgres.stop()
@@ -153,18 +153,18 @@ test.serial('while the database is away the service says so, and is back by itse
   t.true(probes > 20)
   t.is(bad, 0, 'the process was live throughout')
   t.is(await restarts(), 0, 'nothing was restarted')
-  t.is(await defects(), 0, 'an outage is nobody’s defect')
+  t.is(await defects(), 0, 'an outage is not a defect')
   await until('connections are given back', 20_000, atRest)
 })
 
 test.serial(
-  'a database that is stopped holds no request up for ever, and nothing else',
+  'a stopped database delays requests for a bounded time, and nothing else',
   async (t) => {
     const pulse = watchLive(http)
     t.teardown(() => pulse.stop())
     const thaw = await postgres.freeze()
     try {
-      // Some find a connection that was of use a moment ago, later ones have to open one.
+      // Some requests find a recently used connection, later ones have to open one.
       const held = NEEDY.map(([, ask]) => ask())
       await until('not ready', NOTICED_WITHIN_MS, async () => !(await isReady(http)))
       for (let round = 0; round < 6; round += 1) held.push(...NEEDY.map(([, ask]) => ask()))

@@ -1,6 +1,6 @@
 /**
- * Connections that are cut in the middle of statements, and statements that the server gives up: the
- * answer is 503, never 500.
+ * Connections that are cut in the middle of statements, and statements that the server aborts: the
+ * response is 503, never 500.
  */
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
@@ -35,7 +35,7 @@ test('requests whose connection is cut are answered with 503', async (t) => {
   const { token } = workspace
   const client = { client_id: party.clientId, client_secret: party.secret }
   const keyed = () => ({ 'idempotency-key': randomUUID() })
-  const begun = await start({ login_hint: 'nobody@example.org' })
+  const begun = await start({ login_hint: 'unknown@example.org' })
   const sends: readonly (() => Promise<{ status: number; body: object }>)[] = [
     () => api.post('/api/v1/oauth/registration-tokens', token, {}, keyed()),
     () => api.post('/api/v1/applications', token, { name: 'A', redirect_uris: [] }, keyed()),
@@ -44,7 +44,7 @@ test('requests whose connection is cut are answered with 503', async (t) => {
     () => post('/oauth/token', { ...client, grant_type: 'client_credentials' }),
     () => post('/oauth/introspect', { ...client, token }),
     () => api.form('/oauth/revoke', { ...client, token: 'none' }),
-    () => start({ login_hint: 'nobody@example.org' }),
+    () => start({ login_hint: 'unknown@example.org' }),
     () => poll(begun.body['auth_req_id']),
   ]
   const knife = new Client({ connectionString: running.db.url, application_name: 'test' })
@@ -75,7 +75,7 @@ test('requests whose connection is cut are answered with 503', async (t) => {
   t.true((seen.get(200) ?? 0) > 0, 'the service lives')
 })
 
-test('what the server gives up is told as a dependency that gives no answer', async (t) => {
+test('a statement that the server aborts is reported as an unavailable dependency', async (t) => {
   const { database, drop } = await freshDatabase()
   t.teardown(drop)
   const statement = (text: string) => ({ name: text.slice(0, 40), text, values: [] })
@@ -85,7 +85,7 @@ test('what the server gives up is told as a dependency that gives no answer', as
   })
   await t.throwsAsync(late, { instanceOf: DatabaseUnavailable })
 
-  // Two transactions take two locks in opposite order, each sure to hold its first.
+  // Two transactions take two locks in opposite order, each with its first lock held.
   let holding = 0
   let bothHold = () => {}
   const both = new Promise<void>((resolve) => (bothHold = resolve))

@@ -1,4 +1,4 @@
-/** Background loops whose work fails while everything else works: readiness says so (decisions.md 24). */
+/** A background loop fails while everything else works: readiness reports it. */
 import test from 'ava'
 import { type Clock, systemClock } from '../../../runtime/kernel/clock.js'
 import { FAILING_MS_MAX } from '../../../runtime/kernel/loops.js'
@@ -8,7 +8,7 @@ import { testService } from '../../support/service.js'
 
 const METRICS_TOKEN = 'a token for the metrics of failing loops'
 
-/** What each loop cannot do without, taken away by renaming it. */
+/** A table that each loop needs, made unavailable by renaming it. */
 const LOOPS: Readonly<Record<string, string>> = {
   'billing: rounds': 'payouts',
   'notify: queue': 'outgoing_mail',
@@ -25,7 +25,7 @@ test('a loop that fails for a minute makes the process not ready, and is named',
     environment: {
       ...COMMERCE,
       SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
-      // The gateway sets deadlines by the real clock, of which the actors' goes ahead here.
+      // The gateway sets deadlines by the real clock. The actors' clock is ahead here.
       SVC_SERVER__REQUEST_TIMEOUT_SECS: '300',
     },
   })
@@ -51,7 +51,7 @@ test('a loop that fails for a minute makes the process not ready, and is named',
     t.fail(what)
   }
   await until('the service is ready', async () => (await status()) === 200)
-  // Those on the main thread read its clock, and their rounds are a second apart.
+  // Loops on the main thread use its clock, and their rounds are a second apart.
   for (const [each, table] of Object.entries(LOOPS)) {
     const [actor = '', loop = ''] = each.split(': ')
     await sql(database, `alter table ${table} rename to ${table}_away`)
@@ -68,7 +68,7 @@ test('a loop that fails for a minute makes the process not ready, and is named',
     await sql(database, `alter table ${table}_away rename to ${table}`)
     await until(`${each} works again`, async () => (await status()) === 200)
   }
-  // That of a thread counts its rounds as well; how long they fail is told by the clock of the thread.
+  // The loop of a thread counts its rounds as well. The thread's clock measures how long they fail.
   await sql(database, 'alter table webhook_lanes rename to webhook_lanes_away')
   await until(
     'the webhook worker fails',

@@ -1,8 +1,7 @@
 /**
- * A flood of registration starts does not stop an honest registration (decisions.md 1.3 and 23).
- * The suite floods for moments at a rate that every machine can send; TEST_LONG offers 5,000 a second
- * for half a minute, whatever becomes of them: a start that is shed was offered too. Nothing is said
- * of times: a registration succeeds or it does not.
+ * A flood of registration starts does not stop a genuine registration. The suite floods briefly at
+ * a rate that every machine can send. TEST_LONG offers 5,000 a second for half a minute, counting
+ * starts that were shed. The test makes no statement about times: a registration succeeds or fails.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -18,7 +17,7 @@ const LONG = process.env['TEST_LONG'] !== undefined
 const PER_SECOND = LONG ? 5_000 : 400
 const SECONDS = LONG ? 30 : 4
 const CONNECTIONS = LONG ? 2_000 : 400
-/** Of the rate: what a stalled machine may fall short by, at the end, and still have flooded. */
+/** Fraction of the rate for a slow machine to have offered at the end. */
 const OFFERED_LEAST = 0.95
 const BITS = 8
 const FLOOD_BITS = 4
@@ -37,7 +36,7 @@ const running = await testService({
 const api = apiOf(running)
 const port = Number(new URL(running.baseUrl).port)
 let addresses = 0
-/** Somebody who was never heard of before. */
+/** An address that was not used before. */
 const address = (network: number) => {
   addresses += 1
   return `10.${network}.${(addresses >> 8) & 255}.${addresses & 255}`
@@ -49,14 +48,14 @@ test.after.always(async () => {
   await running.end()
 })
 
-/** Its tenant is the one that is flooded. */
+/** The tenant that is flooded. */
 async function flooded() {
   return api.workspace('Flooded')
 }
 
 type Tries = { readonly answer: Answer; readonly bits: number; readonly tries: number }
 
-/** As a patient client does it: told to come back later, it comes back later. */
+/** A patient client: it retries after Retry-After. */
 async function register(tenantId: string, sender = address(1)): Promise<Tries> {
   const key = createAgentKey()
   const target = { issuer: running.baseUrl, tenantId }
@@ -119,7 +118,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       t.is(answer.status, 200, JSON.stringify(answer.body))
       t.true(bits >= BITS && bits <= BITS + FLOOD_BITS, String(bits))
     }
-    // Nothing but what a flood may be told: wait, do more work, that is no proof.
+    // A flood only gets the answers: wait, do more work, invalid proof.
     for (const status of Object.keys(tally.statuses)) {
       t.true(['200', '400', '429', '503'].includes(status), status)
     }
@@ -138,7 +137,7 @@ test.serial('what floods one tenant makes nothing dearer in the next', async (t)
 
 testWithProgram(
   'redis-server',
-  'without the shared count nobody registers, everything else goes on, and with it all is well',
+  'without the coordination backend registrations are refused, everything else works, and it recovers',
   async (t, path) => {
     t.timeout(120_000)
     const redis = await startRedis(path)

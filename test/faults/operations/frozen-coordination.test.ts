@@ -1,6 +1,6 @@
 /**
  * The coordination backend is stopped (SIGSTOP), not killed: it accepts connections and bytes, and
- * answers nothing. Every request is answered while it is still stopped, as where it was killed.
+ * answers nothing. Every request is answered while it is stopped, as if it were killed.
  */
 import type { ExecutionContext } from 'ava'
 import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../../support/agents/journey.js'
@@ -10,7 +10,7 @@ import { type Server, startMemcached, startRedis } from '../../support/service/s
 import { testService } from '../../support/service.js'
 import { until } from '../../support/service/watch.js'
 
-/** A new connection is tried at least every 2 s. */
+/** A new connection is attempted at least every 2 s. */
 const RECOVERED_WITHIN_MS = 15_000
 const AT_ONCE = 12
 
@@ -41,7 +41,7 @@ async function freezeAndThaw(
   t.is((await proven()).status, 200)
 
   server.freeze()
-  // More at once than there are connections: none of them waits for the time of another.
+  // More concurrent requests than connections: none waits for another's timeout.
   const crowd = await Promise.all([
     ...Array.from({ length: AT_ONCE }, proven),
     ...Array.from({ length: AT_ONCE }, register),
@@ -72,7 +72,7 @@ async function freezeAndThaw(
 
 testWithProgram(
   'redis-server',
-  'a stopped redis holds no request up, and is used again once it goes on',
+  'a stopped redis delays no request, and is used again once it continues',
   async (t, path) => {
     const server = await startRedis(path)
     await freezeAndThaw(t, server, {
@@ -84,7 +84,7 @@ testWithProgram(
 
 testWithProgram(
   'memcached',
-  'a stopped memcached holds no request up, and is used again once it goes on',
+  'a stopped memcached delays no request, and is used again once it continues',
   async (t, path) => {
     const server = await startMemcached(path)
     await freezeAndThaw(t, server, {

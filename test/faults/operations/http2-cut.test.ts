@@ -1,9 +1,9 @@
-/** What a client of HTTP/2 is told of an answer that the service cannot finish. */
+/** How an HTTP/2 client sees a response that the service cannot finish. */
 import { connect } from 'node:http2'
 import test from 'ava'
 import { bodyCall, egressHouse, settingOf } from '../../support/vault/egress.js'
 
-test('an answer that is cut off as the service stops does not look complete', async (t) => {
+test('a response cut off by a shutdown does not look complete', async (t) => {
   const resources = await egressHouse({
     transport: 'tls_h2_only',
     environment: { SVC_SERVER__SHUTDOWN_DEADLINE_SECS: '1' },

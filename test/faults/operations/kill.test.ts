@@ -1,6 +1,6 @@
 /**
- * kill -9 at any moment. What was acknowledged is there after the next start, and nothing is half
- * made. 5 kills; 30 with TEST_LONG.
+ * kill -9 at any moment. Acknowledged writes exist after the next start, and nothing is
+ * half-written. 5 kills. 30 with TEST_LONG.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
@@ -28,12 +28,12 @@ import {
 import { freePort } from '../../support/service.js'
 
 const KILLS = process.env['TEST_LONG'] ? 30 : 5
-/** Before the first start has come to its end. */
+/** Kills before the first start is complete. */
 const EARLY_KILLS = 2
 const WORKERS = 3
 const KILL_AFTER_MS = [150, 1_200] as const
 
-/** A create whose answer may have been lost: `id` is known once it was acknowledged. */
+/** A creation whose response may have been lost. `id` is set once it was acknowledged. */
 type Creation = { readonly space: Workspace; readonly key: string; id: string | undefined }
 
 const creation = ({ post }: Caller, { key }: Creation, token: string): Promise<Answer> =>
@@ -43,7 +43,7 @@ const creation = ({ post }: Caller, { key }: Creation, token: string): Promise<A
     { authorization: `Bearer ${token}`, 'idempotency-key': key },
   )
 
-/** Bootstraps and creates until the service is gone; notes what was acknowledged. */
+/** Bootstraps and creates until the service is gone, and records acknowledged creations. */
 async function work(http: Caller, spaces: Workspace[], creations: Creation[]): Promise<void> {
   for (;;) {
     const begun = await start(http)
@@ -58,7 +58,7 @@ async function work(http: Caller, spaces: Workspace[], creations: Creation[]): P
 
 const isConnectionLoss = (error: unknown) => error instanceof TypeError
 
-test(`what was acknowledged survives ${KILLS} kills at any moment, and nothing is half made`, async (t) => {
+test(`acknowledged writes survive ${KILLS} kills at any moment, and nothing is half-written`, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-kill-'))
   chmodSync(folder, 0o711)
   t.teardown(() => {
@@ -87,7 +87,7 @@ test(`what was acknowledged survives ${KILLS} kills at any moment, and nothing i
   const spaces: Workspace[] = []
   const creations: Creation[] = []
 
-  // While it makes its database, migrates, makes its keys.
+  // While it creates its database, migrates, and generates its keys.
   for (let kill = 0; kill < EARLY_KILLS; kill += 1) {
     const service = launch()
     await sleep(randomInt(...KILL_AFTER_MS))

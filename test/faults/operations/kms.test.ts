@@ -1,4 +1,4 @@
-/** The kms goes away under the whole service. */
+/** The kms goes down under the whole service. */
 import test from 'ava'
 import {
   bootstrap,
@@ -20,7 +20,7 @@ for (const [what, take] of [
   ['is away', (kms: TestKms) => kms.interrupt()],
   ['is stopped', (kms: TestKms) => kms.freeze()],
 ] as const)
-  test(`where the kms ${what} everything goes on that needs no key opened, and readiness tells`, async (t) => {
+  test(`when the kms ${what}, requests that unwrap no key still work, and readiness reports it`, async (t) => {
     const running = await testService({
       environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
     })

@@ -1,7 +1,7 @@
 /**
- * A hunt for leaks: secrets of every kind are planted, used in every way, and looked for in whatever
- * comes out of the service: answers, logs, metrics, every row of every table, the audit log, and the
- * objects of the thread that speaks HTTP.
+ * A search for leaks: canary secrets of every kind are planted, used in every way, and searched for
+ * in all output of the service: responses, logs, metrics, every row of every table, the audit log,
+ * and the heap objects of the HTTP thread.
  */
 import { createPrivateKey, randomBytes } from 'node:crypto'
 import test from 'ava'
@@ -20,13 +20,13 @@ import { METRICS_TOKEN } from '../../support/service/watch.js'
 
 const flock = canaries()
 const found: Found[] = []
-/** With what JSON, base64 and percent-encoding each spell in their own way. */
+/** Characters that JSON, base64 and percent-encoding spell differently. */
 const secretOf = (name: string) =>
   flock.plant(name, `${name}/+"${randomBytes(12).toString('hex')}~é`)
-/** For fields that take letters only. */
+/** For fields that accept letters only. */
 const wordOf = (name: string) => flock.plant(name, `${name}-${randomBytes(16).toString('hex')}`)
 
-test('the search finds a canary in every spelling, and says nothing of what is not there', (t) => {
+test('the search finds a canary in every spelling, without false positives', (t) => {
   const own = canaries()
   const value = own.plant('one', 'a canary/+"of many~spellings')
   const bytes = Buffer.from(value)
@@ -46,7 +46,7 @@ test('the search finds a canary in every spelling, and says nothing of what is n
   t.deepEqual(own.search('here', value, ['one']), [])
 })
 
-test('nothing that was planted comes out', async (t) => {
+test('no planted secret appears in any output', async (t) => {
   t.timeout(600_000)
   const { upstream, environment, end } = await reachableUpstream()
   const service = await separateService(environment)
@@ -55,13 +55,13 @@ test('nothing that was planted comes out', async (t) => {
     await end()
   })
   const using = await traffic(service, upstream.origin)
-  // One call still runs: its secret is on the one thread that uses it.
+  // One call is still running: its secret is on the egress thread only.
   const during = await service.threadHeaps()
   t.deepEqual(during.filter(holds('bearer')).map(nameOf), ['egress'])
   await using.end()
   await look(service)
   const heap = await service.heap()
-  t.true(heap.includes('/v1/proxy/body'), 'it is the heap of the thread that answers')
+  t.true(heap.includes('/v1/proxy/body'), 'it is the heap of the HTTP thread')
   found.push(...flock.search('heap', heap))
   for (const { thread, heap: its } of await service.threadHeaps()) {
     found.push(...flock.search(`heap of ${thread}`, its))
@@ -78,11 +78,11 @@ const holds =
   ({ thread, heap }: ThreadHeap) =>
     flock.search(thread, heap).some((each) => each.canary === canary)
 
-/** @returns a call that goes on. */
+/** @returns a call that is still running. */
 async function traffic(service: SeparateService, upstream: string): Promise<RunningCall> {
   const at = { ...service, ca: undefined, issuer: service.baseUrl } as unknown as TestService
   const api = apiOf(at)
-  /** Sends, and searches the answer but for what it is there to tell. */
+  /** Sends a request, and searches the response except for the values that it must contain. */
   const call = async (
     method: string,
     path: string,
@@ -104,7 +104,7 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   const fixture = workspace.body['fixture_end_user'] as { email: string; password: string }
   flock.plant('password', fixture.password)
 
-  // An agent: its proof, its signature, its refresh token, all of its rotations.
+  // An agent: its proof, signature, refresh token and all rotations.
   const { key, agentId } = await api.register(tenantId)
   const proof = key.registration({ issuer: service.baseUrl, tenantId }).key_ownership_proof
   flock.plant('ownership proof', proof)
@@ -131,7 +131,7 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
       `refresh token ${round}`,
       String(rotated.body['refresh_token'] ?? refresh),
     )
-    // The spent one again: reuse is an alarm, and alarms are logged.
+    // A reused refresh token raises an alarm, and alarms are logged.
     if (round === 1) await api.form('/oauth/token', form)
   }
   const basic = (secret: string) => ({
@@ -206,7 +206,7 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
 
   demand(usable.length === 4 && open !== undefined, `only ${usable.length} credentials`)
 
-  // Egress: echoing, redirecting, erring upstreams, by both routes, whole and streamed.
+  // Egress: echoing, redirecting and failing upstreams, by both routes, buffered and streamed.
   const person = await present(api, fixtureOf(workspace))
   flock.plant('authenticator', person.secret)
   const plain = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
@@ -218,7 +218,7 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
     found.push(...(await proxied(service, flock, { ...callers, id, heavy: nth === 0 })))
   }
 
-  // SSH: an authority of our own, and what is signed with it.
+  // SSH: a certificate authority and a signed certificate.
   const { privateKey } = freshKeyPair('ed25519')
   const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
   flock.plant('authority key', pem.split('\n')[1]!)
@@ -237,7 +237,7 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   const block = String(signed.body['private_key'] ?? '').split('\n')
   flock.plant('signed key', block[3]!)
 
-  // Webhooks: secrets given and made, rotated.
+  // Webhooks: supplied and generated secrets, rotated.
   const secret = `whsec_${Buffer.from(wordOf('webhook secret')).toString('base64')}`
   const hook = { url: 'https://receiver.example/svc', event_types: ['*'] }
   const given = await call('POST', '/api/v1/webhooks', token, { ...hook, secret })
@@ -273,12 +273,12 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   }
 }
 
-/** What was not done leaks nothing: the hunt is for what was. */
+/** Asserts that a step succeeded, because a failed step would leak nothing. */
 function demand(isTrue: boolean, words: string): void {
   if (!isTrue) throw new Error(words)
 }
 
-/** The logs so far and every row there is. */
+/** The logs so far and every row. */
 async function look({ output, db }: SeparateService): Promise<void> {
   found.push(...flock.search('logs', output()))
   const client = new Client({ connectionString: db.superuserUrl })
@@ -293,7 +293,7 @@ async function look({ output, db }: SeparateService): Promise<void> {
         `select each::text as row from ${name} each`,
       )
       for (const { row } of rows) {
-        // Once as it is printed, once with what its quotes hide.
+        // Searched as printed, and with the escapes of its quotes resolved.
         const plain = row.replaceAll('""', '"').replaceAll('\\\\', '\\')
         found.push(...flock.search(`table ${name}`, `${row}\n${plain}`))
       }

@@ -1,4 +1,4 @@
-/** kill -9 while letters are on their way: each arrives, and none is forgotten. */
+/** kill -9 while mail is being sent: each message arrives, and none is lost. */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,12 +13,12 @@ const KILLS = 3
 const LETTERS_EACH = 6
 const WITHIN_MS = 90_000
 
-test(`${KILLS} kills mid-send lose no letter that was acknowledged`, async (t) => {
+test(`${KILLS} kills mid-send lose no acknowledged message`, async (t) => {
   t.timeout(240_000)
   const folder = mkdtempSync(join(tmpdir(), 'svc-mail-kill-'))
   chmodSync(folder, 0o711)
   const sending = { begun: 0, holding: true }
-  // While it holds, a sender is always in the middle of its letter.
+  // While it holds, a sender is always in the middle of its message.
   const mail = await openMailServer({
     onMessage: async () => {
       sending.begun += 1

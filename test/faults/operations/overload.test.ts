@@ -1,4 +1,4 @@
-/** More work than one actor takes: it refuses, the rest of the service does not notice. */
+/** More work than one actor accepts: it refuses, and the rest of the service is not affected. */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import test from 'ava'
@@ -19,10 +19,10 @@ import {
 import { testService } from '../../support/service.js'
 import { metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 
-/** What was stuck stays so for longer; how fast a probe is, a benchmark tells. */
+/** Shorter than the blocked work. A benchmark measures how fast a probe is. */
 const LIVE_WITHIN_MS = 5_000
 
-test('a full mailbox is answered 503 at once, while probes and other work go on', async (t) => {
+test('a full mailbox returns 503 at once, while probes and other work continue', async (t) => {
   const running = await testService({
     environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
   })
@@ -33,7 +33,7 @@ test('a full mailbox is answered 503 at once, while probes and other work go on'
   await superuser.connect()
   t.teardown(() => superuser.end())
 
-  // Nobody can read a challenge: every completion hangs where it is.
+  // No process can read a challenge: every completion hangs.
   await superuser.query('begin')
   await superuser.query('lock table pow_challenges in access exclusive mode')
   const { capacity, inflightMax } = agentsActor.mailbox
@@ -41,7 +41,8 @@ test('a full mailbox is answered 503 at once, while probes and other work go on'
   const { signal } = giveUp
   setMaxListeners(0, signal)
   const ref = running.service.ref(agents)
-  // The share of the requests below: for one that waits with less, a full mailbox makes room.
+  // The share of the requests below. A full mailbox would make room for a share that waits with
+  // less.
   const share = '127.0.0.1'
   const stuck = Array.from({ length: capacity + runningPerShare(inflightMax) }, () => {
     const message = { challengeId: randomUUID(), nonce: '1' }
@@ -69,7 +70,7 @@ test('a full mailbox is answered 503 at once, while probes and other work go on'
   )
   demand(await http.call('/.well-known/jwks.json'), 200)
 
-  // The askers give up: what waited is never run, what ran is cancelled in the database.
+  // The callers give up: waiting messages never run, running ones are cancelled in the database.
   giveUp.abort()
   await Promise.all(stuck)
   await superuser.query('rollback')
@@ -88,7 +89,7 @@ test('a full mailbox is answered 503 at once, while probes and other work go on'
   t.true(slowestMs < LIVE_WITHIN_MS, `the slowest probe took ${slowestMs} ms`)
 })
 
-/** A service whose person allowed an application before, and a hand on its database. */
+/** A service with a user who has consented to an application, and access to its database. */
 async function allowedBefore(environment: Readonly<Record<string, string>>) {
   const running = await testService({
     environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN, ...environment },
@@ -117,7 +118,7 @@ test('codes of one browser do not wait for one another', async (t) => {
     SVC_DATABASE__STATEMENT_TIMEOUT_SECS: '5',
   })
   t.teardown(end)
-  // What a transaction that commits slowly holds until it has.
+  // The lock that a slowly committing transaction holds.
   await superuser.query('begin')
   const { rowCount } = await superuser.query(
     "select from sessions where subject_type = 'human' for update",
@@ -137,7 +138,7 @@ for (const [what, environment, reason] of [
     3,
   ],
 ] as const) {
-  test(`${what} is told as overload`, async (t) => {
+  test(`${what} is reported as overload`, async (t) => {
     const named = Object.entries(environment).map(([key, value]) => [`SVC_DATABASE__${key}`, value])
     const { http, superuser, authorize, end } = await allowedBefore(Object.fromEntries(named))
     t.teardown(end)

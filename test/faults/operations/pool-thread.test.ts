@@ -6,7 +6,7 @@ import { bootstrap, callerOf, complete, demand, start } from '../../support/agen
 import { testService } from '../../support/service.js'
 import { isReady } from '../../support/service/watch.js'
 
-/** Every thread that is started from here on whose data names the pool's module. */
+/** Every thread started from here on whose data names the pool's module. */
 const powThreads: threads.Worker[] = []
 const { Worker } = threads
 threads.Worker = class extends Worker {
@@ -18,7 +18,7 @@ threads.Worker = class extends Worker {
 }
 syncBuiltinESMExports()
 
-test('registrations succeed although the threads that check them keep dying', async (t) => {
+test('registrations succeed while the threads that verify them keep dying', async (t) => {
   const running = await testService()
   t.teardown(() => running.end())
   const http = callerOf(running.baseUrl)

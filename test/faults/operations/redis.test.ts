@@ -1,4 +1,4 @@
-/** Redis is the coordination backend, and goes away. */
+/** Redis is the coordination backend, and goes down. */
 import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../../support/agents/journey.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { proofFor } from '../../support/identity/proof.js'
@@ -6,12 +6,12 @@ import { startRedis } from '../../support/service/servers.js'
 import { testService } from '../../support/service.js'
 import { isReady, until } from '../../support/service/watch.js'
 
-/** The client reconnects within 2 s, the throttle asks again after 1 s. */
+/** The client reconnects within 2 s, and the rate limiter retries after 1 s. */
 const RECOVERED_WITHIN_MS = 10_000
 
 testWithProgram(
   'redis-server',
-  'without redis nobody registers, everything else goes on under the quotas of the process',
+  'without redis registrations are refused, and other requests are counted per process',
   async (t, path) => {
     const redis = await startRedis(path)
     t.teardown(() => redis.stop())
@@ -26,7 +26,7 @@ testWithProgram(
     t.teardown(() => running.end())
     const http = callerOf(running.baseUrl)
     const space = await bootstrap(http)
-    // Refused for what it says, and only after it was counted.
+    // Refused by its content, but only after it was counted.
     const register = () => http.post(`${REGISTER}/pow`, {})
     const counted = demand(await register(), 400)
     t.regex(counted.headers.get('ratelimit') ?? '', /"registration";r=\d+/)

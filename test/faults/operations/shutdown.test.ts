@@ -1,4 +1,4 @@
-/** SIGTERM while a request is under way: the request counts, the deadline counts more. */
+/** SIGTERM during a request: the request is finished, unless the deadline ends first. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
@@ -10,7 +10,7 @@ import { until } from '../../support/service/watch.js'
 
 const DEADLINE_SECS = 20
 
-/** The command on a database of its own, and a request that hangs until the test says so. */
+/** The command on a database of its own, and a request that hangs until the test releases it. */
 async function hanging(t: ExecutionContext, deadlineSecs: number) {
   const db = await freshDatabase(t)
   const service = svc(t, {
@@ -34,7 +34,7 @@ async function hanging(t: ExecutionContext, deadlineSecs: number) {
   await superuser.query('lock table pow_challenges in access exclusive mode')
   const answer = complete(http, begun).catch((error: unknown) => error as Error)
   await until('the request hangs in the database', 30_000, async () => {
-    // The sweep of old challenges may wait too. Tables of databases with one template share their number.
+    // The retention sweep may wait at the same time.
     const { rowCount } = await superuser.query(
       `select from pg_locks join pg_stat_activity using (pid)
         where not granted and relation = 'pow_challenges'::regclass and query !~ '^\\s*delete'
@@ -55,7 +55,7 @@ test('a request in flight is answered after SIGTERM, and the end is clean', asyn
   const { service, superuser, answer, refusesConnections } = await hanging(t, DEADLINE_SECS)
   service.child.kill('SIGTERM')
   const began = performance.now()
-  await until('nobody new is let in', 10_000, refusesConnections)
+  await until('new connections are refused', 10_000, refusesConnections)
   await sleep(200)
   t.is(service.child.exitCode, null, 'it waits for the request')
   await superuser.query('rollback')

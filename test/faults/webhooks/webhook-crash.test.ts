@@ -1,7 +1,7 @@
 /**
- * The async plane killed again and again while it delivers, beside a receiver that sometimes fails
- * and sometimes hangs: nothing is lost, and what comes twice comes under the same delivery id.
- * 500 events and 5 kills; with TEST_LONG 10,000 and 20, and database connections cut in between.
+ * The async plane is killed repeatedly while it delivers to a receiver that sometimes fails and
+ * sometimes hangs: nothing is lost, and repeated deliveries have the same delivery id. 500 events
+ * and 5 kills. With TEST_LONG 10,000 and 20, and database connections cut in between.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -50,7 +50,7 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
   })
   const { db, kms } = running
   const { tenantId, subscribe } = await subscriber(running, receiver)
-  // Each subscription asks for a type of its own, so that an event is one delivery.
+  // Each subscription has a type of its own, so that an event is one delivery.
   const types = [
     TYPE,
     'vault.credential.created',
@@ -96,7 +96,7 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
         const type = types[(written.size + at) % types.length]!
         return { id: random.uuid(), tenantId, type, data: { at }, occurredAt: new Date() }
       })
-      // A cut connection leaves open whether the commit came through: look.
+      // A cut connection leaves the outcome of the commit unknown, so check it.
       await db.database.tenant(tenantId, (tx) => appendEvents(tx, events)).catch(() => sleep(100))
       for (const id of await committed(events.map(({ id }) => id))) written.add(id)
       await sleep(20)
@@ -126,7 +126,7 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
     'nothing is lost',
   )
   t.true(repeated.every((ids) => new Set(ids).size === 1))
-  // What a lane may have in hand when it is killed, and no more.
+  // At most the attempts that a lane had in progress when it was killed.
   const mishaps = LONG ? KILLS * 2 : KILLS
   t.true(repeated.length <= mishaps * SUBSCRIPTIONS * 4)
   for (let turn = 0; turn < 500 && (await open(tenantId)) > 0; turn += 1) await sleep(20)
@@ -143,7 +143,7 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
   }
 })
 
-/** As a fail-over of the database would. */
+/** Simulates a fail-over of the database. */
 async function cutConnections(superuserUrl: string): Promise<void> {
   const client = new Client({ connectionString: superuserUrl })
   await client.connect()

@@ -1,7 +1,7 @@
 /**
- * The thread that signs and sends is ended again and again in the middle of its work, while the
- * process lives on: nothing is lost, and what comes twice comes under the same delivery id.
- * 150 events and 3 ends; with TEST_LONG 2,000 and 20.
+ * The thread that signs and sends is ended repeatedly while the process lives on: nothing is lost,
+ * and repeated deliveries have the same delivery id. 150 events and 3 ends. With TEST_LONG 2,000
+ * and 20.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
@@ -21,7 +21,7 @@ test(`of ${EVENTS} events none is lost to ${ENDS} ends of the thread`, async (t)
     const { event_id: eventId } = JSON.parse(request.body.toString()) as { event_id: string }
     const ids = accepted.get(eventId) ?? []
     accepted.set(eventId, [...ids, String(request.headers['x-svc-delivery'])])
-    // So that something is always in hand.
+    // So that attempts are always in progress.
     return (response) => void setTimeout(() => response.writeHead(200).end(), 5)
   })
   const environment = {
@@ -75,7 +75,7 @@ test(`of ${EVENTS} events none is lost to ${ENDS} ends of the thread`, async (t)
     'nothing is lost',
   )
   t.true(repeated.every((ids) => new Set(ids).size === 1))
-  // What was sent when the thread ended may have been told to nobody: it goes out again and is told.
+  // Attempts whose outcome was not stored when the thread ended are repeated.
   const open = async () =>
     (await Promise.all(['pending', 'retrying'].map((status) => waiting(status)))).flat()
   const waiting = async (status: string) =>
@@ -86,6 +86,7 @@ test(`of ${EVENTS} events none is lost to ${ENDS} ends of the thread`, async (t)
   const told = body as unknown as { id: string; event_id: string }[]
   t.is(told.length, Math.min(EVENTS, 200))
   t.true(told.every(({ id, event_id: eventId }) => accepted.get(eventId)?.includes(id)))
-  // A lane has four in hand; on a machine that is late to renew its lease, two workers may have it.
+  // A lane has four attempts in progress. On a machine that is late to renew a lease, two workers
+  // may hold the same lane.
   t.true(repeated.length <= ENDS * 8, 'no more than lanes had in hand')
 })

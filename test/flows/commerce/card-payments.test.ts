@@ -1,4 +1,4 @@
-/** A production tenant sells by card: the payment page, the provider's page, and the way back. */
+/** Card payments in a production tenant: our payment page, the provider's page, and the return. */
 import test from 'ava'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openBrowser } from '../../support/pages/browser.js'
@@ -28,7 +28,7 @@ test.beforeEach(() => {
 })
 
 test.serial(
-  'a buyer pays by card at the page of the provider, and the webhook completes it',
+  'a buyer pays by card on the provider page, and the webhook completes the charge',
   async (t) => {
     const shop = await fresh()
     const opened = await shop.checkout({
@@ -194,26 +194,23 @@ test.serial('sandbox tenants keep the sandbox rail and are not offered cards', a
   t.is((await shop.charge(opened['charge_id']))['status'], 'pending')
 })
 
-test.serial(
-  'an abandoned page is closed at the provider, unless it was paid at the last moment',
-  async (t) => {
-    const shop = await fresh()
-    const [left, late] = [await shop.checkout(), await shop.checkout()]
-    await shop.begin(left)
-    const { sent } = await shop.begin(late)
-    provider.buyerPays(sent.location)
-    await shop.expirePages()
-    t.like(await shop.chargeWhen(left['charge_id'], ({ status }) => status !== 'pending'), {
-      status: 'failed',
-      failure_code: 'checkout_expired',
-    })
-    t.is(provider.pageOf(left['charge_id'])['status'], 'expired')
-    await shop.chargeWhen(late['charge_id'], ({ status }) => status === 'succeeded')
-  },
-)
+test.serial('an abandoned page is closed at the provider unless it was just paid', async (t) => {
+  const shop = await fresh()
+  const [left, late] = [await shop.checkout(), await shop.checkout()]
+  await shop.begin(left)
+  const { sent } = await shop.begin(late)
+  provider.buyerPays(sent.location)
+  await shop.expirePages()
+  t.like(await shop.chargeWhen(left['charge_id'], ({ status }) => status !== 'pending'), {
+    status: 'failed',
+    failure_code: 'checkout_expired',
+  })
+  t.is(provider.pageOf(left['charge_id'])['status'], 'expired')
+  await shop.chargeWhen(late['charge_id'], ({ status }) => status === 'succeeded')
+})
 
 test.serial(
-  'refunds go through the provider, once each, whatever becomes of the answer',
+  'each refund is made once at the provider, even when its response is lost',
   async (t) => {
     const shop = await fresh()
     const chargeId = await shop.bought()

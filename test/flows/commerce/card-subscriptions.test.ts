@@ -1,4 +1,4 @@
-/** Subscriptions that renew with the card that was saved, and disputes at the provider. */
+/** Subscriptions that renew with the saved card, and disputes at the provider. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { startCardProvider } from '../../support/commerce/card-provider.js'
@@ -102,7 +102,7 @@ for (const mishap of ['hang_before', 'hang_after', 'error_before', 'error_after'
       // The creation first, then the confirmation.
       return struck.length === 1 || path.endsWith('/confirm') ? mishap : 'none'
     }
-    // Once it is renewed it is not due again.
+    // After its renewal it is not due again.
     const due = () =>
       sql(
         running.db.database,
@@ -207,44 +207,41 @@ for (const outcome of ['won', 'lost'] as const) {
   )
 }
 
-test.serial(
-  'refunds made at the provider, and refunds that come back, are booked once',
-  async (t) => {
-    const shop = await fresh()
-    const chargeId = await shop.bought()
-    const payment = provider.paymentsOf(chargeId)[0]!
-    const refunded = (amount: number) =>
-      shop.chargeWhen(chargeId, (charge) => (charge['refunded_amount_minor'] ?? 0) === amount)
-    provider.refundByHand(payment.id, 300)
-    await shop.deliverAll()
-    t.like(await refunded(300), { status: 'refunded' })
-    const byHand = [...provider.refunds.values()].at(-1)!
-    const event = provider.events.findLast(({ type }) => type === 'refund.created')!
-    const again = { body: event.body.replace(event.id, `${event.id}again`) }
-    t.is(await provider.deliver(running, again), 200, 'another event about the same refund')
+test.serial('refunds made at the provider, and failed refunds, are booked once', async (t) => {
+  const shop = await fresh()
+  const chargeId = await shop.bought()
+  const payment = provider.paymentsOf(chargeId)[0]!
+  const refunded = (amount: number) =>
+    shop.chargeWhen(chargeId, (charge) => (charge['refunded_amount_minor'] ?? 0) === amount)
+  provider.refundByHand(payment.id, 300)
+  await shop.deliverAll()
+  t.like(await refunded(300), { status: 'refunded' })
+  const byHand = [...provider.refunds.values()].at(-1)!
+  const event = provider.events.findLast(({ type }) => type === 'refund.created')!
+  const again = { body: event.body.replace(event.id, `${event.id}again`) }
+  t.is(await provider.deliver(running, again), 200, 'another event about the same refund')
 
-    const path = `/api/v1/commerce/charges/${chargeId}/refund`
-    t.is((await shop.api.post(path, shop.token, { amount_minor: 500 })).status, 200)
-    await shop.deliverAll()
-    await refunded(800)
-    const ours = [...provider.refunds.values()].at(-1)!
-    provider.settleRefund(ours.id, 'failed')
-    await shop.deliverAll()
-    await refunded(300)
-    provider.settleRefund(byHand.id, 'failed')
-    await shop.deliverAll()
-    t.like(await refunded(0), { status: 'succeeded' })
-    t.deepEqual(await shop.books(), { total: '0', clearing: '1999', unbalanced: 0 })
-    const rest = await shop.api.post(path, shop.token)
-    t.like(rest, { status: 200, body: { refunded_amount_minor: 1999 } })
-    await shop.deliverAll()
-    const events = async () =>
-      sql(running.db.database, `select 1 from card_events where due_at is not null`)
-    for (let turn = 0; turn < 500 && (await events()).length > 0; turn += 1) await sleep(20)
-    t.deepEqual(await events(), [], 'every webhook is done with')
-    t.deepEqual(await shop.books(), { total: '0', clearing: '0', unbalanced: 0 })
-  },
-)
+  const path = `/api/v1/commerce/charges/${chargeId}/refund`
+  t.is((await shop.api.post(path, shop.token, { amount_minor: 500 })).status, 200)
+  await shop.deliverAll()
+  await refunded(800)
+  const ours = [...provider.refunds.values()].at(-1)!
+  provider.settleRefund(ours.id, 'failed')
+  await shop.deliverAll()
+  await refunded(300)
+  provider.settleRefund(byHand.id, 'failed')
+  await shop.deliverAll()
+  t.like(await refunded(0), { status: 'succeeded' })
+  t.deepEqual(await shop.books(), { total: '0', clearing: '1999', unbalanced: 0 })
+  const rest = await shop.api.post(path, shop.token)
+  t.like(rest, { status: 200, body: { refunded_amount_minor: 1999 } })
+  await shop.deliverAll()
+  const events = async () =>
+    sql(running.db.database, `select 1 from card_events where due_at is not null`)
+  for (let turn = 0; turn < 500 && (await events()).length > 0; turn += 1) await sleep(20)
+  t.deepEqual(await events(), [], 'every webhook is done with')
+  t.deepEqual(await shop.books(), { total: '0', clearing: '0', unbalanced: 0 })
+})
 
 test.serial('all that the provider has is in our books', async (t) => {
   const [row] = await sql<{ clearing: string }>(

@@ -1,4 +1,4 @@
-/** Webhooks of the card provider: forged, old, unknown, repeated, and about what is not ours. */
+/** Webhooks of the card provider: forged, old, unknown, repeated, and for objects of others. */
 import { createHmac, randomUUID } from 'node:crypto'
 import test from 'ava'
 import { CARD_WEBHOOK_SECRET, startCardProvider } from '../../support/commerce/card-provider.js'
@@ -8,7 +8,7 @@ import { testService } from '../../support/service.js'
 import { COMMERCE, openShop } from '../../support/commerce/shop.js'
 
 const provider = await startCardProvider()
-// Nothing works by itself: what a webhook has done is seen in the rows.
+// No background work runs. The effect of a webhook is checked in the rows.
 const running = await testService({
   environment: {
     ...COMMERCE,
@@ -83,7 +83,7 @@ test('a signature that is missing, forged, of another body or old is a 400 and c
   t.true(await isDue(chargeId))
 })
 
-test('bodies that are no events are refused, and too large ones are not read', async (t) => {
+test('bodies that are not events are refused, and oversized bodies are not read', async (t) => {
   for (const body of [
     '',
     'nonsense',
@@ -99,7 +99,7 @@ test('bodies that are no events are refused, and too large ones are not read', a
   t.is(await provider.deliver(running, { body: `{"a":"${'x'.repeat(300_000)}"}` }), 413)
 })
 
-test('unknown events are answered and forgotten', async (t) => {
+test('unknown events are acknowledged and not stored', async (t) => {
   for (const type of ['customer.created', 'toString', '__proto__', 'payout.paid']) {
     const event = eventOf(type, { id: 'cus_1' })
     t.is(await provider.deliver(running, event), 200, type)
@@ -107,7 +107,7 @@ test('unknown events are answered and forgotten', async (t) => {
   }
 })
 
-test('a repeated event is taken in once', async (t) => {
+test('a repeated event is stored once', async (t) => {
   const { chargeId, page } = await waiting()
   const event = eventOf('checkout.session.completed', page)
   const answers = await Promise.all(
@@ -132,7 +132,7 @@ test('an event that claims a payment moves no money: the provider is asked', asy
   t.deepEqual(await shop.books(), { total: '0', clearing: '0', unbalanced: 0 })
 })
 
-test('an object that is not ours changes nothing, whichever charge its metadata names', async (t) => {
+test('an object of another account changes nothing, whichever charge its metadata names', async (t) => {
   const { chargeId, page } = await waiting()
   const other = await waiting()
   const stranger = { ...page, id: 'cs_of_another_account', client_reference_id: chargeId }
@@ -145,7 +145,8 @@ test('an object that is not ours changes nothing, whichever charge its metadata 
     t.is(await provider.deliver(running, eventOf(type, object)), 200, type)
   }
   t.false(await isDue(chargeId))
-  // The other tenant's page with the metadata of this one: looked up is the charge that it was made for.
+  // A page of the other tenant with the metadata of this one. The look-up uses the charge that
+  // created it.
   const swapped = { ...other.page, metadata: page['metadata'] }
   t.is(await provider.deliver(running, eventOf('checkout.session.completed', swapped)), 200)
   t.deepEqual([await isDue(chargeId), await isDue(other.chargeId)], [false, true])

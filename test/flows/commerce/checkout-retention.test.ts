@@ -1,4 +1,4 @@
-/** Anybody may open checkouts: those that nobody paid do not stay for ever. */
+/** Retention of checkouts that were never paid. */
 import test from 'ava'
 import { sweepCheckouts } from '../../../storage/commerce/checkout-sessions.js'
 import { sql } from '../../support/identity/identity.js'
@@ -7,7 +7,7 @@ import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
 
 const DAY_MS = 86_400_000
 
-test('what ran out unpaid goes with its page and subscription, whatever was paid or tried stays', async (t) => {
+test('expired unpaid checkouts are deleted, checkouts with a payment attempt stay', async (t) => {
   const running = await testService({ environment: COMMERCE })
   const shop = await openShop(running)
   t.teardown(async () => {

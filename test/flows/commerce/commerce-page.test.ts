@@ -1,4 +1,4 @@
-/** docs/guides/commerce/payments.md promises that its commands run as they stand, in their order. */
+/** Runs the commands of docs/guides/commerce/payments.md in their order. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

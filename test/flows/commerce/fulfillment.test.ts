@@ -1,4 +1,4 @@
-/** The fulfillment lookup: what opens it, what does not, and that secrets stay secret. */
+/** The fulfillment lookup: which secrets authorize it, and that secrets stay secret. */
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { sql } from '../../support/identity/identity.js'
@@ -28,7 +28,7 @@ const look = (chargeId: unknown, secret?: string) =>
     headers: secret === undefined ? {} : { 'x-svc-fulfillment-secret': secret },
   })
 
-test('a secret of a payment subscription opens the charges of its tenant, and no others', async (t) => {
+test('a secret of a payment subscription authorizes charges of its tenant only', async (t) => {
   const session = await shop.checkout({ metadata: { order: 'A7' }, customer_email: 'a@b.example' })
   const mine = await subscribed(shop, ['commerce.payment.*'])
   const theirs = await subscribed(other, ['commerce.payment.succeeded'])
@@ -66,7 +66,7 @@ test('a secret of a payment subscription opens the charges of its tenant, and no
   t.truthy(paid.body['paid_at'])
 })
 
-test('only active subscriptions to payments open it; a rotated secret does while it overlaps', async (t) => {
+test('only active payment subscriptions authorize it, a rotated secret until its overlap ends', async (t) => {
   const { charge_id: charge } = await shop.checkout()
   const users = await subscribed(shop, ['tenant_user.*', 'commerce.payout.*'])
   t.is((await look(charge, users.secret)).status, 401)
@@ -93,7 +93,7 @@ test('only active subscriptions to payments open it; a rotated secret does while
   t.is((await look(charge, String(rotated.body['secret']))).status, 401)
 })
 
-test('a secret that was stored before there were hints opens it too, and has one afterwards', async (t) => {
+test('a secret stored without a hint authorizes it, and gets a hint', async (t) => {
   const { charge_id: charge } = await shop.checkout()
   const { id, secret } = await subscribed(shop, ['commerce.*'])
   const { database } = running.db
@@ -107,7 +107,7 @@ test('a secret that was stored before there were hints opens it too, and has one
   t.is(typeof row?.hint, 'number')
 })
 
-test('attempts are throttled by address', async (t) => {
+test('attempts are rate limited by address', async (t) => {
   const throttled = await testService({
     environment: { ...COMMERCE, SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true' },
   })

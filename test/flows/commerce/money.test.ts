@@ -1,4 +1,4 @@
-/** What becomes of money over HTTP: refunds, disputes, payouts, statements, renewals. */
+/** Money over HTTP: refunds, disputes, payouts, statements, renewals. */
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import type { Json } from '../../support/api.js'
@@ -54,7 +54,7 @@ const EVEN = { total: '0', lines: '0', apart: '0' }
 const released = (count: number) => (rows: Json[]) =>
   rows.filter(({ status }) => status === 'released').length === count
 
-test('refunds side by side never give back more than is left', async (t) => {
+test('concurrent refunds never exceed the rest of the charge', async (t) => {
   const { bought, post, charge, sums, workspace } = await fresh()
   const id = await bought()
   const answers = await Promise.all(
@@ -82,7 +82,7 @@ test('refunds side by side never give back more than is left', async (t) => {
   t.deepEqual(await sums(), EVEN)
 })
 
-test('a refund is asked for once per key, and only of what was paid', async (t) => {
+test('a refund is made once per key, and only of a paid charge', async (t) => {
   const { bought, post, checkout } = await fresh()
   const id = await bought()
   const key = { 'idempotency-key': randomUUID() }
@@ -109,7 +109,7 @@ test('a refund is asked for once per key, and only of what was paid', async (t) 
   t.is((await stranger.post(`charges/${id}/refund`)).status, 404)
 })
 
-test('a dispute holds the money; won it is released, lost it is gone', async (t) => {
+test('a dispute holds the money, which is released when won and taken back when lost', async (t) => {
   const { bought, post, until, rows, charge, sums } = await fresh()
   const [won, lost] = [await bought('dispute'), await bought('dispute')]
   const disputes = await rows('disputes')
@@ -147,7 +147,7 @@ test('a dispute holds the money; won it is released, lost it is gone', async (t)
   t.deepEqual(await sums(), EVEN)
 })
 
-test('payouts side by side never send more than is available; a failed one comes back', async (t) => {
+test('concurrent payouts never exceed the available balance, and a failed one is returned', async (t) => {
   const { bought, post, until, rows, sums } = await fresh()
   await bought()
   await bought()
@@ -181,7 +181,7 @@ test('a refund after the payout is refused until there is money to cover it', as
   t.is((await post(`charges/${id}/refund`, { amount_minor: 2000 })).status, 400, 'not so much left')
   t.like(await charge(id), { status: 'succeeded' })
   t.is((await rows('balances'))[0]?.['available_minor'], 0)
-  // The next sale is in reserve from its first moment on.
+  // The next sale is in reserve immediately.
   await bought()
   t.is((await post(`charges/${id}/refund`, { amount_minor: 1500 })).status, 200)
   t.is((await post(`charges/${id}/refund`)).body['error'], undefined)
@@ -190,7 +190,7 @@ test('a refund after the payout is refused until there is money to cover it', as
   t.deepEqual(await sums(), EVEN)
 })
 
-test('refunds and payouts side by side never send more than there is', async (t) => {
+test('concurrent refunds and payouts never exceed the balance', async (t) => {
   const { bought, post, until, rows, sums } = await fresh()
   const ids = [await bought(), await bought(), await bought()]
   await until('settlements', released(3))
@@ -209,7 +209,7 @@ test('refunds and payouts side by side never send more than there is', async (t)
   t.deepEqual(await sums(), EVEN)
 })
 
-test('statements follow one another and tell of every entry once', async (t) => {
+test('consecutive statements cover every ledger entry once', async (t) => {
   const { bought, post, until, rows } = await fresh()
   t.is((await post('statements', { currency: 'USD' })).status, 400, 'nothing was booked')
   const id = await bought()
@@ -242,7 +242,7 @@ async function subscribed(shop: Shop, more: Json = {}) {
   return body
 }
 
-test('a subscription begins when it is paid, renews once per period, falls behind and comes back', async (t) => {
+test('a subscription starts when paid, renews once per period, becomes past due and recovers', async (t) => {
   const shop = await fresh()
   const opened = await subscribed(shop)
   t.like(opened, { interval: 'month', interval_count: 1, amount_minor: 900, status: 'open' })
@@ -298,7 +298,7 @@ test('a subscription begins when it is paid, renews once per period, falls behin
   t.deepEqual(await shop.sums(), EVEN)
 })
 
-test('a subscription whose first payment is declined never begins; what it needs is asked for', async (t) => {
+test('a subscription with a declined first payment never starts, and requires an email address', async (t) => {
   const shop = await fresh()
   const opened = await subscribed(shop)
   await shop.pay(opened['checkout_url'], 'decline')
@@ -308,8 +308,8 @@ test('a subscription whose first payment is declined never begins; what it needs
   const once = { price_id: shop.priceId, customer_email: 'a@b.example' }
   t.is((await shop.api.post(path, undefined, once)).body['error'], 'invalid_price')
   const priceId = await shop.price({ recurring: { interval: 'year', interval_count: 2 } })
-  const nobody = await shop.api.post(path, undefined, { price_id: priceId })
-  t.deepEqual([nobody.status, nobody.body['error']], [400, 'invalid_buyer'])
+  const withoutEmail = await shop.api.post(path, undefined, { price_id: priceId })
+  t.deepEqual([withoutEmail.status, withoutEmail.body['error']], [400, 'invalid_buyer'])
   const away = {
     price_id: priceId,
     customer_email: 'a@b.example',
@@ -318,7 +318,7 @@ test('a subscription whose first payment is declined never begins; what it needs
   t.is((await shop.api.post(path, undefined, away)).body['error'], 'redirect_host_not_allowed')
 })
 
-test('a subscription that is canceled before it began cannot be paid any more', async (t) => {
+test('a subscription canceled before its start cannot be paid', async (t) => {
   const shop = await fresh()
   const opened = await subscribed(shop)
   const id = String(opened['subscription_id'])
@@ -340,7 +340,7 @@ test('a subscription that is canceled before it began cannot be paid any more', 
   t.is((await shop.post(`subscriptions/${id}/cancel`, { at_period_end: false })).status, 409)
 })
 
-test('of those who pay a page and who cancel its subscription at once, money follows one', async (t) => {
+test('of a concurrent payment and cancellation of a subscription, one wins', async (t) => {
   const shop = await fresh()
   for (let turn = 0; turn < 12; turn += 1) {
     const opened = await subscribed(shop)
@@ -356,7 +356,7 @@ test('of those who pay a page and who cancel its subscription at once, money fol
   t.deepEqual(await shop.sums(), EVEN)
 })
 
-test('what a sandbox had is worth nothing in production: no renewals, no payouts of it', async (t) => {
+test('a former sandbox has no renewals and payouts of sandbox money in production', async (t) => {
   const shop = await fresh()
   await shop.bought()
   await shop.until('settlements', released(1))
@@ -376,7 +376,7 @@ test('what a sandbox had is worth nothing in production: no renewals, no payouts
   t.deepEqual(await shop.sums(), EVEN)
 })
 
-test('what could not be booked is not taken: the page says so, and the merchant keeps what it has', async (t) => {
+test('a payment without room in the ledger is refused before money is taken', async (t) => {
   const { checkout, pay, charge, bought, workspace, price, until } = await fresh()
   await bought()
   await until('settlements', released(1))
@@ -406,7 +406,7 @@ test('what could not be booked is not taken: the page says so, and the merchant 
   t.is(link.length, 1)
 })
 
-test('what a merchant made is where Location says', async (t) => {
+test('Location names the created resource', async (t) => {
   const { bought, until, api, token, productId, priceId } = await fresh()
   await bought()
   await until('settlements', released(1))

@@ -1,4 +1,6 @@
-/** The payment page in a real browser: by keyboard, in both schemes, without barriers. */
+/**
+ * The payment page in a real browser: by keyboard, in light and dark, with accessibility checks.
+ */
 import { createServer } from 'node:http'
 import type { ExecutionContext } from 'ava'
 import { openChromium } from '../../support/pages/chromium.js'
@@ -60,7 +62,7 @@ async function journey(
   await page.focus('button[type=submit]')
   await page.keyboard.press('Enter')
   await page.waitForSelector('button[value=succeed]')
-  // Chromium tells of the 400 with which the wrong address was answered, too.
+  // Chromium also logs the 400 response to the invalid address.
   const refused = complaints.filter((words) => !words.includes('a status of 400'))
   t.deepEqual(refused, [], 'nothing was refused by the content security policy')
 }

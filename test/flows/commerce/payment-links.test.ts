@@ -1,4 +1,4 @@
-/** Payment links over HTTP: for programs, and as a page for people. decisions.md 10, 21. */
+/** Payment links over HTTP: the API for programs and the page for people. */
 import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
@@ -18,7 +18,7 @@ test.after.always(async () => {
 
 const errorsOf = (body: Json) => (body['errors'] as { pointer: string }[])[0]?.pointer
 
-test('a payment link sells without a body; what the link says cannot be overwritten', async (t) => {
+test('a payment link needs no body, and its metadata cannot be overwritten', async (t) => {
   const link = await shop.make('payment-links', {
     price_id: shop.priceId,
     quantity: 2,
@@ -73,7 +73,7 @@ test('a payment link sells without a body; what the link says cannot be overwrit
   t.deepEqual([beyond.status, errorsOf(beyond.body)], [400, '#/quantity'])
 })
 
-test('price and terms are written as people of the language of the page do', async (t) => {
+test('price and terms are formatted in the language of the page', async (t) => {
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
   const [monthly, rare] = [
@@ -106,7 +106,7 @@ test('price and terms are written as people of the language of the page do', asy
   t.is(await shown(page, 'fr'), '19,99 $', 'the language of the tenant, words and figures alike')
 })
 
-test('the page of a payment link begins a checkout for whoever presses its button', async (t) => {
+test('the page of a payment link opens a checkout for each buyer', async (t) => {
   const metadata = { campaign: 'poster' }
   const link = await shop.make('payment-links', { price_id: shop.priceId, quantity: 3, metadata })
   const browser = openBrowser(running)
@@ -138,7 +138,7 @@ test('the page of a payment link begins a checkout for whoever presses its butto
   t.is(forged.status, 403)
 })
 
-test('an idempotency key of one buyer says nothing to another', async (t) => {
+test('an idempotency key of one buyer reveals nothing to another', async (t) => {
   const link = await shop.make('payment-links', { price_id: shop.priceId })
   const path = `${PUBLIC}/payment-links/${String(link['token'])}/checkout`
   const open = (key: string, address: string, json: Json = {}) =>

@@ -1,4 +1,4 @@
-/** Which ways to pay a tenant offers, and what happens where it offers none. decisions.md 24. */
+/** The payment methods that a tenant offers, and the refusal where it offers none. */
 import test from 'ava'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/identity/identity.js'
@@ -13,7 +13,7 @@ test.after.always(async () => {
   await running.end()
 })
 
-test('a checkout of a tenant without a way to pay is refused, and opens nothing', async (t) => {
+test('a checkout of a tenant without a payment method is refused and stores nothing', async (t) => {
   const monthly = await shop.price({ recurring: { interval: 'month' } })
   const link = await shop.make('payment-links', { price_id: shop.priceId })
   const once = { price_id: shop.priceId }

@@ -1,4 +1,4 @@
-/** Several authorizations in one transaction: a transfer pays for the one that made it. */
+/** Several authorizations in one transaction: a transfer pays for its own authorization only. */
 import test from 'ava'
 import { encodeFunctionData, type Hex, parseSignature } from 'viem'
 import { sql } from '../../support/identity/identity.js'
@@ -23,7 +23,7 @@ test('one transfer pays once, however many authorizations its transaction uses',
     const args = [from, to, ...numbers, nonce, 27 + yParity, r, s]
     return encodeFunctionData({ abi: chain.abi, functionName: 'transferWithAuthorization', args })
   }
-  /** The nonce of the first payment is spent on nothing, next to the transfer of the second. */
+  /** Uses the nonce of the first payment without a transfer, next to the transfer of the second. */
   async function batch() {
     const nonce = signed[0]!.authorization['nonce'] as Hex
     const nothing = await authorize(buyer, {

@@ -1,4 +1,4 @@
-/** Checkouts and subscriptions paid from a wallet: by x402, or by a transfer that the chain shows. */
+/** Checkouts and subscriptions paid from a wallet: by x402, or by a transfer found on the chain. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { x402HTTPClient } from '@x402/core/client'
@@ -13,9 +13,9 @@ import { COMMERCE, openShop as openTenant, PUBLIC } from '../../support/commerce
 import { clientOf, encode, openShop, PRICE_ATOMIC } from '../../support/commerce/x402-shop.js'
 
 const chain = await startChain()
-/** Looks at the chain for transfers. */
+/** Watches the chain for transfers. */
 const watching = await openShop({ chain, environment: COMMERCE, monitor: true })
-/** Has its facilitator's word alone. */
+/** Relies on its facilitator alone. */
 const blind = await openShop({ chain, environment: COMMERCE, rpc: false })
 test.after.always(async () => {
   for (const { close } of [watching, blind]) await close()
@@ -24,7 +24,7 @@ test.after.always(async () => {
 
 type Service = typeof watching
 
-/** A production tenant that is paid at an address of its own. */
+/** A production tenant with a payee address of its own. */
 async function seller(at: Service, environment = 'production') {
   const tenant = await openTenant(at.running)
   const payTo = newAccount().address
@@ -194,7 +194,7 @@ async function until<T>(look: () => Promise<T>, fits: (found: T) => boolean): Pr
   return look()
 }
 
-/** What the wallet link of a page asks for. */
+/** The transfer that the wallet link of a page requests. */
 function asked(html: string) {
   const found = /href="ethereum:(0x\w+)@(\d+)\/transfer\?address=(0x\w+)&amp;uint256=(\d+)"/.exec(
     html,
@@ -379,7 +379,7 @@ test.serial('a subscription renews by invoices that its buyer pays by x402', asy
   t.regex((await browser.get(page)).html, /data-state="succeeded"/)
   t.is((await invoices()).length, 1, 'a period has one invoice')
 
-  // Unpaid invoices are followed by others, then the subscription ends.
+  // Further invoices follow unpaid ones, then the subscription ends.
   await renew()
   for (const count of [2, 3, 4]) {
     const rows = await until(invoices, (found) => found.length === count)

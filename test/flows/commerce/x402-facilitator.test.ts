@@ -1,6 +1,6 @@
 /**
- * Facilitators that time out, lie, hang up, answer twice or answer nonsense: nobody pays twice, no
- * payment is lost, and what is not known is said to be not known.
+ * Facilitators that time out, lie, hang up, answer twice or return garbage: no buyer pays twice, no
+ * payment is lost, and an unknown outcome is reported as unknown.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -9,21 +9,21 @@ import { newAccount, startChain } from '../../support/commerce/chain.js'
 import type { Mischief, Said } from '../../support/commerce/facilitator.js'
 import { decode, openShop, type Link, type Shop } from '../../support/commerce/x402-shop.js'
 
-/** A quarter and two fifths of the request time are for the facilitator. */
+/** The facilitator calls get a quarter and two fifths of the request time. */
 const environment = { SVC_SERVER__REQUEST_TIMEOUT_SECS: '6' }
 const chain = await startChain()
-/** Knows the node of the chain, and asks it about what it does not know. */
+/** Has a chain node, and queries it for unknown outcomes. */
 const shop = await openShop({ chain, environment })
-/** Knows nothing but its facilitator. */
+/** Has its facilitator only. */
 const blind = await openShop({ chain, environment, rpc: false })
-/** Believes only what is on the chain. */
+/** Accepts a settlement only when the chain shows it. */
 const careful = await openShop({ chain, environment, monitor: true })
 test.after.always(async () => {
   for (const { close } of [shop, blind, careful]) await close()
   await chain.close()
 })
 
-/** One of them at a time misbehaves. */
+/** Only one facilitator misbehaves at a time. */
 async function paying(
   at: Shop,
   mischief: Mischief,
@@ -103,7 +103,7 @@ test.serial(
   },
 )
 
-test.serial('nobody listens: 503 and nothing charged', async (t) => {
+test.serial('an unreachable facilitator gives 503 and no charge', async (t) => {
   const link = await shop.link()
   const proof = await shop.proof(await shop.buyer(1), link)
   await shop.facilitator.pause()
@@ -212,23 +212,20 @@ test.serial('without a chain to ask, a facilitator that answers twice is believe
   })
 })
 
-test.serial(
-  'without a chain to ask, a spent authorization stays pending: nobody guesses',
-  async (t) => {
-    const hangsUp: Mischief = async (_, honest, response) => {
-      await honest()
-      response.destroy()
-      return null
-    }
-    await paying(blind, onSettle(once(hangsUp)), async (link, proof) => {
-      t.is((await blind.post(link, proof)).status, 503)
-      await sleep(3_000)
-      const again = await blind.post(link, proof)
-      t.is(again.status, 503)
-      t.like(await chargeOf(blind, again.body['charge_id']), { status: 'pending' })
-    })
-  },
-)
+test.serial('without a chain node, a spent authorization stays pending', async (t) => {
+  const hangsUp: Mischief = async (_, honest, response) => {
+    await honest()
+    response.destroy()
+    return null
+  }
+  await paying(blind, onSettle(once(hangsUp)), async (link, proof) => {
+    t.is((await blind.post(link, proof)).status, 503)
+    await sleep(3_000)
+    const again = await blind.post(link, proof)
+    t.is(again.status, 503)
+    t.like(await chargeOf(blind, again.body['charge_id']), { status: 'pending' })
+  })
+})
 
 test.serial(
   '/settle refuses: 402, the charge failed, and the same proof hears it again',

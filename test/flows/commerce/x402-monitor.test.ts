@@ -1,10 +1,10 @@
-/** Readiness rests on the nodes of the chains that are watched (interface.md, Health). */
+/** Readiness depends on the nodes of the watched chains (docs/reference/operations.md, Health). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { openShop } from '../../support/commerce/x402-shop.js'
 import { callAt } from '../../support/identity/tenant-agent.js'
 
-test('a chain whose node is gone makes the service not ready', async (t) => {
+test('an unreachable chain node makes the service not ready', async (t) => {
   t.timeout(120_000)
   const shop = await openShop({ monitor: true })
   t.teardown(() => shop.close().catch(() => undefined))

@@ -1,4 +1,4 @@
-/** docs/guides/commerce/x402.md promises that its command and its code run as they stand. */
+/** Runs the command and the code of docs/guides/commerce/x402.md. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -26,7 +26,7 @@ function block(name: string): string {
 const shop = await openShop({ transport: 'plain_http' })
 test.after.always(() => shop.close())
 
-test('the command tells the price', async (t) => {
+test('the command prints the price', async (t) => {
   const link = await shop.link()
   const environment = { ...process.env, LINK: shop.running.baseUrl + link.url }
   const { stdout } = await run('sh', ['-c', block('price')], { env: environment })

@@ -1,4 +1,4 @@
-/** Proofs that do not pay: each refused with its reason, none of them charged. */
+/** Invalid payment proofs: each is refused with its reason, and none is charged. */
 import test from 'ava'
 import { newAccount } from '../../support/commerce/chain.js'
 import {
@@ -12,7 +12,7 @@ import {
 const shop = await openShop()
 test.after.always(() => shop.close())
 
-test('what was not offered is refused with its reason', async (t) => {
+test('a payment that was not offered is refused with its reason', async (t) => {
   const link = await shop.link()
   const who = await shop.buyer(1)
   const payload = await shop.payload(who, link)
@@ -34,12 +34,12 @@ test('what was not offered is refused with its reason', async (t) => {
     t.is(answer.body['error'], reason)
     t.deepEqual(decode(answer.headers.get('payment-required')), answer.body)
   }
-  // Addresses may be spelt in any case.
+  // Addresses are case-insensitive.
   const lower = { ...accepted, asset: String(accepted['asset']).toLowerCase() }
   t.is((await shop.post(link, encode({ ...payload, accepted: lower }))).status, 200)
 })
 
-test('authorizations that do not pay are refused before the facilitator hears of them', async (t) => {
+test('invalid authorizations are refused before the facilitator is called', async (t) => {
   const link = await shop.link()
   const who = await shop.buyer(1)
   const payload = await shop.payload(who, link)
@@ -127,7 +127,7 @@ test('malformed proofs are 400 and change nothing', async (t) => {
   t.is((await shop.post(link, encode(payload))).status, 200)
 })
 
-test('version 1 is not spoken unless it is switched on', async (t) => {
+test('version 1 is refused unless it is enabled', async (t) => {
   const link = await shop.link()
   const answer = await shop.post(link, undefined, { 'x-payment': 'e30=' })
   t.is(answer.status, 402)

@@ -1,4 +1,4 @@
-/** A payment that neither chain nor facilitator tells of is ended by its merchant, carefully. */
+/** A merchant resolves a payment whose outcome neither the chain nor the facilitator reveals. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
@@ -12,21 +12,21 @@ import { decode, openShop, type Shop } from '../../support/commerce/x402-shop.js
 const environment = {
   ...COMMERCE,
   SVC_SERVER__REQUEST_TIMEOUT_SECS: '6',
-  // So that the reconciliation leaves a payment alone for long enough.
+  // Long enough that the reconciliation does not touch the payment.
   SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
 }
 const AT = '/api/v1/commerce/x402-payments'
 const chain = await startChain()
-/** Knows nothing but its facilitator. */
+/** Has its facilitator only. */
 const blind = await openShop({ chain, environment, rpc: false })
-/** Knows the node of the chain. */
+/** Has a chain node. */
 const seeing = await openShop({ chain, environment })
 test.after.always(async () => {
   for (const { close } of [blind, seeing]) await close()
   await chain.close()
 })
 
-/** The payer's money moves, or not, and the facilitator hangs up on us. */
+/** The payer's money moves, or not, and the facilitator closes the connection. */
 const hangsUp = (settles: boolean): Mischief => {
   return async ({ operation }, honest, response) => {
     if (operation !== 'settle') return undefined
@@ -60,7 +60,7 @@ async function pending(t: ExecutionContext, at: Shop, settles: boolean) {
   t.like(payment, { charge_id: chargeId, state: 'unknown', pay_to: link.payTo.toLowerCase() })
   const resolve = (resolution: unknown, by = token) =>
     api.post(`${AT}/${String(payment['id'])}/resolve`, by, resolution)
-  /** As if its time had run out long ago. */
+  /** Simulates an authorization that expired long ago. */
   const runOut = () =>
     sql(
       at.running.db.database,
@@ -73,7 +73,7 @@ async function pending(t: ExecutionContext, at: Shop, settles: boolean) {
 }
 
 test.serial(
-  'settled, as the merchant saw on the chain: the charge, its events and the buyer hear it',
+  'a payment resolved as settled updates the charge, its events and the buyer response',
   async (t) => {
     const { api, token, tenantId, link, proof, chargeId, resolve, charge } = await pending(
       t,
@@ -159,7 +159,7 @@ test.serial('where the chain can be asked, nothing is believed against it', asyn
   t.is(found.body['transaction'], paid!.transaction, 'what is on the chain is what is written down')
 })
 
-test.serial('who is told and asked: the merchant alone, with the scope', async (t) => {
+test.serial('only the merchant with the scope can list and resolve', async (t) => {
   const { api, token, payment, resolve } = await pending(t, blind, false)
   const other = await api.workspace('Next door')
   t.is((await api.list(AT, other.token)).rows.length, 0)

@@ -1,4 +1,4 @@
-/** Version 1 of x402, behind its switch, with the public client of that version. */
+/** Version 1 of x402 when it is enabled, with the public client of that version. */
 import test from 'ava'
 import { x402Client, x402HTTPClient } from '@x402/core/client'
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
@@ -31,7 +31,7 @@ test('the body is the challenge of version 1, the header that of version 2', asy
   ])
 })
 
-test('a client of version 1 pays, once, and hears the same again', async (t) => {
+test('a client of version 1 pays once, and a repetition gets the same response', async (t) => {
   const link = await shop.link()
   const who = await shop.buyer(2)
   const client = x402Client.fromConfig({
@@ -59,7 +59,7 @@ test('a client of version 1 pays, once, and hears the same again', async (t) => 
   t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
 })
 
-test('version 2 is spoken beside it', async (t) => {
+test('version 2 works at the same time', async (t) => {
   const link = await shop.link()
   t.is((await shop.post(link, await shop.proof(await shop.buyer(1), link))).status, 200)
 })

@@ -19,7 +19,7 @@ import {
 const shop = await openShop()
 test.after.always(() => shop.close())
 
-test('a link tells its price as a challenge of version 2', async (t) => {
+test('a link returns its price as a challenge of version 2', async (t) => {
   const link = await shop.link()
   const answer = await shop.get(link)
   t.is(answer.status, 402)
@@ -50,7 +50,7 @@ test('a link tells its price as a challenge of version 2', async (t) => {
   t.deepEqual(post.body, answer.body)
 })
 
-test('the public client pays by itself', async (t) => {
+test('the public client pays without further code', async (t) => {
   const link = await shop.link()
   const who = await shop.buyer(1)
   const paying = wrapFetchWithPayment(fetch, clientOf(who))
@@ -79,7 +79,7 @@ test('the public client pays by itself', async (t) => {
   t.is(paid!.transaction, settlement['transaction'] as `0x${string}`)
 })
 
-test('events, charge and ledger tell of the payment', async (t) => {
+test('events, charge and ledger show the payment', async (t) => {
   const link = await shop.link({ metadata: { order: 'ledger' } })
   const who = await shop.buyer(1)
   const { status, body } = await shop.post(link, await shop.proof(who, link))
@@ -124,14 +124,14 @@ test('events, charge and ledger tell of the payment', async (t) => {
     buyerCountry: 'US',
     buyerRegion: 'CA',
   })
-  // The money never was ours: what came in went out.
+  // The money never belonged to the service: the entry in equals the entry out.
   t.deepEqual(lines.rows, [
     { account: 'clearing', sum: 0, count: 2 },
     { account: 'pending', sum: 0, count: 2 },
   ])
 })
 
-test('an unknown link is a 404 whatever else is wrong', async (t) => {
+test('an unknown link is a 404 even with an invalid query or proof', async (t) => {
   const nowhere = { ...(await shop.link()), url: '/api/v1/public/commerce/payment-links/none/x402' }
   t.is((await shop.get(nowhere, '')).status, 404)
   t.is((await shop.post(nowhere, '%%%')).status, 404)
@@ -139,7 +139,7 @@ test('an unknown link is a 404 whatever else is wrong', async (t) => {
   t.is((await shop.get(other)).status, 404)
 })
 
-test('inactive links, repeated prices and foreign currencies are not payable', async (t) => {
+test('inactive links, recurring prices and other currencies are not payable', async (t) => {
   const off = await shop.link()
   const { database } = shop.running.db
   await database.tenant(off.tenantId, (tx) => activatePaymentLink(tx, off.tenantId, off.id, false))
@@ -147,7 +147,7 @@ test('inactive links, repeated prices and foreign currencies are not payable', a
   t.is((await shop.get(await shop.link({ priceId: await shop.price(100, 'EUR') }))).status, 404)
   const monthly = await shop.price(100, 'USD', 'month')
   t.is((await shop.get(await shop.link({ priceId: monthly }))).status, 404)
-  // Neither the link nor the chain says who is paid.
+  // Neither the link nor the chain names a payee.
   t.is((await shop.get(await shop.link({ x402: null }))).status, 404)
   t.is((await shop.get(await shop.link({ x402: { network: NETWORK } }))).status, 404)
   const x402 = { network: 'eip155:1', pay_to: newAccount().address }
@@ -168,7 +168,7 @@ test('the links of a suspended tenant are not payable', async (t) => {
   t.is((await shop.post(link, proof)).status, 200, 'who has paid hears it again')
 })
 
-test('country and region of the buyer are needed', async (t) => {
+test('country and region of the buyer are required', async (t) => {
   const link = await shop.link()
   for (const query of [
     '',
@@ -184,7 +184,7 @@ test('country and region of the buyer are needed', async (t) => {
   }
 })
 
-test('quantity, minor units and the built-in asset make the amount', async (t) => {
+test('the amount follows from quantity, minor units and the built-in asset', async (t) => {
   const link = await shop.link({
     quantity: 3,
     x402: { network: 'eip155:8453', pay_to: newAccount().address },
@@ -199,7 +199,7 @@ test('quantity, minor units and the built-in asset make the amount', async (t) =
   })
 })
 
-test('browsers anywhere may read the answer and send the proof', async (t) => {
+test('browsers of any origin can read the response and send the proof', async (t) => {
   const link = await shop.link()
   const { headers } = await callAt(
     shop.running.baseUrl,
@@ -211,7 +211,7 @@ test('browsers anywhere may read the answer and send the proof', async (t) => {
   t.regex(headers.get('access-control-expose-headers')!, /payment-response/i)
 })
 
-test('the same proof again gives the stored answer and settles nothing', async (t) => {
+test('a repeated proof gets the stored response and settles nothing', async (t) => {
   const link = await shop.link()
   const who = await shop.buyer(2)
   const proof = await shop.proof(who, link)
@@ -224,7 +224,7 @@ test('the same proof again gives the stored answer and settles nothing', async (
   t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
 })
 
-test('who has paid hears it again when the link is no longer for sale', async (t) => {
+test('a repeated proof succeeds after the link was deactivated', async (t) => {
   const link = await shop.link()
   const who = await shop.buyer(2)
   const [proof, other] = [await shop.proof(who, link), await shop.proof(who, link)]
@@ -263,7 +263,7 @@ test('an authorization pays one link and no other', async (t) => {
   t.is((await shop.chain.transfersTo(payTo)).length, 1)
 })
 
-test('200 uses of one proof at once are one settlement', async (t) => {
+test('200 concurrent uses of one proof make one settlement', async (t) => {
   t.timeout(120_000)
   const link = await shop.link()
   const proof = await shop.proof(await shop.buyer(5), link)
@@ -274,7 +274,7 @@ test('200 uses of one proof at once are one settlement', async (t) => {
   t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
 })
 
-test('an identifier stands for one payment', async (t) => {
+test('an identifier belongs to one payment', async (t) => {
   const link = await shop.link()
   const who = await shop.buyer(3)
   const identified = (payload: object, id: unknown) =>
@@ -296,7 +296,7 @@ test('an identifier stands for one payment', async (t) => {
   }
 })
 
-test('capabilities and OpenAPI tell of it', async (t) => {
+test('capabilities and OpenAPI describe it', async (t) => {
   const { body } = await callAt(shop.running.baseUrl, '/api/v1/capabilities')
   t.true((body['capabilities'] as string[]).includes('commerce.x402'))
   const features = body['features'] as Record<string, Json>

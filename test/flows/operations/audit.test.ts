@@ -1,4 +1,4 @@
-/** The audit chain over HTTP: listed, exported, verified, and what tampering looks like. */
+/** The audit chain over HTTP: listing, export, verification, and detection of tampering. */
 import { readFileSync } from 'node:fs'
 import test from 'ava'
 import { decodeJwt } from 'jose'
@@ -16,7 +16,7 @@ test.after.always(async () => {
   await running.end()
 })
 
-/** Does what only somebody with the database in hand can do. */
+/** Tampers as an attacker with direct database access could. */
 async function tamper(text: string, values: unknown[]): Promise<void> {
   const client = new Client({ connectionString: running.db.superuserUrl })
   await client.connect()
@@ -40,7 +40,7 @@ async function lines(
   }
 }
 
-/** A tenant in which something has happened. */
+/** A tenant with several audited changes. */
 async function eventful(at = api) {
   const owner = await at.workspace()
   const { agentId } = await at.register(owner.tenantId)
@@ -55,7 +55,7 @@ async function eventful(at = api) {
 }
 
 for (const transport of TRANSPORTS) {
-  test(`what happened is listed, exported and verified (${transport})`, async (t) => {
+  test(`audited changes are listed, exported and verified (${transport})`, async (t) => {
     const at = transport === 'plain_http' ? running : await testService({ transport })
     const api = apiOf(at)
     t.teardown(async () => {
@@ -176,7 +176,7 @@ test('an export is checked offline, in whole or in part', async (t) => {
   t.regex(part.out, /from 3 to 4/)
 })
 
-test('an export that was changed, cut, reordered or made up is refused offline', async (t) => {
+test('a changed, cut, reordered or forged export is refused offline', async (t) => {
   const { token } = await eventful()
   const { all } = await lines(`${PATH}/export`, token)
   const changed = all.map((line, index) =>
@@ -197,7 +197,7 @@ test('an export that was changed, cut, reordered or made up is refused offline',
   }
 })
 
-test('tampering in the database is found, and so is a chain cut off at its end', async (t) => {
+test('tampering in the database is detected, and so is a chain cut off at its end', async (t) => {
   const { token, tenantId } = await eventful()
   const verify = async () => (await api.get(`${PATH}/verify`, token)).body
   const { events } = await verify()
@@ -225,7 +225,7 @@ function without(object: Json, ...names: readonly string[]): Json {
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)))
 }
 
-test('tokens that an application gets again and again are told like the first', async (t) => {
+test('repeated tokens of an application are audited like the first', async (t) => {
   const { token, tenantId } = await api.workspace()
   const made = await api.post('/api/v1/applications', token, {
     name: 'Nightly report',
@@ -276,7 +276,7 @@ test('tokens that an application gets again and again are told like the first', 
   const verified = await api.get(`${PATH}/verify`, token)
   t.true(verified.body['valid'])
 
-  // A change counts for the next token, whatever is written down already.
+  // A change counts for the next token, even with a prepared record.
   const { body: before } = await api.get(path, token)
   const readOnly = ['client_id', 'id', 'tenant_id', 'created_at', 'updated_at', 'status']
   const next = { scopes: ['applications:read'], audience: 'https://api.example/next' }
@@ -293,9 +293,9 @@ test('tokens that an application gets again and again are told like the first', 
   }
 })
 
-test('the page names every type that is audited only, and no other', (t) => {
+test('the page lists every audit-only type, and no other', (t) => {
   const page = readFileSync('docs/guides/operations/audit.md', 'utf8')
-  const [, list = ''] = /not told to webhooks:\n([^#]+)\n\n## /.exec(page) ?? []
+  const [, list = ''] = /not sent to webhooks:\n([^#]+)\n\n## /.exec(page) ?? []
   const named = [...list.matchAll(/`([^`]+)`/g)].map(([, type]) => type!)
   t.deepEqual(named, [...AUDIT_ONLY_TYPES].toSorted())
 })

@@ -1,10 +1,10 @@
-/** What a proxy makes of a request, and a limit that an operator sets for what comes through one. */
+/** Requests through a proxy, and a limit that an operator sets for them. */
 import test from 'ava'
 import { request } from 'undici'
 import { type Answer, BOOTSTRAP, callerOf, demand, start } from '../../support/agents/journey.js'
 import { testService } from '../../support/service.js'
 
-test('a form comes from here also where the proxy names the port that browsers leave out', async (t) => {
+test('a form is same-origin even when the proxy adds the default port', async (t) => {
   const running = await testService({
     transport: 'plain_http',
     environment: { SVC_OIDC__ISSUER_URL: 'http://id.test' },
@@ -18,7 +18,7 @@ test('a form comes from here also where the proxy names the port that browsers l
     const form = new URLSearchParams({
       csrf_token: field('csrf_token'),
       flow: field('flow'),
-      email: 'nobody@example.com',
+      email: 'unknown@example.com',
       password: 'a wrong password',
     })
     const answer = await request(`${running.baseUrl}/auth/login`, {
@@ -50,7 +50,7 @@ test('a form comes from here also where the proxy names the port that browsers l
   }
 })
 
-test('auth.registration_rate_limit_max and its window size the quota of registrations', async (t) => {
+test('auth.registration_rate_limit_max and its window set the registration limit', async (t) => {
   const running = await testService({
     environment: {
       SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',

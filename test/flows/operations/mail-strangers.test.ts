@@ -1,6 +1,6 @@
 /**
- * What a stranger can have sent to people who never asked for it, over HTTP and a mail server that
- * delivers. decisions.md 24, mail. docs/guides/operations/mail.md
+ * Limits on mail to people who never asked for it, over HTTP and a mail server that delivers.
+ * docs/guides/operations/mail.md
  */
 import test, { type ExecutionContext } from 'ava'
 import { MESSAGE_RULES } from '../../../actors/platform/mail/message-rules.js'
@@ -18,7 +18,7 @@ const ORGANIZATIONS = '/api/v1/control-plane/organizations'
 const SANDBOX_MAX = 20
 const METRICS_TOKEN = 'metrics-token-of-some-length'
 
-/** A service with the bounds of a deployment, and a mail server that is no catcher. */
+/** A service with the limits of a deployment, and a mail server that is not a catcher. */
 async function harbour(t: ExecutionContext, environment: Record<string, string> = {}) {
   const mail = await openMailServer()
   const running = await testService({
@@ -47,7 +47,7 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
     mail,
     api,
     database,
-    /** As if its owner had activated it. */
+    /** Simulates the activation by its owner. */
     async production(): Promise<Workspace> {
       const made = await api.workspace()
       await sql(database, `update tenants set environment = 'production' where id = $1`, [
@@ -65,7 +65,7 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
          order by created_at, id`,
         [tenantId],
       ),
-    /** As if every letter to an address had been sent so long before. */
+    /** Simulates that every message to an address was sent this long ago. */
     ago: (minutes: number) =>
       sql(
         database,
@@ -75,7 +75,7 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
   }
 }
 
-/** Refused for now. @returns the seconds to wait. */
+/** Asserts a refusal. @returns the seconds to wait. */
 function throttled(t: ExecutionContext, { status, headers, body }: Answer): number {
   t.is(status, 429, JSON.stringify(body))
   t.is(body['error'], 'rate_limited')
@@ -103,7 +103,7 @@ test.serial(
       t.true(secs > 0 && secs <= 600, String(secs))
     }
     t.true((await refusedCount(at.running.baseUrl, 'mail_per_address')) >= 40)
-    // Another tenant has no share of its own, and what was refused left nothing behind.
+    // The limit is not per tenant, and the refused request stored nothing.
     throttled(t, await at.invite(second.token, victim))
     t.deepEqual((await at.api.list(`${USERS}?email=${victim}`, second.token)).rows, [])
     throttled(t, await at.invite(second.token, victim.toUpperCase()))
@@ -174,15 +174,15 @@ test.serial('a sandbox writes to no stranger, and says so where it is asked to',
     t.is(resent.status, 403)
     t.is(resent.body['error'], 'policy_denied')
   }
-  // Reserved names reach no server that delivers.
-  t.is((await at.invite(sandbox.token, 'somebody@example.com')).status, 201)
+  // A delivering server gets no mail to reserved names.
+  t.is((await at.invite(sandbox.token, 'someone@example.com')).status, 201)
   const ends = await at.endsOf(sandbox.tenantId)
   t.is(ends.length, strangers.length + 1)
   t.true(ends.every(({ status }) => status === 'dropped'))
   t.is(ends.filter(({ error }) => error === 'sandbox_address').length, strangers.length)
   t.true((await refusedCount(at.running.baseUrl, 'mail_sandbox_address')) >= strangers.length)
 
-  // Domains of the organization, and people who own it.
+  // Domains of the organization, and its owners.
   await sql(
     at.database,
     `insert into domain_owners (domain, organization_id, verified_at)
@@ -200,12 +200,12 @@ test.serial('a sandbox writes to no stranger, and says so where it is asked to',
   await at.mail.letterTo('colleague@own.svc-tests.net')
   await forgotten(t, at, owner)
   await at.mail.letterTo(owner.email)
-  t.is(at.mail.received.length, 2, 'nobody else got anything')
+  t.is(at.mail.received.length, 2, 'no other address got anything')
 })
 
 type Harbour = Awaited<ReturnType<typeof harbour>>
 
-/** A person of the tenant, with an address that was never proved and may be anybody's. */
+/** A user of the tenant whose email address is not verified. */
 async function strangerOf(at: Harbour, human: Human, email: string): Promise<Human> {
   await sql(
     at.database,
@@ -229,7 +229,7 @@ async function forgotten(t: ExecutionContext, at: Harbour, human: Human): Promis
 type Scene = { readonly at: Harbour; readonly sandbox: Workspace; readonly human: Human }
 type Kind = keyof typeof MESSAGE_RULES
 
-/** How a stranger has each kind of letter sent to `human.email` from a sandbox. */
+/** How a stranger causes each kind of message to `human.email` from a sandbox. */
 const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promise<void>>> = {
   async invitation(t, { at, sandbox, human }) {
     t.is((await at.invite(sandbox.token, `new-${human.email}`)).status, 201)
@@ -274,7 +274,7 @@ for (const kind of Object.keys(MESSAGE_RULES) as Kind[]) {
         { kind, status: 'dropped', error: 'sandbox_address' },
       ])
 
-      // The same act in a tenant that was activated reaches the address.
+      // The same action in an activated tenant reaches the address.
       const real = await at.production()
       const person = await strangerOf(at, fixtureOf(real), 'person@mail.svc-tests.net')
       await CAUSES[kind](t, { at, sandbox: real, human: person })
@@ -323,7 +323,7 @@ test.serial('names that look like links are refused, and never stand in a subjec
     t.is((await rename(name)).status, 200, name)
   }
 
-  // What was set before the rule.
+  // The name was set before the rule.
   await sql(
     at.database,
     `update tenants set settings = jsonb_set(settings, '{branding,name}', to_jsonb($2::text))
@@ -338,7 +338,7 @@ test.serial('names that look like links are refused, and never stand in a subjec
   t.regex(letter.text, /your wallet is locked, visit … now/)
 })
 
-test.serial('a queue of one tenant delays no letter of another', async (t) => {
+test.serial('a queue of one tenant delays no message of another', async (t) => {
   t.timeout(120_000)
   let release!: () => void
   const arrived = new Promise<void>((resolve) => {
@@ -346,7 +346,7 @@ test.serial('a queue of one tenant delays no letter of another', async (t) => {
   })
   t.teardown(() => release())
   const mail = await openMailServer({
-    // The crowd's letters are held until the other tenant's has come through.
+    // The crowd's messages are held until the other tenant's message has arrived.
     onMessage: (_, raw) => (/^To: .*crowd/m.test(raw) ? arrived : undefined),
   })
   t.teardown(() => mail.close())

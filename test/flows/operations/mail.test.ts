@@ -1,4 +1,7 @@
-/** Mail over a real server: STARTTLS, accounts, refusals, silence, and a process killed mid-send. */
+/**
+ * Mail over a real server: STARTTLS, authentication, refusals, silence, and a process killed
+ * mid-send.
+ */
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../support/api.js'
@@ -37,7 +40,7 @@ const ended = (running: TestService) =>
     return found.length > 0 && found.every(({ status }) => status !== 'queued') ? found : undefined
   }, 'the end of every letter')
 
-/** A service that has just written one letter. */
+/** A service that has just queued one message. */
 async function inviting(
   t: ExecutionContext,
   environment: Readonly<Record<string, string>>,
@@ -50,7 +53,7 @@ async function inviting(
     await running.end()
   })
   const { token, tenantId } = await api.workspace()
-  // As if its owner had activated it: a sandbox writes to no stranger.
+  // Simulates the activation by its owner, because a sandbox writes to no stranger.
   const activated = `update tenants set environment = 'production' where id = $1`
   await sql(running.db.database, activated, [tenantId])
   for (const email of emails) {
@@ -96,7 +99,7 @@ test.serial('a server that offers no STARTTLS gets nothing where it is insisted 
   t.is(mail.received.length, 0)
 })
 
-test.serial('a certificate nobody vouches for is refused', async (t) => {
+test.serial('an untrusted certificate is refused', async (t) => {
   const mail = await server(t, { starttls: true, account })
   const { SVC_EMAIL__SMTP_CA_PEM_PATH: _untrusted, ...environment } = mail.environment
   const { running } = await inviting(t, { ...environment, SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1]' })
@@ -141,29 +144,26 @@ test.serial('4xx is tried again, 5xx is not; what the server says is not kept', 
   ])
 })
 
-test.serial(
-  'a recipient that the server does not know is final, and only for that one',
-  async (t) => {
-    const mail = await server(t, {
-      options: {
-        onRcptTo: ({ address }, _session, done) => done(address === ADA ? refusal(550) : null),
-      },
-    })
-    const { running } = await inviting(t, mail.environment, [ADA, 'bob@harbour.works'])
-    await mail.letterTo('bob@harbour.works')
-    const all = await ended(running)
-    t.deepEqual(
-      all.map(({ status, error }) => [status, error]),
-      [
-        ['failed', 'smtp_550'],
-        ['sent', null],
-      ],
-    )
-  },
-)
+test.serial('an unknown recipient is a permanent failure of that message only', async (t) => {
+  const mail = await server(t, {
+    options: {
+      onRcptTo: ({ address }, _session, done) => done(address === ADA ? refusal(550) : null),
+    },
+  })
+  const { running } = await inviting(t, mail.environment, [ADA, 'bob@harbour.works'])
+  await mail.letterTo('bob@harbour.works')
+  const all = await ended(running)
+  t.deepEqual(
+    all.map(({ status, error }) => [status, error]),
+    [
+      ['failed', 'smtp_550'],
+      ['sent', null],
+    ],
+  )
+})
 
 test.serial(
-  'a server that stalls, drips or is not there ends an attempt, and the letter goes out later',
+  'a server that stalls, drips or is down ends the attempt, and a retry succeeds',
   async (t) => {
     const sockets = new Set<Socket>()
     const drips = createServer((socket) => {
@@ -213,7 +213,7 @@ test.serial('a letter whose sender stopped in the middle is sent by another proc
     const [row] = await rows(running)
     return row?.attempts === 1 ? row : undefined
   }, 'the first attempt')
-  // As a killed process leaves it: leased to a worker that never comes back.
+  // As a killed process leaves it: leased to a worker that no longer exists.
   await sql(
     running.db.database,
     `update outgoing_mail set lease = '00000000-0000-4000-8000-000000000000',
@@ -228,7 +228,7 @@ test.serial('a letter whose sender stopped in the middle is sent by another proc
   const [row] = await ended(running)
   t.like(row, { status: 'sent', attempts: 2 })
   release()
-  // The one that was taken over ends nothing: both copies have one Message-ID.
+  // The worker that lost the message cannot end it. Both copies have one Message-ID.
   await until(async () => (mail.received.length === 2 ? true : undefined), 'both copies')
   const [first, second] = mail.received
   t.is(first!.headers['message-id'], second!.headers['message-id'])
@@ -236,7 +236,7 @@ test.serial('a letter whose sender stopped in the middle is sent by another proc
 })
 
 test.serial(
-  'mail to reserved domains is never sent, and a full queue drops what comes next',
+  'mail to reserved domains is never sent, and a full queue drops further messages',
   async (t) => {
     const port = await freePort()
     const { running } = await inviting(
@@ -250,7 +250,7 @@ test.serial(
         SVC_EMAIL__RETRY_SCHEDULE_SECS: '[3600]',
         SVC_EMAIL__QUEUE_MAX_PER_TENANT: '2',
       },
-      ['a@somebody.test', 'b@harbour.works', 'c@harbour.works', 'd@harbour.works', 'e@example.com'],
+      ['a@someone.test', 'b@harbour.works', 'c@harbour.works', 'd@harbour.works', 'e@example.com'],
     )
     const found = await rows(running)
     t.deepEqual(

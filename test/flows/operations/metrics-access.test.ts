@@ -1,4 +1,4 @@
-/** GET /metrics with a real token: the application comes from `svc operator app create`. decisions.md 24. */
+/** GET /metrics with a token of an application created by `svc operator app create`. */
 import test from 'ava'
 import { Command } from 'commander'
 import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
@@ -18,7 +18,7 @@ test.after.always(async () => {
   await running?.end()
 })
 
-/** `svc operator app create ...` beside the running service. */
+/** Runs `svc operator app create ...` while the service is running. */
 async function createApp(...words: string[]) {
   const outcome = { out: '', err: '', code: 0 }
   const program = new Command().exitOverride()
@@ -42,7 +42,7 @@ async function tokenOf(app: Json, more: Record<string, string> = {}) {
   return String(answer.body['access_token'] ?? answer.body['error'])
 }
 
-test('an operator makes an application, and its token reads the metrics', async (t) => {
+test('an operator creates an application, and its token reads the metrics', async (t) => {
   const { out, err, code } = await createApp(
     '--name',
     'Collector',
@@ -75,11 +75,11 @@ test('an operator makes an application, and its token reads the metrics', async 
   })
   t.is(read.status, 200)
   t.regex(await read.text(), /svc_http_requests_total\{method="POST",route="\/oauth\/token"/)
-  // It is good for nothing else.
+  // The token allows nothing else.
   t.is((await api.get('/api/v1/applications', token)).status, 403)
 })
 
-test('without that scope, and without a token, the metrics are not read', async (t) => {
+test('without the scope or a token the metrics are refused', async (t) => {
   const bare = await api.get('/metrics')
   t.is(bare.status, 401)
   t.regex(bare.headers['www-authenticate'] ?? '', /^Bearer .*scope="metrics:read"$/)
@@ -94,7 +94,7 @@ test('without that scope, and without a token, the metrics are not read', async 
     t.is(refused.body['error'], 'insufficient_scope')
     t.regex(refused.headers['www-authenticate'] ?? '', /scope="metrics:read"/)
   }
-  // Nor does a tenant give it to itself.
+  // A tenant cannot grant the scope to itself.
   const draft = { name: 'M', grant_types: ['client_credentials'], scopes: ['metrics:read'] }
   t.is((await api.post('/api/v1/applications', workspace.token, draft)).status, 403)
 })

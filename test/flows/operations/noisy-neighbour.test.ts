@@ -1,6 +1,6 @@
 /**
- * One tenant sits at its limit of something shared, and another one is served. decisions.md 24, per-tenant
- * fairness. `bench/flows/noisy-neighbour.ts` measures what the other tenant notices of it.
+ * One tenant uses up its share of a shared resource, and another tenant is still served.
+ * `bench/flows/noisy-neighbour.ts` measures the effect on the other tenant.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import test, { type ExecutionContext } from 'ava'
@@ -15,54 +15,54 @@ import { bootstrapped, signIn } from '../../support/identity/person.js'
 import { type TestService, testService } from '../../support/service.js'
 import { METRICS_TOKEN, until } from '../../support/service/watch.js'
 
-/** What else is shared, and the test that shows it: file and title. */
+/** Other shared resources, with the test that covers each: file and title. */
 const ELSEWHERE = {
   'egress calls under way': [
-    'flows/egress-shares',
+    'flows/vault/egress-shares',
     'an agent has so many calls under way, and gets its places back',
   ],
   'bytes of buffered answers': [
-    'flows/egress-shares',
+    'flows/vault/egress-shares',
     'buffered answers hold so many bytes of a tenant, and give them back',
   ],
   'bytes of documents': [
-    'flows/egress-shares',
+    'flows/vault/egress-shares',
     'the document of a call counts as well, also where its answer is a stream',
   ],
   redaction: [
-    'flows/egress-shares',
+    'flows/vault/egress-shares',
     'a secret with periods and a body that repeats it hold up no other tenant',
   ],
   'name look-ups': [
-    'flows/egress-names',
+    'flows/vault/egress-names',
     'an honest tenant is served while all look-ups of another one hang',
   ],
   'webhook lanes': [
-    'flows/webhook-fairness',
-    'a tenant whose receivers do not answer keeps nothing from another tenant',
+    'flows/webhooks/webhook-fairness',
+    'a tenant with unresponsive receivers does not delay another tenant',
   ],
   'leases of webhook lanes': [
-    'storage/webhook-lanes',
+    'storage/webhooks/delivery-lanes',
     'tenants take turns, and none is leased more than its share',
   ],
   'letters on their way': [
-    'flows/mail-strangers',
-    'a queue of one tenant delays no letter of another',
+    'flows/operations/mail-strangers',
+    'a queue of one tenant delays no message of another',
   ],
   'letters to one address': [
-    'flows/mail-strangers',
+    'flows/operations/mail-strangers',
     'of invitations of many tenants to one address at once, one is sent',
   ],
   'database connections of a pool': [
-    'storage/transaction',
+    'storage/platform/transaction',
     'a tenant that holds its share of the connections leaves the rest to others',
   ],
   'messages in a mailbox': [
     'runtime/kernel/mailbox',
-    'a full mailbox takes a message of a share that waits with less',
+    'a full mailbox accepts a message of a share with fewer waiting',
   ],
   'places in a pool of threads': [
-    'runtime/kernel/pool',
+    'runtime/kernel/threads/pool',
     'a share that waits with much delays only itself',
   ],
 } as const
@@ -89,7 +89,7 @@ async function started(t: ExecutionContext, environment: Readonly<Record<string,
   return { running, api }
 }
 
-/** The value of one sample; 0 where there is none yet. */
+/** The value of one sample. 0 when it does not exist yet. */
 async function sample({ baseUrl }: TestService, name: string, label: string): Promise<number> {
   const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
   const text = await (await fetch(`${baseUrl}/metrics`, { headers })).text()
@@ -109,7 +109,7 @@ test.serial('a tenant signs in while sign-ins of another one fill its places', a
   const [hostile, honest] = [await bootstrapped(running), await bootstrapped(running)]
   const over = new AbortController()
   let refused = 0
-  // People who do not exist cost as much as those who do, and a lock on a name holds up none of them.
+  // Unknown users cost as much as known ones, and their locks delay no other user.
   const flood = Array.from({ length: 32 }, async (_, worker) => {
     const browser = openBrowser(running)
     for (let turn = 0; !over.signal.aborted; turn += 1) {
@@ -124,7 +124,7 @@ test.serial('a tenant signs in while sign-ins of another one fill its places', a
   try {
     for (let times = 0; times < 3; times += 1) {
       const before = refused
-      // The other tenant has all that it gets, now and while this one signs in.
+      // The other tenant has its full share, before and during this sign-in.
       await until('sign-ins of the other tenant are refused', WITHIN_MS, () => refused > before)
       const { status, location } = await signIn(browser, honest)
       t.is(status, 303)
@@ -144,7 +144,7 @@ test.serial(
     t.timeout(180_000)
     const { running, api } = await started(t, {
       SVC_DATABASE__MAX_CONNECTIONS: '4',
-      // What waits for a connection waits until the test lets it go on.
+      // Calls that wait for a connection wait until the test releases them.
       SVC_DATABASE__CONNECT_TIMEOUT_SECS: '120',
       SVC_DATABASE__STATEMENT_TIMEOUT_SECS: '120',
     })
@@ -152,7 +152,7 @@ test.serial(
     const superuser = new Client({ connectionString: running.db.superuserUrl })
     await superuser.connect()
     t.teardown(() => superuser.end())
-    // Every application that the hostile tenant makes waits for this row.
+    // Every application that the hostile tenant creates waits for this row.
     await superuser.query('begin')
     await superuser.query('select 1 from tenants where id = $1 for update', [hostile.tenantId])
 
@@ -167,13 +167,14 @@ test.serial(
     )
     t.is(waiting[0]?.count, 3, 'connections of the hostile tenant, of four')
 
-    // A connection for what another part of the service does, read and written.
+    // A connection for another part of the service, read and written.
     const { tenantId } = honest
     const user = { email: 'ada@harbour.test' }
     t.is((await api.post('/api/v1/tenant-users', honest.token, user)).status, 201, tenantId)
     t.is((await api.get('/api/v1/tenant-users', honest.token)).status, 200)
 
-    // Its mailbox is full, and yet there is a place: a tenant runs in three quarters of them.
+    // Its mailbox is full, and still there is a place: a tenant runs in at most three quarters of
+    // them.
     t.is((await api.get('/api/v1/applications', honest.token)).status, 200)
     t.is(crowd.served, 0)
     t.is(await sample(running, 'svc_actor_waiting', 'actor="applications"'), capacity)
@@ -188,7 +189,7 @@ test.serial(
   },
 )
 
-/** So many calls of one tenant at once, each on a connection of its own. */
+/** Concurrent calls of one tenant, each on its own connection. */
 function crowdOf(api: Api, token: string, count: number) {
   const crowd = { served: 0, refused: 0, over: Promise.resolve() }
   const clients = Array.from({ length: Math.ceil(count / 16) }, () => apiOf(api.at))

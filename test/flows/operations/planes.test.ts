@@ -1,4 +1,4 @@
-/** One process per plane on one database: interface.md, Deployment configuration 2. */
+/** One process per plane on one database. */
 import test from 'ava'
 import { jwtVerify, createRemoteJWKSet } from 'jose'
 import { bootstrap, callerOf, type Json, REGISTER } from '../../support/agents/journey.js'
@@ -21,7 +21,7 @@ test.after.always(async () => {
   for (const service of [background, control, auth]) await service.end()
 })
 
-test('every plane answers probes, and only its own routes', async (t) => {
+test('every plane serves probes and its own routes only', async (t) => {
   for (const { baseUrl } of [auth, control, background]) {
     t.is((await fetch(`${baseUrl}/health/ready`)).status, 200)
   }
@@ -63,7 +63,7 @@ test('capabilities, OpenAPI and discovery are the same on every plane', async (t
   }
 })
 
-test('the operator surface is described by the control plane alone', async (t) => {
+test('only the control plane describes the operator routes', async (t) => {
   const internal = { SVC_OPENAPI__EXPOSURE: 'internal', SVC_DPOP__ENABLED: 'false' }
   const [ofAuth, ofControl] = [
     await plane('auth', auth, internal),
@@ -82,7 +82,7 @@ test('the operator surface is described by the control plane alone', async (t) =
   t.true(whole.includes('/api/v1/tenant/settings'))
   t.true(whole.length > (await pathsAt(auth)).length)
 
-  // Capabilities name what is switched on, and nothing else.
+  // Capabilities list the enabled features, and nothing else.
   const capabilitiesAt = async ({ baseUrl }: TestService) => {
     const { body } = await callerOf(baseUrl).call('/api/v1/capabilities')
     return body['capabilities'] as readonly string[]

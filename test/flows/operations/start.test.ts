@@ -1,4 +1,4 @@
-/** What an operator does to the one command: start, stop, start again, kill, start twice. */
+/** The one command as an operator uses it: start, stop, restart, kill, start twice. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -22,7 +22,7 @@ import { freshDatabase } from '../../support/storage/database.js'
 import { freePort, TEST_DEFAULTS, type TestService } from '../../support/service.js'
 import { asOrdinaryUser, giveAway, isRoot, processesOf, shown, svc } from '../vault/command.js'
 
-/** A data directory of its own; whatever a failed test left running in it is ended. */
+/** A new data directory. Processes that a failed test left in it are ended. */
 function dataDirectory(t: { teardown(end: () => void): void }): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-start-'))
   chmodSync(folder, 0o711)
@@ -41,13 +41,13 @@ async function local(folder: string, more: Record<string, string> = {}) {
 
 const jwks = async (url: string) => (await fetch(`${url}/.well-known/jwks.json`)).text()
 
-/** Processes take a moment to disappear from the table after they have ended. */
+/** Ended processes disappear from the process table with a delay. */
 async function gone(folder: string): Promise<string[]> {
   for (let tries = 0; tries < 100 && processesOf(folder).length > 0; tries += 1) await sleep(50)
   return processesOf(folder)
 }
 
-test('a start on nothing says where it is, and another one keeps the data', async (t) => {
+test('a first start prints its address, and a second one keeps the data', async (t) => {
   const folder = dataDirectory(t)
   const { environment, url } = await local(folder)
   const first = svc(t, { environment })
@@ -56,7 +56,7 @@ test('a start on nothing says where it is, and another one keeps the data', asyn
   t.is((await fetch(shown(first.output(), 'docs'))).status, 200)
   t.is((await fetch(shown(first.output(), 'discovery'))).status, 200)
   t.is(shown(first.output(), 'data'), folder)
-  // In a second terminal nothing of the settings above is known.
+  // A second terminal does not have the settings above.
   const [, words = ''] = /npm run tour -- (--base-url \S+)/.exec(first.output()) ?? []
   const tour = svc(t, { args: ['tour', ...words.split(' ')] })
   t.is(await tour.ended(), 0, tour.output())
@@ -84,13 +84,13 @@ test('a start on nothing says where it is, and another one keeps the data', asyn
   await second.ready()
   t.is(shown(second.output(), 'control-plane tenant'), tenant)
   t.is(await jwks(url), published, 'the signing keys are the same')
-  // Ctrl-C reaches the whole process group, as a terminal sends it.
+  // Ctrl-C signals the whole process group, as a terminal does.
   process.kill(-second.child.pid!, 'SIGINT')
   t.is(await second.ended(), 0)
   t.deepEqual(await gone(folder), [])
 })
 
-test('after kill -9 the next start takes over what was left, with the data', async (t) => {
+test('after kill -9 the next start takes over, with the data', async (t) => {
   const folder = dataDirectory(t)
   const { environment, url } = await local(folder)
   const first = svc(t, { environment })
@@ -106,7 +106,7 @@ test('after kill -9 the next start takes over what was left, with the data', asy
   t.deepEqual(await gone(folder), [], 'the database of the killed one is stopped too')
 })
 
-test('a port that is taken is named, and nothing is left running', async (t) => {
+test('a port in use is named, and nothing is left running', async (t) => {
   const folder = dataDirectory(t)
   const { environment } = await local(folder)
   const port = Number(environment.SVC_SERVER__PORT)
@@ -118,18 +118,18 @@ test('a port that is taken is named, and nothing is left running', async (t) => 
   t.regex(refused.output(), /taken/)
   t.notRegex(refused.output(), /\bat .*\.js:\d+/, 'no stack for an operator')
   t.deepEqual(await gone(folder), [])
-  t.deepEqual(readdirSync(folder), [], 'it is told before a database is made')
+  t.deepEqual(readdirSync(folder), [], 'the error precedes the creation of a database')
   t.notRegex(refused.output(), /migration/)
 })
 
-test('a wrong argument is told in a few lines', async (t) => {
+test('an unknown argument is reported in a few lines', async (t) => {
   const refused = svc(t, { args: ['keys', 'list', '--jsn'] })
   t.is(await refused.ended(), 1)
   t.regex(refused.output(), /^error: unknown option '--jsn'/)
   t.true(refused.output().trim().split('\n').length <= 4, refused.output())
 })
 
-test('a migration that cannot reach its database names address and setting, and no password', async (t) => {
+test('a migration without database connection names address and setting, and no password', async (t) => {
   const url = 'postgresql://svc:canary-of-a-password@127.0.0.1:1/svc'
   const refused = svc(t, {
     args: ['migrate'],
@@ -143,7 +143,7 @@ test('a migration that cannot reach its database names address and setting, and 
   t.notRegex(refused.output(), /canary-of/)
 })
 
-test('two services run side by side in two data directories, not in one', async (t) => {
+test('two services run at the same time in two data directories, not in one', async (t) => {
   const [one, two] = [dataDirectory(t), dataDirectory(t)]
   const first = svc(t, { environment: (await local(one)).environment })
   const second = svc(t, { environment: (await local(two)).environment })
@@ -176,7 +176,7 @@ test('a database of one’s own with DATABASE_URL alone: start, use, stop, start
   const speaking = apiOf({ baseUrl: url, ca: undefined } as TestService)
   t.teardown(() => speaking.close())
   const workspace = await speaking.workspace()
-  // Another process of the same deployment, on the same keys.
+  // Another process of the same deployment, with the same keys.
   const beside = await local(folder, { ...TEST_DEFAULTS, DATABASE_URL: databaseUrl })
   const sibling = svc(t, { environment: { ...beside.environment, SVC_OIDC__ISSUER_URL: url } })
   await sibling.ready()
@@ -226,9 +226,9 @@ test('a refused configuration lists every failure and starts nothing', async (t)
   t.deepEqual(processesOf(folder), [])
 })
 
-test('an ordinary user runs it as well as root does', async (t) => {
+test('it runs as an ordinary user and as root', async (t) => {
   const folder = dataDirectory(t)
-  // Where the tests run as an ordinary user, the others have shown it.
+  // Where the tests run as an ordinary user, the other tests cover this.
   if (isRoot()) giveAway(folder)
   const { environment, url } = await local(folder)
   const service = svc(t, { environment, wrapper: isRoot() ? asOrdinaryUser() : [] })
@@ -240,7 +240,7 @@ test('an ordinary user runs it as well as root does', async (t) => {
 })
 
 /** `npm start` runs a shell, which would keep the signal to itself and leave the service behind. */
-test('a SIGTERM to npm reaches what npm started', async (t) => {
+test('a SIGTERM to npm reaches the service', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-npm-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as {
@@ -249,7 +249,7 @@ test('a SIGTERM to npm reaches what npm started', async (t) => {
   mkdirSync(join(folder, 'runtime'))
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ scripts }))
   writeFileSync(join(folder, 'runtime', 'thread-pool.cjs'), '')
-  // In place of the launcher: it says that it is there, and how it ended.
+  // Replaces the launcher: reports its start and how it ended.
   writeFileSync(
     join(folder, 'runtime', 'launch.mjs'),
     `import { writeFileSync } from 'node:fs'
@@ -279,7 +279,7 @@ test('a SIGTERM to npm reaches what npm started', async (t) => {
   }
 })
 
-test('a database that cannot be reached is told with what the driver says', async (t) => {
+test('an unreachable database is reported with the driver error', async (t) => {
   const folder = dataDirectory(t)
   const { environment } = await local(folder, {
     DATABASE_URL: 'postgresql://svc:canary-of-a-password@127.0.0.1:1/svc',
@@ -293,7 +293,7 @@ test('a database that cannot be reached is told with what the driver says', asyn
   t.notRegex(refused.output(), /canary-of/)
 })
 
-test('what the environment says of other database servers does not reach the embedded one', async (t) => {
+test('PG variables of the environment do not affect the embedded database', async (t) => {
   const folder = dataDirectory(t)
   const { environment } = await local(folder, {
     PGSSLMODE: 'verify-full',
@@ -306,7 +306,7 @@ test('what the environment says of other database servers does not reach the emb
   t.is(await service.ended(), 0)
 })
 
-test('a coordination backend that is away is told with what the driver says', async (t) => {
+test('an unreachable coordination backend is reported with the driver error', async (t) => {
   const folder = dataDirectory(t)
   const { environment } = await local(folder, {
     SVC_DEPLOYMENT__COORDINATION_BACKEND: 'redis',
@@ -320,19 +320,19 @@ test('a coordination backend that is away is told with what the driver says', as
   t.notRegex(refused.output(), /canary-of|the start failed/)
 })
 
-test('a log level that is none is refused', async (t) => {
+test('an invalid log level is refused', async (t) => {
   const refused = svc(t, { args: ['serve', '--log-level', 'warning'] })
   t.is(await refused.ended(), 1)
   t.regex(refused.output(), /'warning' is invalid\. Allowed choices are trace, debug, info, warn/)
 })
 
-test('a CA file that the tour cannot read is told in a line', async (t) => {
+test('an unreadable CA file is reported by the tour in one line', async (t) => {
   const refused = svc(t, { args: ['tour', '--ca-file', '/nonexistent.pem'] })
   t.is(await refused.ended(), 1)
   t.regex(refused.output(), /^svc tour: ENOENT: .*nonexistent\.pem'\n$/)
 })
 
-test('a terminal that is closed stops everything, as Ctrl-C does', async (t) => {
+test('closing the terminal stops everything, as Ctrl-C does', async (t) => {
   const folder = dataDirectory(t)
   const { environment } = await local(folder)
   const service = svc(t, { environment })
@@ -343,7 +343,7 @@ test('a terminal that is closed stops everything, as Ctrl-C does', async (t) => 
   t.false(existsSync(join(folder, 'svc.lock')))
 })
 
-test('svc migrate gives up on a server that says nothing, and says so', async (t) => {
+test('svc migrate reports a timeout of an unresponsive server', async (t) => {
   const silent = createServer().listen(0, '127.0.0.1')
   t.teardown(() => silent.close())
   await once(silent, 'listening')

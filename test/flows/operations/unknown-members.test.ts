@@ -1,4 +1,4 @@
-/** A misspelt member of a body is ignored, and in a sandbox tenant the answer names it. */
+/** A misspelt member of a body is ignored, and a sandbox tenant's response names it. */
 import test from 'ava'
 import { apiOf } from '../../support/api.js'
 import { callerOf } from '../../support/agents/journey.js'
@@ -12,7 +12,7 @@ test.after.always(async () => {
 })
 const http = callerOf(running.baseUrl)
 
-test('a sandbox tenant names members that an operation does not know, also where it refuses', async (t) => {
+test('a sandbox tenant names unknown members, even in refusals', async (t) => {
   const { token } = await api.workspace('Misspelt')
   const create = (body: Record<string, unknown>) =>
     http.post('/api/v1/applications', body, { authorization: `Bearer ${token}` })
@@ -33,7 +33,7 @@ test('a sandbox tenant names members that an operation does not know, also where
   t.is(refused.headers.get('svc-warnings'), 'unknown-member;pointer="#/redirect_urls"')
 })
 
-test('nothing is named outside of sandbox tenants', async (t) => {
+test('other tenants name no unknown members', async (t) => {
   const { body } = await api.workspace('Control')
   const authorization = `Bearer ${String(body['control_plane_access_token'])}`
   const { status, headers } = await http.post(

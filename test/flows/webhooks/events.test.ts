@@ -1,4 +1,4 @@
-/** What built features tell of, as receivers get it, against the published schemas. */
+/** The events of all features as receivers get them, checked against the published schemas. */
 import { createRequire } from 'node:module'
 import type { Ajv } from 'ajv'
 import test from 'ava'
@@ -71,7 +71,7 @@ test.after.always(async () => {
   await receiver.close()
 })
 
-/** Waits until a receiver has got an event of the type from a running service. */
+/** Waits until a receiver has received an event of the type from a running service. */
 async function arrived(type: EventType): Promise<Json | undefined> {
   for (let turn = 0; turn < 1000; turn += 1) {
     const found = receiver.received.find(({ headers }) => headers['x-svc-event'] === type)
@@ -81,7 +81,7 @@ async function arrived(type: EventType): Promise<Json | undefined> {
   return undefined
 }
 
-test('the description has every type of the catalogue, with an example that fits its schema', (t) => {
+test('OpenAPI describes every type of the catalogue, with a valid example', (t) => {
   t.deepEqual(Object.keys(document.webhooks).toSorted(), [...EVENT_TYPES].toSorted())
   for (const [type, { post }] of Object.entries(document.webhooks)) {
     const { example } = post.requestBody.content['application/json']!
@@ -92,7 +92,7 @@ test('the description has every type of the catalogue, with an example that fits
   }
 })
 
-test('what happens in a tenant reaches its receiver in the published shape', async (t) => {
+test('events of a tenant reach its receiver in the published form', async (t) => {
   const { subscribe, ask, login, settled } = await subscriber(running, receiver)
   const { path, at } = await subscribe({ event_types: ['*'] })
   t.is((await login()).status, 200)
@@ -125,7 +125,7 @@ test('what happens in a tenant reaches its receiver in the published shape', asy
   })
   t.is(kept.status, 201, kept.text)
   t.is((await ask('POST', `${at}/test`)).status, 200)
-  // Events of before the subscription may still have been on their way.
+  // Events from before the subscription may still be in transit.
   const types = () => new Set(receiver.at(path).map(({ headers }) => headers['x-svc-event']))
   const expected: EventType[] = [
     'auth.token.issued',
@@ -149,7 +149,7 @@ test('what happens in a tenant reaches its receiver in the published shape', asy
 
 const api = apiOf(running)
 
-/** Every event of a tenant goes to the receiver. */
+/** Sends every event of a tenant to the receiver. */
 async function hear({ token }: Pick<Workspace, 'token'>, at = api): Promise<void> {
   const json = { url: `${receiver.origin}/all-of-a-tenant`, event_types: ['*'] }
   await done(201, at.post('/api/v1/webhooks', token, json))
@@ -161,7 +161,7 @@ async function done(status: number, answer: ReturnType<typeof api.get>): Promise
   return body
 }
 
-/** Runs once, however many types it provokes. */
+/** Runs once, however many types it triggers. */
 function once(run: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined
   return () => (running ??= run())
@@ -176,7 +176,7 @@ const signIns = once(async () => {
   const again = await person.browser.follow(await signIn(person.browser, human))
   const [code = ''] = person.recoveryCodes
   const account = await person.browser.follow(await person.browser.submit(again, { code }))
-  // Taking the second factor away is what the person is told of.
+  // The removal of the second factor triggers the notification.
   const [, factor = ''] =
     /action="(\/auth\/account\/factors\/[^"]+\/remove)"/.exec(account.html) ?? []
   await person.browser.submit(account, {}, factor)
@@ -297,14 +297,14 @@ const providers = once(async () => {
     await browser.close()
     return back.status
   }
-  // Nobody vouched for the person, and then the tenant wants whoever the provider brings.
+  // The user is unknown to the tenant at first. Then the tenant accepts users of the provider.
   if ((await arrive()) !== 403) throw new Error('the tenant takes in anybody')
   const social = { social: { provision: true } }
   await sql(resources.running.db.database, 'update tenants set settings = $2 where id = $1', [
     workspace.tenantId,
     JSON.stringify(social),
   ])
-  if ((await arrive()) !== 200) throw new Error('the tenant takes in nobody')
+  if ((await arrive()) !== 200) throw new Error('the tenant refused the user')
   await sso.close()
 })
 
@@ -350,7 +350,7 @@ const testDelivery = once(async () => {
   if (sent.status !== 200) throw new Error(sent.text)
 })
 
-/** What makes each type happen. A type without an entry does not compile. */
+/** Triggers each event type. A type without an entry does not compile. */
 const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'auth.login.success': signIns,
   'auth.login.failure': signIns,
@@ -402,7 +402,7 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'webhook.test': testDelivery,
 }
 
-test('every type of the catalogue is sent by a running service, as it is published', async (t) => {
+test('a running service sends every type of the catalogue as published', async (t) => {
   t.timeout(240_000)
   t.deepEqual(Object.keys(PROVOKED).toSorted(), [...EVENT_TYPES].toSorted())
   for (const [type, provoke] of Object.entries(PROVOKED)) {
@@ -412,7 +412,7 @@ test('every type of the catalogue is sent by a running service, as it is publish
     const validate = validators.get(type)!
     t.true(validate(event), `${JSON.stringify(event)}: ${JSON.stringify(validate.errors)}`)
   }
-  // What came along, too.
+  // Further events that were triggered.
   for (const { body, headers } of receiver.received) {
     const type = String(headers['x-svc-event'])
     const validate = validators.get(type)!
@@ -420,7 +420,7 @@ test('every type of the catalogue is sent by a running service, as it is publish
   }
 })
 
-test('what a deployment offers is what its features can tell', async (t) => {
+test('a deployment offers the event types of its features', async (t) => {
   const plain = await testService()
   t.teardown(() => plain.end())
   const offered = async (baseUrl: string) => {

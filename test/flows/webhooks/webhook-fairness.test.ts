@@ -1,4 +1,4 @@
-/** Receivers that answer slowly delay their own tenant and no other. decisions.md 24, per-tenant fairness. */
+/** Slow receivers delay their own tenant and no other. */
 import type { ServerResponse } from 'node:http'
 import test from 'ava'
 import { makeCertificate } from '../../support/service/certificates.js'
@@ -11,7 +11,7 @@ const CROWD = 540
 const SHARE = 32
 const METRICS_TOKEN = 'metrics-token-of-some-length'
 
-test('a tenant whose receivers do not answer keeps nothing from another tenant', async (t) => {
+test('a tenant with unresponsive receivers does not delay another tenant', async (t) => {
   t.timeout(180_000)
   const certificate = makeCertificate()
   const held: ServerResponse[] = []
@@ -25,7 +25,7 @@ test('a tenant whose receivers do not answer keeps nothing from another tenant',
       SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
       SVC_WEBHOOKS__MAX_SUBSCRIPTIONS_PER_TENANT: String(CROWD),
       SVC_WEBHOOKS__LANES_PER_TENANT_MAX: String(SHARE),
-      // Longer than the test: the receivers answer when the victim has its delivery, not before.
+      // Longer than the test: the receivers answer once the victim has its delivery, not before.
       SVC_WEBHOOKS__TIMEOUT_SECS: '170',
     },
   })
@@ -45,17 +45,17 @@ test('a tenant whose receivers do not answer keeps nothing from another tenant',
   const { path } = await victim.subscribe()
 
   await attacker.emit()
-  // The attacker has all that it gets: its share of places is taken, and more is due.
+  // The attacker has its full share of places, and more is due.
   while (held.length < SHARE) await new Promise((resolve) => setTimeout(resolve, 20))
   await victim.emit()
   await quick.until(path, 1)
-  t.is(held.length, SHARE, 'receivers of the attacker that are served side by side')
+  t.is(held.length, SHARE, 'concurrently served receivers of the attacker')
   t.is(slow.received.length, SHARE, 'none of them was answered')
 
   const { text } = await callMetrics(running.baseUrl)
   t.regex(text, /svc_share_refused_total\{[^}]*resource="webhook_lanes"[^}]*\} [1-9]/)
 
-  // Places that are given back are taken by the rest, so that the attacker is served in the end too.
+  // Released places go to the remaining lanes, so that the attacker is served in the end, too.
   for (const response of held.splice(0)) response.writeHead(200).end()
   while (new Set(slow.received.map((one) => one.path)).size < 2 * SHARE) {
     for (const response of held.splice(0)) response.writeHead(200).end()

@@ -1,4 +1,7 @@
-/** `svc webhooks listen` against a running service: from a commit to a receiver nobody can reach. */
+/**
+ * `svc webhooks listen` against a running service: from a commit to a receiver that is not
+ * reachable from outside.
+ */
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -96,7 +99,7 @@ async function world(t: ExecutionContext) {
   return { agent, options, got, lines, errors, ending, start, until, emit, answerWith }
 }
 
-test('what is committed after the start arrives, in order, signed like any delivery', async (t) => {
+test('events committed after the start arrive in order, signed like any delivery', async (t) => {
   const { options, got, lines, ending, start, until, emit } = await world(t)
   await emit('security.suspicious_activity', { before: true })
   const listening = start()
@@ -123,7 +126,7 @@ test('what is committed after the start arrives, in order, signed like any deliv
   t.like(JSON.parse(lines[1] ?? ''), { type: 'security.suspicious_activity', status: 204 })
 })
 
-test('the secret stays the same, filters hold, and a receiver that fails is told of', async (t) => {
+test('the secret stays the same, filters apply, and a failing receiver is reported', async (t) => {
   const { options, got, lines, start, until, emit, answerWith } = await world(t)
   await emit('security.suspicious_activity')
   await emit('commerce.settlement.released')
@@ -144,7 +147,7 @@ test('the secret stays the same, filters hold, and a receiver that fails is told
   t.is(await readFile(options.secretFile, 'utf8'), secret)
 })
 
-test('a token that may not read events, or none, ends it at once and says why', async (t) => {
+test('a missing token or scope ends it at once with the reason', async (t) => {
   const { options, start } = await world(t)
   const { tokenFile: _, clientId: __, ...anonymous } = options
   await t.throwsAsync(() => start({ ...anonymous, clientId: random.uuid() }), {
@@ -155,7 +158,7 @@ test('a token that may not read events, or none, ends it at once and says why', 
   await t.throwsAsync(() => start({ tokenFile }), { message: /answered 401/ })
 })
 
-test('events are fetched by number, never those of another tenant', async (t) => {
+test('events are listed by number, never those of another tenant', async (t) => {
   const { agent, emit } = await world(t)
   const { agent: stranger } = await world(t)
   const now = await agent.ask('GET', '/api/v1/events')

@@ -1,4 +1,4 @@
-/** Receivers that misbehave, and what that means for the others. decisions.md 9 and 22. */
+/** Receivers that misbehave, and their effect on others. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { startReceiver } from '../../support/webhooks/receiver.js'
@@ -58,13 +58,14 @@ test('a fifth of dead receivers does not delay the others', async (t) => {
   delays.sort((a, b) => a - b)
   const p99 = delays[Math.floor(delays.length * 0.99)]!
   t.log({ deliveries: delays.length, medianMs: delays[delays.length >> 1], p99Ms: p99 })
-  // Behind four dead ones in turn, ten events would take half a minute. On a quiet machine: 0.1 s.
+  // With four dead receivers ahead in turn, ten events would take half a minute. On an idle
+  // machine: 0.1 s.
   t.true(p99 < 5_000)
   const roundsMax = Math.ceil((Date.now() - begun) / 3_000) + 1
   for (const path of dead) t.true(receiver.at(path).length <= 4 * roundsMax)
 })
 
-test('a receiver gets four attempts at once and no more', async (t) => {
+test('a receiver gets at most four concurrent attempts', async (t) => {
   const { subscribe, emit } = await world()
   const { path } = await subscribe({ url: `${receiver.origin}/slow` })
   t.truthy(path)
@@ -74,14 +75,14 @@ test('a receiver gets four attempts at once and no more', async (t) => {
   t.true(openMax >= 2)
 })
 
-test('five days of nothing but failures switch a subscription off', async (t) => {
+test('five days of failures deactivate a subscription', async (t) => {
   const { subscribe, emit, tenantId, ask, settled } = await world()
   const { path, at, id } = await subscribe()
   await emit()
   await settled(at)
   dead.add(path)
   const isActive = async () => (await ask('GET', at)).body['active'] === true
-  // The worker may still be writing down the success before: the days are told until they count.
+  // The worker may still be storing the earlier success, so the days are set until they apply.
   for (let turn = 0; turn < 60 && (await isActive()); turn += 1) {
     await running.db.database.tenant(tenantId, (tx) =>
       tx.query({

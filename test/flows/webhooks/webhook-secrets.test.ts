@@ -45,7 +45,7 @@ test('while two secrets overlap a stock receiver verifies with either, our suite
   t.false('secret' in record)
 })
 
-test('a supplied secret is never echoed', async (t) => {
+test('a supplied secret is never returned', async (t) => {
   const { ask, subscribe, emit } = await world()
   const supplied = randomBytes(24).toString('hex')
   const { body, path, at } = await subscribe({ secret: supplied })
@@ -60,7 +60,7 @@ test('a supplied secret is never echoed', async (t) => {
   t.false(rotated.text.includes(next))
 })
 
-test('a rotation to a secret of my own may be repeated, and the old one ended early', async (t) => {
+test('a rotation to a supplied secret can be repeated, and its overlap shortened', async (t) => {
   const { ask, subscribe, emit } = await world()
   const { path, at, secret: old } = await subscribe()
   const secret = randomBytes(24).toString('base64')

@@ -1,4 +1,4 @@
-/** Who may subscribe to what, over HTTP. decisions.md section 9. */
+/** Webhook subscriptions over HTTP: validation, authorization and limits. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -39,7 +39,7 @@ for (const [title, change, pointer] of [
   ['an unknown event', { event_types: ['auth.login.success', 'no.such'] }, '#/event_types/1'],
   ['a prefix inside of a word', { event_types: ['auth.log*'] }, '#/event_types/0'],
   [
-    'an event of commerce, which is off',
+    'a commerce event while commerce is disabled',
     { event_types: ['commerce.payment.*'] },
     '#/event_types/0',
   ],
@@ -78,7 +78,7 @@ test('creation honours its idempotency key without repeating the secret', async 
   t.is(other.status, 422)
 })
 
-test('who made, changed, gave a new secret to and deleted a subscription is audited', async (t) => {
+test('creation, change, rotation and deletion of a subscription are audited', async (t) => {
   const { ask, agentId, tenantId } = await world()
   const key = { 'idempotency-key': randomBytes(9).toString('hex') }
   const url = `${receiver.origin}/audited?token=of-the-receiver`
@@ -89,7 +89,7 @@ test('who made, changed, gave a new secret to and deleted a subscription is audi
   const at = `/api/v1/webhooks/${String(made.body['id'])}`
   t.is((await ask('PUT', at, { ...body, active: false })).status, 200)
   t.is((await ask('POST', `${at}/rotate-secret`, { secret })).status, 200)
-  // What changes nothing is not told.
+  // A request that changes nothing is not audited.
   t.is((await ask('POST', `${at}/rotate-secret`, { secret })).status, 200)
   t.is((await ask('PUT', at, { ...body, event_types: ['no.such'] })).status, 400)
   t.is((await ask('DELETE', at)).status, 204)
@@ -139,7 +139,7 @@ test('another tenant sees nothing of a subscription, and a tenant has 50 at most
   t.is((page.body as unknown as Json[]).length, 50)
 })
 
-test('a token needs webhooks:read to look and webhooks:manage to change', async (t) => {
+test('webhooks:read allows reading, webhooks:manage allows changes', async (t) => {
   const { subscribe, login } = await world()
   const { at } = await subscribe()
   t.is((await callAt(baseUrl, at)).status, 401)
@@ -155,7 +155,7 @@ test('a token needs webhooks:read to look and webhooks:manage to change', async 
   t.is(await status('webhooks:manage', 'DELETE'), 204)
 })
 
-test('the figures and the capability tell of webhooks', async (t) => {
+test('metrics and capabilities include webhooks', async (t) => {
   const { ask, subscribe, emit } = await world()
   const { path } = await subscribe()
   await emit()
@@ -171,7 +171,7 @@ test('the figures and the capability tell of webhooks', async (t) => {
   t.regex(figures, /svc_thread_up\{[^}]*thread="webhooks"[^}]*\} 1/)
 })
 
-test('without background tasks nothing is sent, and everything else works', async (t) => {
+test('without background tasks nothing is sent, but everything else works', async (t) => {
   const quiet = await testService({
     environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
   })
@@ -186,7 +186,7 @@ test('without background tasks nothing is sent, and everything else works', asyn
   t.deepEqual(await deliveriesOf(at), [])
 })
 
-test('without the switches no URL of the SSRF corpus is taken', async (t) => {
+test('without the development settings every URL of the SSRF corpus is refused', async (t) => {
   const { ask } = await tenantAgent(strict.baseUrl)
   for (const [url] of REFUSED_URLS) {
     const { status, body } = await ask('POST', '/api/v1/webhooks', { url, event_types: ['*'] })
@@ -196,9 +196,9 @@ test('without the switches no URL of the SSRF corpus is taken', async (t) => {
   }
 })
 
-test('a name that resolves into our own network is not reached when something is sent', async (t) => {
+test('a name that resolves to a private address is not contacted at delivery', async (t) => {
   const { ask } = await tenantAgent(strict.baseUrl)
-  // The name is public by its looks; no resolver of a test machine gives it a public address.
+  // The name looks public, but no resolver of a test machine returns a public address for it.
   const url = 'https://127.0.0.1.nip.example/hook'
   const { body } = await ask('POST', '/api/v1/webhooks', { url, event_types: ['*'] })
   const { body: tested } = await ask('POST', `/api/v1/webhooks/${body['id']}/test`)
@@ -208,7 +208,7 @@ test('a name that resolves into our own network is not reached when something is
   )
 })
 
-test('a subscription may be tested ten times a minute', async (t) => {
+test('a subscription can be tested ten times a minute', async (t) => {
   const { ask } = await tenantAgent(strict.baseUrl)
   const subscription = { url: 'https://receiver.invalid/hook', event_types: ['*'] }
   const { body } = await ask('POST', '/api/v1/webhooks', subscription)

@@ -1,4 +1,4 @@
-/** Webhooks over HTTP against the running service and real receivers. interface.md, Events. */
+/** Webhooks over HTTP against the running service and real receivers. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -7,7 +7,7 @@ import { testService } from '../../support/service.js'
 import type { Json } from '../../support/identity/tenant-agent.js'
 import { judge, standardVerifies, subscriber } from '../../support/webhooks/webhooks.js'
 
-/** Answers by path; a path is one test's. */
+/** Responses by path. Each path belongs to one test. */
 const answers = new Map<string, (request: Received, count: number) => Answer>()
 const counts = new Map<string, number>()
 const receiver = await startReceiver((request) => {
@@ -82,12 +82,12 @@ test('an event is delivered once, signed both ways, with the envelope of the con
   t.is(receiver.at(path).length, 1)
 })
 
-test('from commit to the first attempt it takes a moment, also without traffic', async (t) => {
+test('the first attempt follows the commit within a moment, even without traffic', async (t) => {
   const { subscribe, emit } = await world()
   const { path } = await subscribe()
   await emit()
   await receiver.until(path, 1)
-  // Looking once a second would give half a second; a machine that is busy for once may try again.
+  // Polling once a second would take half a second on average. A busy machine may retry once.
   let count = 1
   const medians: number[] = []
   while (medians.length < 5 && !medians.some((median) => median < 250)) {
@@ -106,7 +106,7 @@ test('from commit to the first attempt it takes a moment, also without traffic',
   t.true(medians.at(-1)! < 250)
 })
 
-test('a failure is retried on the ladder under the same id, signed anew', async (t) => {
+test('a failure is retried on schedule under the same id with a new signature', async (t) => {
   const { subscribe, emit, settled } = await world()
   const { path, secret, at } = await subscribe()
   answers.set(path, (_, count) => (count < 3 ? 500 : 204))
@@ -129,7 +129,7 @@ test('a failure is retried on the ladder under the same id, signed anew', async 
   t.not(requests[0]!.headers['x-svc-timestamp'], requests[2]!.headers['x-svc-timestamp'])
 })
 
-test('after the last rung a delivery has failed', async (t) => {
+test('after the last attempt a delivery has failed', async (t) => {
   const { subscribe, emit, settled } = await world()
   const { path, at } = await subscribe()
   answers.set(path, () => 503)
@@ -164,7 +164,7 @@ test('a redirect is not followed; it is a failure that is retried', async (t) =>
   t.is(receiver.at('/elsewhere').length, 0)
 })
 
-test('an attempt never comes earlier than Retry-After asks', async (t) => {
+test('an attempt never precedes Retry-After', async (t) => {
   const { subscribe, emit, settled } = await world()
   const { path, at } = await subscribe()
   answers.set(path, (_, count) =>
@@ -176,7 +176,7 @@ test('an attempt never comes earlier than Retry-After asks', async (t) => {
   t.like((await settled(at))[0], { status: 'succeeded', attempt_count: 2 })
 })
 
-test('410 switches the subscription off and cancels what waits', async (t) => {
+test('410 deactivates the subscription and cancels pending deliveries', async (t) => {
   const { ask, subscribe, emit, settled } = await world()
   const { path, at } = await subscribe()
   answers.set(path, (_, count) => (count === 1 ? 503 : 410))
@@ -191,7 +191,7 @@ test('410 switches the subscription off and cancels what waits', async (t) => {
   t.is(receiver.at(path).length, before)
 })
 
-test('a receiver that hangs is given up after the time limit', async (t) => {
+test('an attempt at a receiver that hangs is aborted at the time limit', async (t) => {
   const { subscribe, emit, settled } = await world()
   const { path, at } = await subscribe()
   answers.set(path, (_, count) => (count === 1 ? () => undefined : 200))
@@ -215,7 +215,7 @@ test('a 2xx with an endless body is a success', async (t) => {
   t.like((await settled(at))[0], { status: 'succeeded', attempt_count: 1, error: null })
 })
 
-test('the test delivery is one attempt at once, also when inactive, and repeats by its key', async (t) => {
+test('a test delivery is one immediate attempt, even when inactive, and replays by its key', async (t) => {
   const { ask, subscribe, agentId } = await world()
   const { path, at, secret } = await subscribe({ active: false })
   const key = { 'idempotency-key': randomBytes(9).toString('hex') }
@@ -246,7 +246,7 @@ test('the test delivery is one attempt at once, also when inactive, and repeats 
   t.is(receiver.at(path).length, 2)
 })
 
-test('only what the filters name is delivered', async (t) => {
+test('only events that match the filters are delivered', async (t) => {
   const { ask, subscribe, emit } = await world()
   const exact = await subscribe({ event_types: ['tenant_user.invited'] })
   const prefix = await subscribe({ event_types: ['tenant_user.*', 'org.created'] })
@@ -265,7 +265,7 @@ test('only what the filters name is delivered', async (t) => {
   t.is((await ask('GET', `${all.at}/deliveries`)).status, 404)
 })
 
-test('deleting or switching off cancels what waits', async (t) => {
+test('deletion and deactivation cancel pending deliveries', async (t) => {
   const { ask, tenantId, subscribe, emit, deliveriesOf } = await world()
   const { path, at, id } = await subscribe()
   answers.set(path, () => ({ status: 503, headers: { 'retry-after': '3600' } }))
@@ -298,7 +298,7 @@ test('deleting or switching off cancels what waits', async (t) => {
   t.is(left.rows[0]!.secret, null)
 })
 
-test('a finished delivery is replayed under its id, and recovery brings what was missed', async (t) => {
+test('a finished delivery is replayed under its id, and recovery sends missed events', async (t) => {
   const { ask, subscribe, emit, settled } = await world()
   const { path, at } = await subscribe()
   answers.set(path, () => 400)
@@ -321,7 +321,7 @@ test('a finished delivery is replayed under its id, and recovery brings what was
   t.is(recovered.status, 200, recovered.text)
   const { added, ...rest } = recovered.body
   t.deepEqual(rest, { replayed: 0, more: false })
-  // Other tests emit the same type at the same time; ours is among them.
+  // Concurrent tests emit the same type. Our event is among them.
   t.true(Number(added) >= 1)
   const found = await settled(at, 2)
   t.true(found.every(({ status }) => status === 'succeeded'))

@@ -1,4 +1,4 @@
-/** What the database itself makes sure of: no entry that does not balance, and none that changes. */
+/** Guarantees of the database: every ledger entry balances, and none changes. */
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import * as fc from 'fast-check'
@@ -50,7 +50,7 @@ test('an entry that does not balance is refused at the commit, and leaves nothin
   t.like(await database.tenant(tenantId, totals), { total: '0', entries: 0 })
 })
 
-test('lines written around the function are judged too, and nothing booked can be changed', async (t) => {
+test('lines inserted without the function are checked too, and booked entries cannot be changed', async (t) => {
   const { tenantId } = await merchantIn(database)
   const booked = entry(tenantId, [
     ['clearing', 100],
@@ -82,7 +82,7 @@ test('lines written around the function are judged too, and nothing booked can b
   t.deepEqual(kept, { total: '0', lines: '0', entries: 1 })
 })
 
-test('the same happening is not booked twice', async (t) => {
+test('the same subject and kind is not booked twice', async (t) => {
   const { tenantId } = await merchantIn(database)
   const booked = entry(tenantId, [
     ['clearing', 7],
@@ -95,7 +95,7 @@ test('the same happening is not booked twice', async (t) => {
   )
 })
 
-test('whatever is booked side by side, the accounts add up to nothing and to their lines', async (t) => {
+test('under concurrent entries the accounts sum to zero and match their lines', async (t) => {
   const line = fc.record({
     from: fc.constantFrom(...ACCOUNTS),
     to: fc.constantFrom(...ACCOUNTS),
@@ -158,7 +158,7 @@ test('whatever is booked side by side, the accounts add up to nothing and to the
   t.pass()
 })
 
-test('a balance never leaves the whole numbers that every program counts exactly', async (t) => {
+test('a balance stays within the exact integers', async (t) => {
   const { tenantId } = await merchantIn(database)
   const huge = Number.MAX_SAFE_INTEGER
   const book = () =>

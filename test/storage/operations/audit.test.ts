@@ -30,7 +30,7 @@ function event(tenantId: string, change: Partial<NewAuditEvent> = {}): NewAuditE
     tenantId,
     type: 'admin.agent.suspended',
     occurredAt: new Date('2026-03-01T10:00:00.123Z'),
-    subject: { sub: 'somebody', subject_type: 'human' },
+    subject: { sub: 'user-1', subject_type: 'human' },
     actors: [{ sub: 'outer', subject_type: 'agent' }],
     clientId: 'client',
     delegationId: null,
@@ -48,7 +48,7 @@ async function chainOf(fresh: FreshDatabase, tenant: string) {
   return fresh.database.tenant(tenant, (tx) => auditEventsAfter(tx, tenant, 0, 1000))
 }
 
-/** The first break of a chain, as a reader without any other knowledge finds it. */
+/** The first break of a chain, as a reader without further knowledge finds it. */
 function check(events: readonly Parameters<ChainCheck['add']>[0][]): ChainBreak | undefined {
   const chain = new ChainCheck()
   for (const one of events) {
@@ -58,7 +58,7 @@ function check(events: readonly Parameters<ChainCheck['add']>[0][]): ChainBreak 
   return undefined
 }
 
-/** Does what only somebody with the database in hand can do. */
+/** Tampers as an attacker with direct database access could. */
 async function tamper(fresh: FreshDatabase, text: string, values: unknown[]): Promise<void> {
   const client = new Client({ connectionString: fresh.superuserUrl })
   await client.connect()
@@ -68,7 +68,7 @@ async function tamper(fresh: FreshDatabase, text: string, values: unknown[]): Pr
   await client.end()
 }
 
-test('what is written is read back with a hash that anybody can compute again', async (t) => {
+test('a written event is read back with a reproducible hash', async (t) => {
   const fresh = await freshDatabase(t)
   const tenant = random.uuid()
   const given = event(tenant)
@@ -104,9 +104,9 @@ test('what is written is read back with a hash that anybody can compute again', 
   t.deepEqual(head, { sequence: 2, hash: second!.hash })
 })
 
-test('whatever JSON an event carries, its hash survives the database', async (t) => {
+test('the hash of an event with arbitrary JSON survives the database', async (t) => {
   const fresh = await freshDatabase(t)
-  // The database holds neither NUL nor halves of surrogate pairs in JSON.
+  // JSON in PostgreSQL can hold neither NUL nor lone surrogates.
   const text = fc
     .string({ unit: 'binary' })
     .filter((s) => !s.includes('\0') && Buffer.from(s, 'utf8').toString('utf8') === s)
@@ -144,7 +144,7 @@ test('canonical JSON sorts members by code units and keeps the order of lists', 
   )
 })
 
-test('canonical JSON does not depend on how the members came', (t) => {
+test('canonical JSON does not depend on the order of members', (t) => {
   const reversed = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map(reversed)
@@ -164,7 +164,7 @@ test('canonical JSON does not depend on how the members came', (t) => {
   )
 })
 
-test('an event is written down as whoever checks it writes it', (t) => {
+test('the written and the verified text of an event are equal', (t) => {
   const word = fc.oneof(fc.uuid(), fc.string({ unit: 'binary', maxLength: 20 }))
   const maybe = fc.option(word)
   const party = fc.record({ sub: word, subject_type: word })
@@ -208,7 +208,7 @@ test('an event is written down as whoever checks it writes it', (t) => {
   )
 })
 
-test('writers that race, roll back and mix with events leave one unbroken chain a tenant', async (t) => {
+test('concurrent writers and rollbacks leave one unbroken chain per tenant', async (t) => {
   const fresh = await freshDatabase(t)
   const tenants = [random.uuid(), random.uuid(), random.uuid()]
   const results = await Promise.allSettled(
@@ -244,7 +244,7 @@ test('writers that race, roll back and mix with events leave one unbroken chain 
   }
 })
 
-test('an event of the outbox is audited with who did it, unless it says better', async (t) => {
+test('an event of the outbox is audited with its actor', async (t) => {
   const fresh = await freshDatabase(t)
   const tenantId = random.uuid()
   const data = {
@@ -279,7 +279,7 @@ test('an event of the outbox is audited with who did it, unless it says better',
   t.is(check([first!, second!]), undefined)
 })
 
-test('a row that is changed, taken out, moved or made up breaks the chain where it was', async (t) => {
+test('a changed, removed, moved or forged row breaks the chain at its place', async (t) => {
   const fresh = await freshDatabase(t)
   const tenant = random.uuid()
   await fresh.database.tenant(tenant, (tx) =>
@@ -313,7 +313,7 @@ test('a row that is changed, taken out, moved or made up breaks the chain where 
   )
   t.deepEqual(check(await chainOf(fresh, tenant)), {
     sequence: 3,
-    reason: 'was changed: its hash is another one',
+    reason: 'was changed: its hash differs',
   })
   await restore()
   t.is(check(await chainOf(fresh, tenant)), undefined)
@@ -343,7 +343,7 @@ test('the service itself cannot change or remove what was written', async (t) =>
   t.is((await chainOf(fresh, tenant)).length, 1)
 })
 
-test('a list is filtered by type, by whoever had part in it and by time', async (t) => {
+test('a list is filtered by type, by subject or actor, and by time', async (t) => {
   const fresh = await freshDatabase(t)
   const tenant = random.uuid()
   const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute))
@@ -363,7 +363,7 @@ test('a list is filtered by type, by whoever had part in it and by time', async 
   t.deepEqual(await minutes({}), [3, 2, 1])
   t.deepEqual(await minutes({ type: 'a.b' }), [1])
   t.deepEqual(await minutes({ actor: 'outer' }), [2, 1])
-  t.deepEqual(await minutes({ actor: 'somebody' }), [1])
+  t.deepEqual(await minutes({ actor: 'user-1' }), [1])
   t.deepEqual(await minutes({ since: at(2), until: at(3) }), [2])
 })
 

@@ -1,6 +1,6 @@
 /**
- * A card provider on loopback with the API of Stripe, as far as the card rail uses it: it keeps books of
- * its own, honours idempotency keys (server errors included), signs webhooks, and can be made to fail.
+ * A card provider on loopback with the part of the Stripe API that svc uses: it keeps books of its
+ * own, honours idempotency keys (including server errors), signs webhooks, and can be made to fail.
  */
 import { createHmac, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -13,9 +13,9 @@ import type { Json } from '../api.js'
 export const CARD_KEY = 'sk_test_51LoopbackProviderKey'
 export const CARD_WEBHOOK_SECRET = 'whsec_loopback_provider_secret'
 
-/** What happens to a call: `hang_*` never answers, `error_*` answers 500; before or after its effect. */
+/** Outcome of a call: `hang_*` never answers, `error_*` answers 500, before or after its effect. */
 export type Mishap = 'none' | 'hang_before' | 'hang_after' | 'error_before' | 'error_after'
-/** What happens to a card when a saved payment method is charged. */
+/** Outcome of a charge to a saved payment method. */
 export type CardOutcome = 'succeed' | 'decline' | 'authenticate' | 'process'
 
 export type Called = {
@@ -32,41 +32,41 @@ type Kept = { readonly fields: string; answer: Answer | null }
 
 export interface CardProvider {
   readonly url: string
-  /** What the service is given to speak to it. */
+  /** Settings that make the service use it. */
   readonly environment: Readonly<Record<string, string>>
   readonly calls: Called[]
-  /** Everything that happened, in order, as the provider would tell of it. */
+  /** Every event in order, as the provider would send it. */
   readonly events: ProviderEvent[]
   readonly pages: Map<string, Row>
   readonly payments: Map<string, Row>
   readonly refunds: Map<string, Row>
   readonly disputes: Map<string, Row>
-  /** Chosen for each call; default none. */
+  /** Chosen for each call. Default none. */
   mishap: (call: Called) => Mishap
-  /** What becomes of saved payment methods. */
+  /** Outcome of charges to saved payment methods. */
   card: CardOutcome
   /** State of new refunds. */
   refundState: 'succeeded' | 'pending' | 'failed'
-  /** Host that page addresses name instead of the provider's own. */
+  /** Host of page URLs, instead of the provider's own. */
   pageOrigin: string | null
   count(method: string, path: RegExp): number
   /** The page of a charge. */
   pageOf(chargeId: unknown): Row
   paymentsOf(chargeId: unknown): Row[]
-  /** The buyer pays at the page, as a browser that was sent there would. */
+  /** The buyer pays on the page, like a browser that was redirected there. */
   buyerPays(address: string | null): void
   expirePage(id: string): void
   settlePayment(id: string, status: 'succeeded' | 'requires_payment_method'): void
   settleRefund(id: string, status: 'succeeded' | 'failed'): void
-  /** A refund that somebody makes at the dashboard of the provider. */
+  /** A refund made at the provider's dashboard. */
   refundByHand(paymentId: unknown, amount: number): void
   dispute(paymentId: unknown, amount?: number): Row
   closeDispute(id: string, status: 'won' | 'lost'): void
-  /** What the account has: paid, less refunds and lost disputes, in the provider's units. */
+  /** Balance of the account: payments less refunds and lost disputes, in the provider's units. */
   held(): number
-  /** A day has passed: idempotency keys are forgotten. */
+  /** A day passes: idempotency keys are forgotten. */
   forgetKeys(): void
-  /** Delivers a webhook as the provider would. @returns the status of the answer. */
+  /** Delivers a webhook as the provider would. @returns the status of the response. */
   deliver(
     to: { readonly baseUrl: string; readonly ca?: string | undefined },
     event: Pick<ProviderEvent, 'body'>,
@@ -234,7 +234,7 @@ export async function startCardProvider(): Promise<CardProvider> {
     return dispute === undefined ? missing : ok(dispute)
   }
 
-  /** The first answer under an idempotency key is its answer, a server error included. */
+  /** The first response under an idempotency key is final, including a server error. */
   function answerTo(call: Called, mishap: Mishap): Answer {
     const { idempotencyKey: key, fields, path } = call
     const run = (): Answer => {
@@ -253,7 +253,7 @@ export async function startCardProvider(): Promise<CardProvider> {
     }
     const entry: Kept = { fields: asked, answer: null }
     kept.set(key, entry)
-    // A copy: what is repeated is what was said, not what has become of it.
+    // A copy, so that later changes do not affect the stored response.
     const answer = structuredClone(run())
     entry.answer = answer
     return answer

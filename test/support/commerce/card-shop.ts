@@ -7,26 +7,26 @@ import type { TestService } from '../service.js'
 import { openShop, PUBLIC, type Shop } from './shop.js'
 
 export type CardShop = Shop & {
-  /** A buyer opens the page of a checkout and presses its card button. */
+  /** A buyer opens the page of a checkout and submits its card button. */
   begin(opened: Json): Promise<{
     readonly browser: TestBrowser
     readonly path: string
     readonly shown: Page
     readonly sent: Page
   }>
-  /** A browser of its own at another process of the service. */
+  /** A new browser at another process of the service. */
   browserAt(baseUrl: string): TestBrowser
   /** A charge that was paid by card. */
   bought(more?: Json): Promise<string>
-  /** Begins a subscription and pays its first period. */
+  /** Starts a subscription and pays its first period. */
   subscribed(priceId: string): Promise<{ readonly id: string; readonly chargeId: string }>
   subscription(id: string): Promise<Json>
   subscriptionWhen(id: string, fits: (row: Json) => boolean): Promise<Json>
-  /** Delivers every webhook that was not delivered yet; the statuses of the answers. */
+  /** Delivers every undelivered webhook. @returns the statuses of the responses. */
   deliverAll(): Promise<number[]>
-  /** Time passes: what waits in a table for its time is due. */
+  /** Advances time: makes the waiting rows of a table due. */
   makeDue(table: 'settlements' | 'refunds' | 'subscriptions' | 'charges'): Promise<void>
-  /** The pages of the tenant have run out, and their charges are looked at. */
+  /** Expires the pages of the tenant, and makes their charges due. */
   expirePages(): Promise<void>
   untilRow(list: string, fits: (row: Json) => boolean): Promise<Json>
   books(): Promise<Json>

@@ -1,10 +1,11 @@
 /**
- * A chain in a process of its own: what it is made of is native code that must not run in two threads
- * of one. Told its options as the first message, it answers once it listens and ends with its parent.
+ * A chain in a process of its own: it consists of native code that must not run in two threads of
+ * one process. It gets its options as the first message, answers once it listens, and ends with its
+ * parent.
  */
 import { createRequire } from 'node:module'
 
-/** What the process is told. */
+/** The first message to the process. */
 export type ChainOptions = { readonly port: number; readonly options: object }
 
 type Ganache = {

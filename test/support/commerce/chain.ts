@@ -1,4 +1,4 @@
-/** A chain of the test's own, with a token that knows EIP-3009, compiled on the spot. */
+/** A local chain with an EIP-3009 token that is compiled on the spot. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ type Compiled = {
   contracts: { 'token.sol': { TestToken: { abi: Abi; evm: { bytecode: { object: string } } } } }
 }
 
-/** The chain id of Base Sepolia, which has a name in version 1 of the protocol. */
+/** The chain id of Base Sepolia, which has a name in x402 version 1. */
 export const CHAIN_ID = 84_532
 export const NETWORK = `eip155:${CHAIN_ID}` as const
 export const TOKEN_NAME = 'Test USDC'
@@ -61,7 +61,7 @@ function compileToken(): { abi: Abi; bytecode: Hex } {
   return { abi, bytecode: `0x${evm.bytecode.object}` }
 }
 
-/** Starts the process of a chain; ends it when what is answered is called. */
+/** Starts the process of a chain. @returns a function that ends it. */
 async function startProcess(told: ChainOptions): Promise<() => Promise<void>> {
   const child = fork(PROCESS, { execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   const ended = once(child, 'exit')
@@ -109,7 +109,7 @@ export async function startChain() {
   const { contractAddress } = await wallet.waitForTransactionReceipt({ hash })
   const token = getAddress(contractAddress!)
 
-  // Transactions of one account are numbered: one after another.
+  // Transactions of one account are numbered, so they run one after another.
   let last: Promise<unknown> = Promise.resolve()
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = last.then(work)
@@ -130,12 +130,12 @@ export async function startChain() {
     token,
     abi,
     wallet,
-    /** Runs what sends transactions from `wallet`, when its turn comes. */
+    /** Runs a function that sends transactions from `wallet`, in turn. */
     inTurn,
     mint: (to: string, value: bigint) => write('mint', [to, value]),
     write,
     balanceOf: async (who: string) => (await read('balanceOf', [who])) as bigint,
-    /** How often the token paid an address. */
+    /** The transfers of the token to an address. */
     async transfersTo(payTo: string): Promise<{ from: string; value: bigint; transaction: Hex }[]> {
       const logs = await reader.getContractEvents({
         address: token,
@@ -149,7 +149,7 @@ export async function startChain() {
         return { from, value, transaction: transactionHash }
       })
     },
-    /** Moves the clock of the chain and makes a block. */
+    /** Advances the time of the chain and mines a block. */
     async pass(secs: number): Promise<void> {
       await reader.request({ method: 'evm_increaseTime', params: [secs] } as never)
       await reader.request({ method: 'evm_mine', params: [] } as never)

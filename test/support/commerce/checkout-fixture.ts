@@ -1,22 +1,28 @@
-/** Commerce without HTTP: its actors on a held clock, over a rail that may fail at any moment. */
+/**
+ * Commerce without HTTP: its actors on a controlled clock, over a payment provider that may fail at
+ * any moment.
+ */
 import { checkoutActor } from '../../../actors/commerce/checkout/actor.js'
 import type { CheckoutNeeds } from '../../../actors/commerce/checkout/needs.js'
-import { billingRounds } from '../../../actors/commerce/renewals/rounds.js'
+import { renewalRounds } from '../../../actors/commerce/renewals/rounds.js'
 import { commerceActor } from '../../../actors/commerce/payments/actor.js'
-import { type Rail, railsOf } from '../../../actors/commerce/payments/payment-provider.js'
-import { sandboxRail } from '../../../actors/commerce/payments/sandbox-rail.js'
+import {
+  type PaymentProvider,
+  providersByName,
+} from '../../../actors/commerce/payments/payment-provider.js'
+import { sandboxProvider } from '../../../actors/commerce/payments/sandbox-provider.js'
 import type { Caller } from '../../../actors/domain/audit.js'
-import { settlementActor } from '../../../actors/commerce/payouts/actor.js'
+import { payoutsActor } from '../../../actors/commerce/payouts/actor.js'
 import { type HeldClock, heldClock } from '../held-clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { type Logger, silentLogger } from '../../../runtime/kernel/log.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
 
-/** When a question to a rail breaks: before it is heard, or after it was answered. */
+/** When a request to a provider fails: before it is seen, or after it was answered. */
 export type Mishap = 'none' | 'before' | 'after'
 
-export function flaky(rail: Rail, next: () => Mishap): Rail {
+export function flaky(rail: PaymentProvider, next: () => Mishap): PaymentProvider {
   async function through<T>(ask: () => Promise<T>): Promise<T> {
     const mishap = next()
     if (mishap === 'before') throw new Error('the rail was not reached')
@@ -36,12 +42,12 @@ export function flaky(rail: Rail, next: () => Mishap): Rail {
   }
 }
 
-export function openTill(database: Database, next: () => Mishap = () => 'none') {
+export function openCheckoutFixture(database: Database, next: () => Mishap = () => 'none') {
   const clock: HeldClock = heldClock(new Date('2031-01-31T12:00:00.000Z'))
   const random = systemRandom(clock)
-  const rails = railsOf([flaky(sandboxRail({ database, clock }), next)])
-  const needs = { database, clock, random, rails, paid: () => undefined }
-  const pages = { baseUrl: 'http://localhost', heard: () => undefined }
+  const providers = providersByName([flaky(sandboxProvider({ database, clock }), next)])
+  const needs = { database, clock, random, providers, countPayment: () => undefined }
+  const pages = { baseUrl: 'http://localhost', countWebhook: () => undefined }
   const settings = { checkout_ttl_secs: 86_400, redirect_hosts: [] }
   const sealer = {} as CheckoutNeeds['sealer']
   const lifecycle = { signal: new AbortController().signal }
@@ -49,10 +55,10 @@ export function openTill(database: Database, next: () => Mishap = () => 'none') 
     clock,
     checkout: spawnInline(checkoutActor, { ...needs, ...pages, settings, sealer, x402: null }).ref,
     commerce: spawnInline(commerceActor, needs).ref,
-    settlement: spawnInline(settlementActor, needs).ref,
-    /** One more process that works on what is due. */
+    settlement: spawnInline(payoutsActor, needs).ref,
+    /** Another process that does the due work. */
     worker: (log: Logger = silentLogger) =>
-      billingRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...lifecycle, log })
+      renewalRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...lifecycle, log })
         .round,
   }
 }
@@ -80,7 +86,7 @@ export function callerIn(tenantId: string): Caller {
   }
 }
 
-/** Nobody in particular buys. */
+/** A buyer without personal data. */
 export const BUYER = {
   successUrl: null,
   cancelUrl: null,
@@ -91,7 +97,7 @@ export const BUYER = {
   idempotency: null,
 } as const
 
-/** What the books say of a tenant: ours, and those of the sandbox rail. */
+/** The books of a tenant: our ledger, and those of the sandbox provider. */
 export async function auditBooks(database: Database, tenantId: string) {
   const { rows } = await database.tenant(tenantId, (tx) =>
     tx.query<{

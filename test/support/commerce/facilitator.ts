@@ -1,4 +1,4 @@
-/** A facilitator over HTTP: the public library in front of a test chain, and what may go wrong. */
+/** A facilitator over HTTP: the public library in front of a test chain, with injectable faults. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -17,8 +17,8 @@ export type Asked = {
 export type Said = Readonly<Record<string, unknown>>
 
 /**
- * Stands before an answer. Gives what is answered instead of it; undefined lets the library
- * answer; null when it has done something with the response itself.
+ * Intercepts a response. Returns the response to send instead, undefined for the library's
+ * response, or null when it has handled the response itself.
  */
 export type Mischief = (
   asked: Asked,
@@ -29,18 +29,18 @@ export type Mischief = (
 export interface TestFacilitator {
   readonly url: string
   readonly asked: Asked[]
-  /** What happens to the next requests; undefined for honesty. */
+  /** Fault of the next requests. Undefined for none. */
   mischief: Mischief | undefined
   count(operation: Asked['operation']): number
-  /** How often it was asked about payments to an address. */
+  /** Number of requests about payments to an address. */
   about(payTo: string, operation?: Asked['operation']): number
-  /** Nobody listens any more, until `resume`. */
+  /** Stops listening until `resume`. */
   pause(): Promise<void>
   resume(): Promise<void>
   close(): Promise<void>
 }
 
-/** @param chain null for one whose every answer is mischief. */
+/** @param chain null when every response is injected. */
 export async function startFacilitator(chain: TestChain | null): Promise<TestFacilitator> {
   const library = chain === null ? undefined : libraryOn(chain)
   const asked: Asked[] = []

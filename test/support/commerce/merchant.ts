@@ -1,4 +1,4 @@
-/** A tenant that sells something, straight in the database. */
+/** A selling tenant, inserted directly into the database. */
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'

@@ -1,4 +1,4 @@
-/** A merchant over HTTP, and the buyers that come to it. */
+/** A merchant over HTTP, with its buyers. */
 import { type Answer, type Api, apiOf, type Json, type Workspace } from '../api.js'
 import { openBrowser, type Page } from '../pages/browser.js'
 import type { TestService } from '../service.js'
@@ -12,14 +12,14 @@ export interface Shop {
   readonly token: string
   readonly productId: string
   readonly priceId: string
-  /** Makes something, and answers with its record. */
+  /** Creates a resource and returns its record. */
   make(path: string, body: Json): Promise<Json>
   price(more?: Json): Promise<string>
   checkout(more?: Json): Promise<Json>
-  /** As a browser: opens the page of a checkout and presses a button of it. */
+  /** Acts as a browser: opens the page of a checkout and submits one of its buttons. */
   pay(checkoutUrl: unknown, outcome?: string, email?: string): Promise<Page>
   charge(id: unknown): Promise<Json>
-  /** Asks until the charge fits. */
+  /** Polls until the charge matches. */
   chargeWhen(id: unknown, fits: (charge: Json) => boolean): Promise<Json>
 }
 

@@ -1,4 +1,4 @@
-/** A service that sells payment links by x402, a chain, a facilitator and buyers with money. */
+/** A service that sells payment links by x402, with a chain, a facilitator and funded buyers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { x402Client, x402HTTPClient } from '@x402/core/client'
@@ -19,19 +19,19 @@ import { type Answer, callAt, type Json } from '../identity/tenant-agent.js'
 
 const random = systemRandom(systemClock)
 const QUERY = '?buyer_country=US&buyer_region=CA'
-/** What merchantIn asks: 19.99 USD, and in units of a token with six decimals. */
+/** The price of merchantIn: 19.99 USD, and the same in units of a token with six decimals. */
 export const PRICE_MINOR = 1_999
 export const PRICE_ATOMIC = 19_990_000n
 
 export type ShopOptions = {
   readonly environment?: Readonly<Record<string, string>> | undefined
-  /** Whether the service knows the node of the chain. Default true. */
+  /** True if the service has the node of the chain. Default true. */
   readonly rpc?: boolean | undefined
-  /** Whether settlements are looked for on the chain before they count. Default false. */
+  /** True if settlements must be confirmed on the chain. Default false. */
   readonly monitor?: boolean | undefined
   readonly v1?: boolean | undefined
   readonly transport?: Transport | undefined
-  /** Default: one of its own. */
+  /** Default: a new chain. */
   readonly chain?: TestChain | undefined
 }
 
@@ -46,7 +46,7 @@ export function shopEnvironment(
     asset_name: `"${TOKEN_NAME}"`,
     asset_version: '"2"',
     ...(rpc ? { rpc_url: `"${chain.rpcUrl}"` } : {}),
-    // The test chain makes a block for a transaction and none after it.
+    // The test chain mines a block for each transaction and none after it.
     confirmations: '0',
   }
   const fields = Object.entries(table).map(([name, value]) => `${name} = ${value}`)
@@ -93,7 +93,7 @@ export function shopOf(running: TestService, merchant: Merchant, chain: TestChai
   const { database } = running.db
   const { tenantId } = merchant
 
-  /** A link of its own, to be paid to an address of its own. */
+  /** A new link that pays to a new address. */
   async function link(
     change: {
       readonly x402?: LinkX402 | null
@@ -138,7 +138,7 @@ export function shopOf(running: TestService, merchant: Merchant, chain: TestChai
     return id
   }
 
-  /** Somebody with money enough for `payments` of them. */
+  /** A buyer with enough money for `payments` payments. */
   async function buyer(payments = 10): Promise<PrivateKeyAccount> {
     const account = newAccount()
     if (payments > 0) await chain.mint(account.address, PRICE_ATOMIC * BigInt(payments))
@@ -158,7 +158,7 @@ export function shopOf(running: TestService, merchant: Merchant, chain: TestChai
       headers: { ...(proof === undefined ? {} : { 'payment-signature': proof }), ...headers },
     })
 
-  /** The payload that the public client library makes of a challenge. */
+  /** The payload that the public client library creates for a challenge. */
   async function payload(who: PrivateKeyAccount, to: Link): Promise<Json> {
     const { headers } = await get(to)
     const client = clientOf(who)
@@ -169,7 +169,7 @@ export function shopOf(running: TestService, merchant: Merchant, chain: TestChai
 
   const proof = async (who: PrivateKeyAccount, to: Link) => encode(await payload(who, to))
 
-  /** Sends the same proof until it has a final answer. */
+  /** Sends the same proof until it gets a final response. */
   async function final(to: Link, sent: string, withinMs = 60_000): Promise<Answer> {
     const endMs = Date.now() + withinMs
     for (;;) {
@@ -182,7 +182,7 @@ export function shopOf(running: TestService, merchant: Merchant, chain: TestChai
   return { link, price, buyer, get, post, payload, proof, final }
 }
 
-/** The public client, which pays whatever is asked. */
+/** The public client, which pays any price. */
 export function clientOf(who: PrivateKeyAccount): x402Client {
   return x402Client.fromConfig({
     schemes: [{ network: NETWORK, client: new ExactEvmScheme(who) }],
@@ -199,7 +199,7 @@ export function decode(field: string | null): Json {
   return JSON.parse(Buffer.from(field, 'base64').toString()) as Json
 }
 
-/** Signs an authorization as a payer would, on whatever terms. */
+/** Signs an authorization as a payer would, with any terms. */
 export async function authorize(
   who: PrivateKeyAccount,
   terms: {

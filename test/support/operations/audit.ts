@@ -1,4 +1,4 @@
-/** What an auditor does with an export of the chain, without the service. */
+/** Verifies an export of the audit chain offline. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 
 const main = fileURLToPath(new URL('../../../runtime/main.js', import.meta.url))
 
-/** `svc audit verify` on a file of the given lines. */
+/** Runs `svc audit verify` on a file with the given lines. */
 export async function verifyOffline(
   lines: readonly string[],
 ): Promise<{ code: number; out: string }> {

@@ -1,8 +1,7 @@
 /**
- * Sends a flood, on a thread of its own: what it costs is not taken from whoever is flooded. It is an
- * open loop. A request that is due is sent on a connection that waits for nothing, else on a new one,
- * and where there are as many as it may have, the one that has waited longest is given up for it: who
- * floods does not wait to be answered.
+ * Sends a flood from a thread of its own, so that it costs the flooded service nothing. An open
+ * loop: a due request uses an idle connection or a new one. At the connection limit it replaces the
+ * connection that has waited longest, because an attacker does not wait for responses.
  */
 import { connect, type Socket } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -13,9 +12,9 @@ const TICK_MS = 5
 const { port, perSecond, connections, requests } = workerData as FloodJob
 const buffers = requests.map((text) => Buffer.from(text))
 const statuses: Record<string, number> = {}
-/** Answered, and kept open by the other side. */
+/** Answered, and kept open by the server. */
 const idle = new Set<Socket>()
-/** With a request under way, the one that has waited longest first. */
+/** With a request in progress, the longest waiting first. */
 const waiting = new Set<Socket>()
 let offered = 0
 let answered = 0
@@ -43,7 +42,7 @@ function enter(): Socket {
   socket.on('error', () => undefined)
   socket.on('close', () => {
     idle.delete(socket)
-    // A connection that was given up is no longer among those that wait.
+    // A replaced connection is no longer waiting.
     if (waiting.delete(socket) && !ended) brokenOff += 1
   })
   return socket
@@ -66,7 +65,7 @@ function giveUp(): void {
   givenUp += 1
 }
 
-/** What is due by now, however long ago it was due. */
+/** Sends every request that is due by now. */
 function tick(): void {
   const due = Math.floor((elapsedMs() / 1000) * perSecond)
   while (offered < due) offer()

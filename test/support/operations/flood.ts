@@ -1,4 +1,4 @@
-/** A flood of registration starts from many addresses, at a steady rate, come what may. */
+/** A flood of registration starts from many addresses at a constant rate. */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { createAgentKey } from '../../../runtime/client/agent.js'
@@ -8,20 +8,20 @@ export const START = '/api/v1/agents/auth/register/pow'
 
 export type FloodJob = {
   readonly port: number
-  /** Requests that are sent each second, whether or not anything answers. */
+  /** Requests sent per second, whether or not they are answered. */
   readonly perSecond: number
-  /** Requests that are under way at most; beyond that the oldest is given up for the next. */
+  /** Maximum number of requests in progress. Beyond it the oldest is replaced. */
   readonly connections: number
-  /** Whole requests as they go over the wire, sent in turn again and again. */
+  /** Complete requests in wire form, sent in rotation. */
   readonly requests: readonly string[]
 }
 
 export type FloodTally = {
   readonly offered: number
   readonly answered: number
-  /** Offered, and not waited for to the end. */
+  /** Offered and then abandoned. */
   readonly givenUp: number
-  /** Connections that the other side closed. */
+  /** Connections that the server closed. */
   readonly brokenOff: number
   readonly statuses: Readonly<Record<string, number>>
   readonly seconds: number
@@ -42,7 +42,7 @@ export function startFlood(job: FloodJob): Flood {
   return { tally: () => ask('tally'), end: () => ask('end') }
 }
 
-/** A start that is in order and was never meant to be completed. @param address of its sender */
+/** A valid start that will never be completed. @param address of its sender. */
 export function hostileStart(
   target: { readonly issuer: string; readonly tenantId: string },
   address: string,
@@ -51,7 +51,7 @@ export function hostileStart(
   return wire(target, address, { name: 'Flood', tenant_id: target.tenantId, ...registration })
 }
 
-/** The same with a proof that is no proof: it costs its sender nothing. */
+/** The same with an invalid proof, which costs its sender nothing. */
 export function forgedStart(
   target: { readonly issuer: string; readonly tenantId: string },
   address: string,

@@ -1,4 +1,4 @@
-/** A mail server for tests: speaks SMTP, keeps what it accepts, and fails as it is told. */
+/** A mail server for tests: speaks SMTP, stores accepted messages, and fails on request. */
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
@@ -8,7 +8,7 @@ import { type Certificate, makeCertificate } from '../service/certificates.js'
 export type Received = {
   readonly from: string
   readonly to: readonly string[]
-  /** The whole message as it came. */
+  /** The whole message as received. */
   readonly raw: string
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
@@ -21,9 +21,9 @@ export type MailServer = {
   readonly port: number
   readonly received: readonly Received[]
   readonly certificate: Certificate
-  /** SVC_ variables of a service that sends its mail here. */
+  /** SVC_ variables that make a service use this server. */
   readonly environment: Readonly<Record<string, string>>
-  /** Waits for a letter to that address whose words hold this, from the `skip`-th one on. */
+  /** Waits for a message to the address whose text matches, from the `skip`-th one on. */
   letterTo(address: string, holds?: RegExp, skip?: number): Promise<Received>
   close(): Promise<void>
 }
@@ -31,9 +31,9 @@ export type MailServer = {
 export type MailServerOptions = {
   /** Offers STARTTLS with a certificate of its own. */
   readonly starttls?: boolean
-  /** Asks for this account. */
+  /** Requires this account. */
   readonly account?: { readonly user: string; readonly pass: string }
-  /** What becomes of a message; throw or reject to refuse it. */
+  /** Handles a message. Throw or reject to refuse it. */
   readonly onMessage?: (count: number, raw: string) => Promise<void> | void
   readonly options?: SMTPServerOptions
 }
@@ -131,21 +131,21 @@ export async function openMailServer(given: MailServerOptions = {}): Promise<Mai
   }
 }
 
-/** The own path of the link in a letter. */
+/** The path of our own link in a message. */
 export function pathIn({ text }: Received, start: string): string {
   const [, path] = new RegExp(`https?://[^/\\s]+(${start}\\S*)`).exec(text) ?? []
   if (path === undefined) throw new Error(`no ${start} in: ${text}`)
   return path
 }
 
-/** The code of a letter to sign in with. */
+/** The sign-in code in a message. */
 export function codeIn({ text }: Received): string {
   const [code] = /\b[A-Z]{4}-[A-Z]{4}\b/.exec(text) ?? []
   if (code === undefined) throw new Error(`no code in: ${text}`)
   return code
 }
 
-/** As much of RFC 5322 and 2045 as our own letters need. */
+/** The parts of RFC 5322 and 2045 that our own messages use. */
 function readMessage(raw: string): Pick<Received, 'headers' | 'text' | 'html'> {
   const headers = headersOf(raw)
   const boundary = /boundary="?([^";]+)"?/.exec(headers['content-type'] ?? '')?.[1]
@@ -177,7 +177,7 @@ function bodyOf(part: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8')
 }
 
-/** For an actor that writes no letters. */
+/** For an actor that sends no mail. */
 export const NO_LETTERS: Pick<UsersNeeds, 'mail' | 'invitations' | 'issuer'> = {
   mail: { seal: () => Promise.reject(new Error('no letters')), queue: () => Promise.reject() },
   invitations: { enabled: false, ttl_secs: 1 },

@@ -1,4 +1,6 @@
-/** A webhook receiver on loopback, over TLS, that answers as it is told and remembers all it got. */
+/**
+ * A webhook receiver on loopback over TLS with configurable responses, which records all requests.
+ */
 import { once } from 'node:events'
 import { createServer } from 'node:https'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
@@ -14,7 +16,7 @@ export interface Received {
   readonly atMs: number
 }
 
-/** What to answer; a function may answer by itself, or never. */
+/** The response. A function may answer on its own, or never. */
 export type Answer =
   | number
   | { status: number; headers?: Record<string, string>; body?: string }
@@ -26,7 +28,7 @@ export interface Receiver {
   readonly received: Received[]
   /** Requests by path. */
   at(path: string): Received[]
-  /** Waits until there are so many requests at a path, and gives them. */
+  /** Waits for a number of requests at a path, and returns them. */
   until(path: string, count: number, withinMs?: number): Promise<Received[]>
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Tenants with webhook subscriptions at a receiver, and what a receiver makes of a request. */
+/** Tenants with webhook subscriptions at a receiver, and the receiver's verification. */
 import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { receive } from '../../../actors/webhooks/delivery/receive.js'
@@ -13,7 +13,7 @@ const random = systemRandom(systemClock)
 
 let paths = 0
 
-/** A tenant of the test's own, so that no other test's events reach its receivers. */
+/** A new tenant, so that events of other tests do not reach its receivers. */
 export async function subscriber({ baseUrl, db }: TestService, receiver: Receiver) {
   const agent = await tenantAgent(baseUrl)
   const { ask, tenantId } = agent
@@ -32,7 +32,7 @@ export async function subscriber({ baseUrl, db }: TestService, receiver: Receive
     return { id, path, secret, at: `/api/v1/webhooks/${id}`, body, headers }
   }
 
-  /** Commits an event of the tenant, as a subsystem would. */
+  /** Commits an event of the tenant. */
   async function emit(data: Json = {}, type = 'security.suspicious_activity') {
     const event = { id: random.uuid(), tenantId, type, data, occurredAt: new Date() }
     await db.database.tenant(tenantId, (tx) => appendEvents(tx, [event]))
@@ -65,7 +65,7 @@ export function judge(request: Received, secret: string) {
   return receive(headersOf(request), request.body, options)
 }
 
-/** As the Standard Webhooks specification writes it down. */
+/** Verification as in the Standard Webhooks specification. */
 export function standardVerifies({ headers, body }: Received, secret: string) {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
   const signed = Buffer.concat([

@@ -1,4 +1,4 @@
-/** What the card rail reads out of answers: amounts, addresses, states. */
+/** Parsing of card provider objects: amounts, URLs, states. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { ownAmount, providerAmount } from '../../../../actors/commerce/card/amounts.js'
@@ -18,7 +18,7 @@ import {
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 
-test('amounts go to the provider and back unchanged, or not at all', (t) => {
+test('amounts convert to provider units and back unchanged, or are refused', (t) => {
   for (const [amount, currency, sent] of [
     [1999, 'USD', 1999],
     [500, 'JPY', 500],
@@ -57,7 +57,7 @@ test('nested parameters are named as the provider names them', (t) => {
   t.is(formOf({ name: 'a&b=c\r\nd' }), 'name=a%26b%3Dc%0D%0Ad')
 })
 
-test('only 200, and refusals with an error, are final answers', (t) => {
+test('only 200 and refusals with an error are final answers', (t) => {
   t.deepEqual(judgeAnswer(200, bytes({ id: 'pi_1' })), { tag: 'ok', object: { id: 'pi_1' } })
   const declined = { type: 'card_error', code: 'card_declined', decline_code: 'lost_card' }
   t.like(judgeAnswer(402, bytes({ error: declined })), { tag: 'refused', code: 'lost_card' })
@@ -110,7 +110,7 @@ test('an object of another charge, tenant, amount or currency is an error', (t) 
   }
 })
 
-test('a buyer is sent to https pages of listed hosts only', (t) => {
+test('a buyer is redirected to https pages of allowed hosts only', (t) => {
   const hosts = ['checkout.stripe.com', 'pay.example:8443']
   for (const url of [
     'https://checkout.stripe.com/c/pay/cs_1#fid',
@@ -140,7 +140,7 @@ test('a buyer is sent to https pages of listed hosts only', (t) => {
   t.false(isPageOf('http://evil.example/x', ['evil.example'], true))
 })
 
-test('a saved payment method is read back as it was kept', (t) => {
+test('a saved payment method is read back as it was stored', (t) => {
   const saved = {
     setup_future_usage: 'off_session',
     customer: { id: 'cus_1' },

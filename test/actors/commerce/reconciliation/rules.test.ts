@@ -1,4 +1,4 @@
-/** What looks at a payment of unknown outcome mean. */
+/** Decisions after checks of payments of unknown outcome. */
 import test from 'ava'
 import {
   afterChain,
@@ -8,7 +8,7 @@ import {
 
 const transaction = `0x${'ab'.repeat(32)}`
 
-test('the chain decides, by its own clock', (t) => {
+test('the chain decides, by its own time', (t) => {
   const unspent = (blockTimeSecs: number, nowSecs: number) =>
     afterChain({ tag: 'unspent', blockTimeSecs }, 1_000, nowSecs).tag
   t.is(afterChain({ tag: 'settled', transaction }, 1_000, 0).tag, 'settled')
@@ -18,11 +18,11 @@ test('the chain decides, by its own clock', (t) => {
   t.is(unspent(900, 995), 'unknown')
   t.is(unspent(1_059, 1_059), 'unknown', 'the last blocks may still be replaced')
   t.is(unspent(1_060, 1_060), 'failed')
-  // A node that lags behind has not seen what it will see.
+  // A node that lags has not seen every transaction.
   t.is(unspent(500, 9_000), 'unknown')
 })
 
-test('the facilitator is believed where nobody else can be asked, as far as it can know', (t) => {
+test('without a chain node the facilitator decides, as far as it can know', (t) => {
   const settled = { tag: 'settled', transaction } as const
   t.is(afterFacilitator(settled, false).tag, 'settled')
   t.like(afterFacilitator(settled, true), { tag: 'unknown', transaction })
@@ -38,6 +38,6 @@ test('the facilitator is believed where nobody else can be asked, as far as it c
   t.is(afterFacilitator({ tag: 'spent' }, false).tag, 'unknown')
 })
 
-test('looks come less and less often', (t) => {
+test('the delay between checks grows', (t) => {
   t.deepEqual([1, 2, 3, 4, 20, 1_000].map(againSecs), [2, 4, 8, 16, 300, 300])
 })

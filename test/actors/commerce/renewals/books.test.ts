@@ -1,4 +1,4 @@
-/** Whatever happens in whatever order, side by side and over a failing rail: the books add up. */
+/** Random concurrent operations over a failing payment provider: the ledger balances. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { freshDatabase } from '../../../support/storage/database.js'
@@ -8,7 +8,7 @@ import {
   BUYER,
   callerIn,
   type Mishap,
-  openTill,
+  openCheckoutFixture,
 } from '../../../support/commerce/checkout-fixture.js'
 
 const fresh = await freshDatabase()
@@ -42,7 +42,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   fc.constant({ do: 'work' as const }),
 )
 
-test('accounts add up to nothing, to their lines, and to what the rail has in its books', async (t) => {
+test('accounts sum to zero, match their lines, and match the books of the provider', async (t) => {
   t.timeout(180_000)
   await fc.assert(
     fc.asyncProperty(
@@ -50,22 +50,24 @@ test('accounts add up to nothing, to their lines, and to what the rail has in it
       fc.infiniteStream(fc.constantFrom<Mishap>('none', 'none', 'none', 'before', 'after')),
       async (steps, mishaps) => {
         let calm = false
-        const till = openTill(database, () => (calm ? 'none' : (mishaps.next().value as Mishap)))
+        const fixture = openCheckoutFixture(database, () =>
+          calm ? 'none' : (mishaps.next().value as Mishap),
+        )
         const { tenantId, priceId } = await merchantIn(database)
         const caller = callerIn(tenantId)
         const page = { tenantId, limit: 200, after: null }
-        const workers = [till.worker(), till.worker()]
+        const workers = [fixture.worker(), fixture.worker()]
 
         async function make(one: Move): Promise<void> {
           if (one.do === 'buy') {
             const { quantity, outcome } = one
-            const opened = await till.checkout.ask('checkout', { ...BUYER, priceId, quantity })
+            const opened = await fixture.checkout.ask('checkout', { ...BUYER, priceId, quantity })
             if (opened.tag !== 'opened') throw new Error(opened.tag)
             const token = opened.token!
             const form = { token, rail: 'sandbox', outcome, customerEmail: '' }
-            await till.checkout.ask('pay', form)
+            await fixture.checkout.ask('pay', form)
           } else if (one.do === 'refund') {
-            const { rows } = await till.commerce.ask('listCharges', page)
+            const { rows } = await fixture.commerce.ask('listCharges', page)
             const charge = rows[one.which % Math.max(1, rows.length)]
             if (charge === undefined) return
             const { id: chargeId } = charge
@@ -76,19 +78,19 @@ test('accounts add up to nothing, to their lines, and to what the rail has in it
               reason: null,
               externalReference: null,
             }
-            await till.commerce.ask('refundCharge', { ...order, idempotency: null })
+            await fixture.commerce.ask('refundCharge', { ...order, idempotency: null })
           } else if (one.do === 'close') {
-            const { rows } = await till.settlement.ask('listDisputes', page)
+            const { rows } = await fixture.settlement.ask('listDisputes', page)
             const dispute = rows[one.which % Math.max(1, rows.length)]
             if (dispute === undefined) return
             const { outcome } = one
-            await till.settlement.ask('closeDispute', { caller, id: dispute.id, outcome })
+            await fixture.settlement.ask('closeDispute', { caller, id: dispute.id, outcome })
           } else if (one.do === 'payout') {
             const order = { caller, rail: 'sandbox', currency: 'USD', amountMinor: one.amount }
-            await till.settlement.ask('createPayout', { ...order, idempotency: null })
+            await fixture.settlement.ask('createPayout', { ...order, idempotency: null })
           } else if (one.do === 'state') {
             const order = { caller, currency: 'USD', idempotency: null }
-            await till.settlement.ask('createStatement', order)
+            await fixture.settlement.ask('createStatement', order)
           } else await Promise.all(workers.map((round) => round()))
         }
 
@@ -100,22 +102,22 @@ test('accounts add up to nothing, to their lines, and to what the rail has in it
           await Promise.all(step.map(make))
           if (!(await sound())) return false
         }
-        // Then everything comes to rest, and agrees with the rail to the last cent.
+        // Then all work ends, and the ledger equals the provider's books to the cent.
         calm = true
         for (let context = 0; context < 6; context += 1) {
-          till.clock.advance(130_000)
+          fixture.clock.advance(130_000)
           for (const round of workers) await round()
         }
         await make({ do: 'state' })
         const { clearing, paid, stated } = await auditBooks(database, tenantId)
-        const { balances } = await till.settlement.ask('listBalances', { tenantId })
+        const { balances } = await fixture.settlement.ask('listBalances', { tenantId })
         const [balance] = balances
         const owed =
           (balance?.pendingMinor ?? 0) +
           (balance?.heldMinor ?? 0) +
           (balance?.availableMinor ?? 0) +
           (balance?.inTransitMinor ?? 0)
-        const { rows: charges } = await till.commerce.ask('listCharges', page)
+        const { rows: charges } = await fixture.commerce.ask('listCharges', page)
         return (
           (await sound()) &&
           clearing === paid &&

@@ -1,4 +1,7 @@
-/** Renewals on a held clock: two processes, a rail that fails at any moment, one charge a period. */
+/**
+ * Renewals on a controlled clock: two processes, a provider that fails at any moment, one charge
+ * per period.
+ */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { intervalsAfter, periodBounds } from '../../../../actors/commerce/payments/periods.js'
@@ -13,7 +16,7 @@ import {
   BUYER,
   callerIn,
   type Mishap,
-  openTill,
+  openCheckoutFixture,
 } from '../../../support/commerce/checkout-fixture.js'
 
 const fresh = await freshDatabase()
@@ -24,12 +27,12 @@ const DAY_MS = 86_400_000
 
 async function subscribed(next?: () => Mishap) {
   let broken = false
-  const till = openTill(database, () => (broken ? (next?.() ?? 'none') : 'none'))
+  const fixture = openCheckoutFixture(database, () => (broken ? (next?.() ?? 'none') : 'none'))
   const merchant = await merchantIn(database, { interval: 'day' })
-  const opened = await till.checkout.ask('subscribe', { ...BUYER, priceId: merchant.priceId })
+  const opened = await fixture.checkout.ask('subscribe', { ...BUYER, priceId: merchant.priceId })
   if (opened.tag !== 'subscription_opened') throw new Error(opened.tag)
   const { token, subscriptionId: id } = opened
-  await till.checkout.ask('pay', {
+  await fixture.checkout.ask('pay', {
     token: token!,
     rail: 'sandbox',
     outcome: 'succeed',
@@ -38,20 +41,24 @@ async function subscribed(next?: () => Mishap) {
   broken = true
   const { tenantId } = merchant
   const read = async () => {
-    const found = await till.commerce.ask('readSubscription', { tenantId, id })
+    const found = await fixture.commerce.ask('readSubscription', { tenantId, id })
     if (found.tag !== 'found') throw new Error(found.tag)
     return found.row
   }
   const charges = async () => {
-    const { rows } = await till.commerce.ask('listCharges', { tenantId, limit: 200, after: null })
+    const { rows } = await fixture.commerce.ask('listCharges', {
+      tenantId,
+      limit: 200,
+      after: null,
+    })
     return rows
   }
-  return { ...till, tenantId, id, read, charges }
+  return { ...fixture, tenantId, id, read, charges }
 }
 
-// One after another: workers see to what is due in every tenant, by their own clock.
+// Serial, because workers process the due work of every tenant by their own clock.
 test.serial(
-  'two processes and a rail that fails at any moment charge each period once',
+  'two processes and a provider that fails at any moment charge each period once',
   async (t) => {
     t.timeout(120_000)
     await fc.assert(
@@ -63,7 +70,7 @@ test.serial(
           const workers = [worker(), worker()]
           for (let day = 1; day <= 6; day += 1) {
             clock.advance(DAY_MS)
-            // Each try that breaks costs a lease: another is made when it has run out.
+            // Each failed attempt uses up a lease: the next attempt follows when it has expired.
             for (let context = 0; context < 40 && (await read()).period <= day; context += 1) {
               await Promise.all(workers.map((round) => round()))
               if ((await read()).period <= day) clock.advance(61_000)
@@ -91,33 +98,30 @@ test.serial(
   },
 )
 
-test.serial(
-  'a renewal that stays declined is tried as the ladder says, then the subscription ends',
-  async (t) => {
-    const { clock, worker, commerce, read, charges, tenantId, id } = await subscribed()
-    const round = worker()
-    await commerce.ask('simulateRenewal', { caller: callerIn(tenantId), id, outcome: 'decline' })
-    await round()
-    t.is((await read()).status, 'past_due')
-    for (const pauseMs of DUNNING_MS) {
-      clock.advance(pauseMs - 1_000)
-      const before = (await charges()).length
-      await round()
-      t.is((await charges()).length, before, 'not before its time')
-      clock.advance(1_000)
-      await round()
-      t.is((await charges()).length, before + 1)
-    }
-    t.like(await read(), { status: 'canceled', period: 1 })
-    clock.advance(30 * DAY_MS)
+test.serial('a declined renewal is retried on schedule, then the subscription ends', async (t) => {
+  const { clock, worker, commerce, read, charges, tenantId, id } = await subscribed()
+  const round = worker()
+  await commerce.ask('simulateRenewal', { caller: callerIn(tenantId), id, outcome: 'decline' })
+  await round()
+  t.is((await read()).status, 'past_due')
+  for (const pauseMs of DUNNING_MS) {
+    clock.advance(pauseMs - 1_000)
     const before = (await charges()).length
     await round()
-    t.is((await charges()).length, before, 'what has ended is not charged')
-  },
-)
+    t.is((await charges()).length, before, 'not before its time')
+    clock.advance(1_000)
+    await round()
+    t.is((await charges()).length, before + 1)
+  }
+  t.like(await read(), { status: 'canceled', period: 1 })
+  clock.advance(30 * DAY_MS)
+  const before = (await charges()).length
+  await round()
+  t.is((await charges()).length, before, 'what has ended is not charged')
+})
 
 test.serial(
-  'nothing is charged before its time, and what was canceled at once is not charged at all',
+  'renewals are not charged early, and not at all after an immediate cancellation',
   async (t) => {
     const { clock, worker, commerce, read, charges, tenantId, id } = await subscribed()
     const round = worker()
@@ -143,7 +147,7 @@ test.serial(
     const workers = [worker(log), worker(log)]
     const rounds = () => Promise.all(workers.map((round) => round()))
     await rounds()
-    // A clearing account with room for so much more.
+    // A clearing account with limited room.
     const leave = (minor: number) =>
       sql(
         database,
@@ -157,11 +161,11 @@ test.serial(
       await rounds()
       clock.advance(61_000)
     }
-    t.is((await charges()).length, 1, 'nobody was asked for money, and nothing was begun')
+    t.is((await charges()).length, 1, 'no provider was called, and no charge was opened')
     t.like(await read(), { status: 'active', period: 1 })
     t.is(told.length, 3, 'each look says so, and one worker looks')
     t.like(told[0]![0], { tenantId, subscriptionId: id, rail: 'sandbox', currency: 'USD' })
-    t.regex(told[0]![1], /books of a rail are full/)
+    t.regex(told[0]![1], /ledger of a payment provider is full/)
 
     await leave(1_999)
     await rounds()
@@ -180,7 +184,7 @@ test.serial(
   },
 )
 
-test('periods are counted from the anchor: months end on their last day and find back', (t) => {
+test('periods are counted from the anchor, so that the 31st returns after short months', (t) => {
   const anchor = new Date('2028-01-31T10:00:00.000Z')
   const days = Array.from({ length: 5 }, (_, count) =>
     intervalsAfter(anchor, 'month', count).toISOString().slice(0, 10),
@@ -209,8 +213,8 @@ test.serial('what a rail did not answer is not left open when its subscription e
     let next: Mishap = mishap
     for (const atPeriodEnd of [false, true]) {
       next = mishap
-      const till = await subscribed(() => next)
-      const { clock, worker, commerce, read, charges, tenantId, id } = till
+      const fixture = await subscribed(() => next)
+      const { clock, worker, commerce, read, charges, tenantId, id } = fixture
       const round = worker()
       clock.advance(DAY_MS)
       await round()
@@ -223,7 +227,7 @@ test.serial('what a rail did not answer is not left open when its subscription e
       t.like(await read(), { status: 'canceled', period: 1 })
       // Newest first.
       const [renewed] = await charges()
-      // What the rail took is told; what it never heard of is never taken.
+      // A payment that the provider took is announced. A payment that it never saw is never taken.
       t.is(renewed?.status, mishap === 'after' ? 'succeeded' : 'failed')
     }
   }

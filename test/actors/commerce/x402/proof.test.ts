@@ -1,4 +1,4 @@
-/** Reading proofs: every payload that is one, nothing that is not. */
+/** Parsing of payment proofs: every valid payload, and no other. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http'
@@ -26,7 +26,7 @@ const accepted = fc.record({
   asset: text,
   payTo: text,
   maxTimeoutSeconds: fc.nat(),
-  // A member of that name is no member to an object; nothing of it is carried over.
+  // `__proto__` is a member in JSON but not in an object, so it must not be copied.
   extra: fc.dictionary(
     fc.string().filter((name) => name !== '__proto__'),
     fc.string(),
@@ -34,7 +34,7 @@ const accepted = fc.record({
 })
 const payload = fc.record({ x402Version: fc.constant(2), accepted, payload: exact })
 
-test('what the public library encodes is read as it was meant', (t) => {
+test('proofs of the public library are parsed', (t) => {
   fc.assert(
     fc.property(payload, (sent) => {
       const read = readProof(encodePaymentSignatureHeader(sent as never), 2)
@@ -46,7 +46,7 @@ test('what the public library encodes is read as it was meant', (t) => {
   )
 })
 
-test('what we encode the public library reads', (t) => {
+test('the public library parses our messages', (t) => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (message) => {
       const read = decodePaymentSignatureHeader(encodeField(message)) as unknown
@@ -55,7 +55,7 @@ test('what we encode the public library reads', (t) => {
   )
 })
 
-test('the order of members makes no difference to what a proof is', (t) => {
+test('the order of members does not change a proof', (t) => {
   const shuffled = (value: unknown): unknown =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.fromEntries(
@@ -93,7 +93,7 @@ test('nothing makes it throw', (t) => {
     fc.base64String(),
     fc.jsonValue().map((value) => encodeField(value)),
     fc.uint8Array().map((bytes) => Buffer.from(bytes).toString('base64')),
-    // A proof with one thing in it that does not belong there.
+    // A proof with one unexpected value in it.
     fc
       .tuple(
         payload,
@@ -117,7 +117,7 @@ test('nothing makes it throw', (t) => {
   )
 })
 
-test('two spellings of one base64 text are not both read', (t) => {
+test('only the canonical spelling of base64 is accepted', (t) => {
   const sent = fc.sample(payload, 1)[0]!
   const field = encodeField(sent)
   for (const wrong of [

@@ -1,4 +1,4 @@
-/** Amounts, offers, time windows, signatures, and what facilitators are believed. */
+/** Amounts, offers, time windows, signatures, and trust in facilitators. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -8,7 +8,10 @@ import {
   isPlainSignature,
 } from '../../../../actors/commerce/x402/authorization.js'
 import { isSignedByPayer } from '../../../../actors/commerce/x402/compute.js'
-import { judgeSettlement, judgeVerification } from '../../../../actors/commerce/x402/facilitator.js'
+import {
+  judgeSettlementResult,
+  judgeVerification,
+} from '../../../../actors/commerce/x402/facilitator.js'
 import { offersOf } from '../../../../actors/commerce/x402/offers.js'
 import { ERROR_REASONS, reasonOf } from '../../../../actors/commerce/x402/reasons.js'
 import { resolutionFault } from '../../../../actors/commerce/x402/resolution.js'
@@ -16,7 +19,7 @@ import { resolutionFault } from '../../../../actors/commerce/x402/resolution.js'
 const [, sepolia] = knownAssets([]) as [Asset, Asset]
 const usdc: Asset = { ...sepolia, payTo: `0x${'aa'.repeat(20)}` }
 
-test('minor units become atomic units exactly, or not at all', (t) => {
+test('minor units convert to atomic units exactly, or not at all', (t) => {
   t.is(atomicAmount(1_999, 'USD', usdc), '19990000')
   t.is(atomicAmount(500, 'JPY', usdc), '500000000')
   t.is(atomicAmount(1_234, 'KWD', usdc), '1234000')
@@ -74,7 +77,7 @@ test('configured chains come first and replace those built in', (t) => {
   t.deepEqual(offersOf(null, { ...priced, currency: 'USD' }, operator, means), [])
 })
 
-test('pay_to of a chain is the payee of the operator alone; a tenant names its own', (t) => {
+test('pay_to of a chain is the payee of the operator tenant only', (t) => {
   const [ours, theirs] = [`0x${'cc'.repeat(20)}`, `0x${'dd'.repeat(20)}`]
   const means = { assets: [{ ...usdc, payTo: ours }], maxTimeoutSecs: 60 }
   const priced = { amountMinor: 5, currency: 'USD' }
@@ -87,7 +90,7 @@ test('pay_to of a chain is the payee of the operator alone; a tenant names its o
   t.deepEqual(payTo({ 'eip155:1': theirs }, false), [])
 })
 
-test('the window of an authorization has its edges where the token has them', (t) => {
+test('the validity window of an authorization is that of the token contract', (t) => {
   const offer = { asset: usdc, amount: '5', payTo: usdc.payTo!, maxTimeoutSecs: 60 }
   const now = 1_000
   const fault = (validAfter: number, validBefore: number) =>
@@ -166,7 +169,7 @@ test('only the payer can have signed it', async (t) => {
   for (const change of [{ name: 'X' }, { version: '1' }, { chainId: 1 }]) {
     t.false(await isSignedByPayer({ ...signed, domain: { ...domain, ...change } }))
   }
-  // The other signature of the same message: tokens refuse its larger s, and so do we.
+  // The other valid signature of the same message has the larger s, which tokens refuse.
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
   const s = order - BigInt(`0x${signature.slice(66, 130)}`)
   const v = signature.endsWith('1b') ? '1c' : '1b'
@@ -199,9 +202,9 @@ const expected = { network: 'eip155:84532', payer: `0x${'01'.repeat(20)}`, amoun
 const transaction = `0x${'ab'.repeat(32)}`
 const good = { success: true, transaction, network: expected.network, payer: expected.payer }
 
-test('a settlement counts when everything in it fits', (t) => {
+test('a settlement counts only when every member matches', (t) => {
   const judge = (json: unknown, status = 200) =>
-    judgeSettlement({ tag: 'answered', status, json }, expected).tag
+    judgeSettlementResult({ tag: 'answered', status, json }, expected).tag
   t.is(judge(good), 'settled')
   t.is(judge({ ...good, payer: expected.payer.toUpperCase().replace('0X', '0x') }), 'settled')
   t.is(judge({ ...good, amount: '5' }), 'settled')
@@ -231,24 +234,30 @@ test('a settlement counts when everything in it fits', (t) => {
   }
   for (const errorReason of ['insufficient_funds', 'invalid_exact_evm_nonce_already_used']) {
     const said = { success: false, errorReason, transaction }
-    const judged = judgeSettlement({ tag: 'answered', status: 200, json: said }, expected)
+    const judged = judgeSettlementResult({ tag: 'answered', status: 200, json: said }, expected)
     t.deepEqual(judged, { tag: 'unknown', error: errorReason, transaction })
   }
-  t.is(judgeSettlement({ tag: 'failed', error: 'timeout', sent: true }, expected).tag, 'unknown')
-  t.is(judgeSettlement({ tag: 'failed', error: 'refused', sent: false }, expected).tag, 'failed')
+  t.is(
+    judgeSettlementResult({ tag: 'failed', error: 'timeout', sent: true }, expected).tag,
+    'unknown',
+  )
+  t.is(
+    judgeSettlementResult({ tag: 'failed', error: 'refused', sent: false }, expected).tag,
+    'failed',
+  )
 })
 
-test('no answer of a facilitator makes a settlement by accident', (t) => {
+test('no arbitrary facilitator response counts as a settlement', (t) => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.integer({ min: 200, max: 599 }), (json, status) => {
       const answer = { tag: 'answered', status, json } as const
-      t.not(judgeSettlement(answer, expected).tag, 'settled')
+      t.not(judgeSettlementResult(answer, expected).tag, 'settled')
       t.not(judgeVerification(answer, expected).tag, 'valid')
     }),
   )
 })
 
-test('buyers hear the reasons of the list and no others', (t) => {
+test('buyers get reasons of the x402 list only', (t) => {
   fc.assert(
     fc.property(fc.string(), (words) => {
       t.true(ERROR_REASONS.includes(reasonOf(words, 'unexpected_verify_error')))
@@ -259,7 +268,7 @@ test('buyers hear the reasons of the list and no others', (t) => {
   }
 })
 
-test('an operator’s word counts where nothing that is known speaks against it', (t) => {
+test('an operator’s resolution counts unless known facts contradict it', (t) => {
   const settled = { outcome: 'settled', transaction: `0x${'ab'.repeat(32)}` } as const
   const failed = { outcome: 'failed' } as const
   const shown = { tag: 'settled', transaction: settled.transaction } as const

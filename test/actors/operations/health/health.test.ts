@@ -7,7 +7,7 @@ import { buildTown } from '../../oauth/tokens/tokens-fixture.js'
 const READY_WITHIN_MS = 5_000
 const LOST_WITHIN_MS = 2_000
 
-/** The status after at most `withinMs`, as soon as it is what is waited for. */
+/** Polls for a status for at most `withinMs`. @returns the last status. */
 async function becomes(ask: () => Promise<{ tag: string }>, tag: string, withinMs: number) {
   const end = performance.now() + withinMs
   while (performance.now() < end) {
@@ -19,7 +19,7 @@ async function becomes(ask: () => Promise<{ tag: string }>, tag: string, withinM
 
 test.serial('readiness follows the database both ways, and liveness does not', async (t) => {
   const town = await buildTown()
-  // A switch in the line: everything behind it is the real database.
+  // A switch in the connection. Behind it is the real database.
   let cut = false
   const ping = (signal?: AbortSignal) =>
     cut ? new Promise<never>(() => undefined) : town.database.ping(signal)

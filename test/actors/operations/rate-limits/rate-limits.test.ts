@@ -1,7 +1,7 @@
 import test from 'ava'
 import {
   type SharedCounts,
-  throttleActor,
+  rateLimitsActor,
 } from '../../../../actors/operations/rate-limits/actor.js'
 import { LocalCounts } from '../../../../actors/operations/rate-limits/local-counts.js'
 import { POLICIES } from '../../../../actors/operations/rate-limits/protocol.js'
@@ -11,7 +11,7 @@ import { silentLogger } from '../../../../runtime/kernel/log.js'
 
 const START = new Date('2030-01-01T00:00:00Z')
 
-/** The coordination port over a map: the drivers have their own conformance suite. */
+/** The coordination port over a map. The drivers have a conformance suite of their own. */
 function counts() {
   const used = new Map<string, number>()
   let dead = false
@@ -40,13 +40,13 @@ function spawn() {
   const shared = counts()
   const clock = heldClock(START)
   const needs = { coordination: shared.coordination, clock, log: silentLogger }
-  const { ref, stop } = spawnInline(throttleActor, needs)
+  const { ref, stop } = spawnInline(rateLimitsActor, needs)
   return { ...shared, clock, ref, stop }
 }
 
 const registration = { quotas: [{ policy: 'registration', key: '192.0.2.1' }] } as const
 
-test('a registration takes from the minute and from the day', async (t) => {
+test('a registration counts in the minute window and in the day window', async (t) => {
   const { ref, used, stop } = spawn()
   const outcome = await ref.ask('take', registration)
   t.like(outcome, { tag: 'taken', windows: [{ remaining: 9 }, { remaining: 99 }] })
@@ -54,7 +54,7 @@ test('a registration takes from the minute and from the day', async (t) => {
   await stop()
 })
 
-test('of 50 registrations at once exactly 10 are given and the others cost the day nothing', async (t) => {
+test('of 50 concurrent registrations exactly 10 are admitted, and the others do not count in the day window', async (t) => {
   const { ref, used, stop } = spawn()
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, () => ref.ask('take', registration)),
@@ -80,7 +80,7 @@ test('two quotas are taken together or not at all', async (t) => {
   await stop()
 })
 
-test('without an answer of the backend registrations stop and tokens are counted here', async (t) => {
+test('without the backend registrations are refused and tokens are counted locally', async (t) => {
   const { ref, kill, revive, clock, stop } = spawn()
   kill()
   t.deepEqual(await ref.ask('take', registration), { tag: 'unknown' })
@@ -94,7 +94,7 @@ test('without an answer of the backend registrations stop and tokens are counted
   await stop()
 })
 
-test('a backend that has just failed is left alone for a second', async (t) => {
+test('a backend that has just failed is not called for a second', async (t) => {
   const { ref, kill, asked, clock, stop } = spawn()
   kill()
   const token = { quotas: [{ policy: 'token', key: 'c1' }] } as const
@@ -106,7 +106,7 @@ test('a backend that has just failed is left alone for a second', async (t) => {
   await stop()
 })
 
-test('settling adds without a limit and tells the totals in order', async (t) => {
+test('settling adds without a limit and returns the totals in order', async (t) => {
   const { ref, used, kill, stop } = spawn()
   used.set('default:a', 590)
   const message = {
@@ -121,7 +121,7 @@ test('settling adds without a limit and tells the totals in order', async (t) =>
   await stop()
 })
 
-test('a local count begins afresh with its window', (t) => {
+test('a local count restarts with its window', (t) => {
   const clock = heldClock(START)
   const local = new LocalCounts(clock)
   const [window] = POLICIES.device
@@ -133,7 +133,7 @@ test('a local count begins afresh with its window', (t) => {
   t.like(local.take('k', window), { allowed: true, remaining: window.limit - 1 })
 })
 
-test('who was just refused is refused again without asking, and asked about a second later', async (t) => {
+test('a refusal is repeated from memory for a second, then the backend is called again', async (t) => {
   const { ref, clock, used, asked, stop } = spawn()
   used.set('registration:192.0.2.1', 10)
   const refused = await ref.ask('take', registration)
@@ -143,7 +143,7 @@ test('who was just refused is refused again without asking, and asked about a se
     t.deepEqual(await ref.ask('take', registration), refused)
   }
   t.is(asked(), before)
-  // Nobody else is meant.
+  // Other callers are not affected.
   const other = { quotas: [{ policy: 'registration', key: '192.0.2.2' }] } as const
   t.is((await ref.ask('take', other)).tag, 'taken')
   used.set('registration:192.0.2.1', 0)

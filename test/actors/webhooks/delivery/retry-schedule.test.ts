@@ -45,7 +45,7 @@ for (const [status, verdict] of [
   })
 }
 
-test('there are as many attempts as rungs, and their waits are those of the schedule', (t) => {
+test('the schedule defines the number of attempts and their waits', (t) => {
   const waits = SCHEDULE.map((_, at) => judgeAttempt(result(), at + 1, SCHEDULE, 0.5).waitSecs)
   t.deepEqual(waits, [...SCHEDULE.slice(1), null])
 })
@@ -84,7 +84,7 @@ for (const [value, secs] of [
   })
 }
 
-test('who answers is alive, unless it says that it is not', (t) => {
+test('a receiver that responds is alive unless it reports that it is not', (t) => {
   const alive = [200, 302, 404, 410, 499].map((responseStatus) =>
     isAlive(result({ responseStatus })),
   )
@@ -103,7 +103,7 @@ test('the rest of a receiver grows and never exceeds a minute', (t) => {
 for (const [durationsMs, turnMs, rest] of [
   [[], 0, 0],
   [[10, 20, 30], 10_000, 0],
-  // One slow answer makes no slow receiver.
+  // One slow response does not make a slow receiver.
   [[10, 10, 14_000], 14_000, 0],
   [[4_999, 4_999], 10_000, 0],
   [[5_000], 5_000, 10],

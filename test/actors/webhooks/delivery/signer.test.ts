@@ -17,7 +17,7 @@ const delivery = {
   payload: new Uint8Array(Buffer.from('{"a":1}')),
 }
 
-/** Verification as the Standard Webhooks specification writes it down, independent of our code. */
+/** Verification as in the Standard Webhooks specification, independent of our code. */
 function standardVerifies(headers: Record<string, string>, body: Uint8Array, secret: string) {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${Buffer.from(body)}`
@@ -65,7 +65,7 @@ test('while two secrets overlap our suite is signed with the new one', (t) => {
   t.is(judge(OLD_SECRET), 'refused')
 })
 
-test('the cache of derived keys never grows past its bound and forgetting changes no signature', (t) => {
+test('the key cache never exceeds its limit, and eviction changes no signature', (t) => {
   const signer = createSigner(8)
   const first = signer.sign(delivery)
   for (let at = 0; at < 100; at++) {
@@ -75,7 +75,7 @@ test('the cache of derived keys never grows past its bound and forgetting change
   t.deepEqual(signer.sign(delivery), first)
 })
 
-test('a rotation at the very bound of the cache signs with both right keys', (t) => {
+test('a rotation at the limit of the cache signs with both keys', (t) => {
   const signer = createSigner(1)
   const outcome = signer.sign({ ...delivery, previousSecret: OLD_SECRET })
   t.is(outcome.tag, 'signed')

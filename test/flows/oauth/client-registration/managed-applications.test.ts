@@ -49,7 +49,11 @@ async function records({ token }: Workspace) {
 test('create, replace, rotate-secret and delete are in the audit chain, without secrets', async (t) => {
   const workspace = await api.workspace()
   const { token, agentId } = workspace
-  const draft = { name: 'Till', grant_types: ['client_credentials'], scopes: ['users:read'] }
+  const draft = {
+    name: 'CheckoutFixture',
+    grant_types: ['client_credentials'],
+    scopes: ['users:read'],
+  }
   const idempotency = { 'idempotency-key': crypto.randomUUID() }
   const created = await api.call('POST', PATH, { token, json: draft, headers: idempotency })
   t.is(created.status, 201)
@@ -58,7 +62,12 @@ test('create, replace, rotate-secret and delete are in the audit chain, without 
   t.is(replay.status, 201)
   const at = `${PATH}/${String(created.body['id'])}`
   const scopes = ['users:read', 'users:manage']
-  const replaced = await put(at, token, { ...draft, name: 'Till 2', scopes, status: 'disabled' })
+  const replaced = await put(at, token, {
+    ...draft,
+    name: 'CheckoutFixture 2',
+    scopes,
+    status: 'disabled',
+  })
   t.is(replaced.status, 200)
   const rotated = await api.post(`${at}/rotate-secret`, token, { overlap_secs: 60 })
   t.is(rotated.status, 200)
@@ -72,7 +81,7 @@ test('create, replace, rotate-secret and delete are in the audit chain, without 
   const resource = { type: 'application', id: created.body['id'] }
   const by = { resource, subject: { sub: agentId, subject_type: 'agent' }, outcome: 'success' }
   const powers = {
-    name: 'Till',
+    name: 'CheckoutFixture',
     status: 'active',
     client_type: 'confidential',
     grant_types: ['client_credentials'],
@@ -86,13 +95,13 @@ test('create, replace, rotate-secret and delete are in the audit chain, without 
       data: {
         ...powers,
         changed: ['name', 'status', 'scopes'],
-        name: 'Till 2',
+        name: 'CheckoutFixture 2',
         status: 'disabled',
         scopes,
       },
     },
     { type: 'admin.application.secret_rotated', ...by, data: { overlap_secs: 60 } },
-    { type: 'admin.application.deleted', ...by, data: { name: 'Till 2' } },
+    { type: 'admin.application.deleted', ...by, data: { name: 'CheckoutFixture 2' } },
   ])
   t.deepEqual(await records(stranger), [])
   const exported = await api.get('/api/v1/audit-events/verify', token)

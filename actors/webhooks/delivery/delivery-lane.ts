@@ -1,11 +1,11 @@
 /**
- * One receiver while this worker holds its lane: a few attempts side by side, in the order in which
- * they fell due, until nothing is due, its turn is over, the receiver needs a rest, or the worker stops.
+ * One receiver while this worker holds its delivery lane: a few concurrent attempts in due order,
+ * until nothing is due, the turn is over, the receiver needs a rest, or the worker stops.
  */
 import type { Logger } from '../../../runtime/kernel/log.js'
 import type { AttemptRecord, DueDelivery } from '../../../storage/webhooks/deliveries.js'
-import type { ClaimedLane, LaneRelease } from '../../../storage/webhooks/webhook-lanes.js'
-import { Bell } from '../../platform/batching/wake-signal.js'
+import type { ClaimedLane, LaneRelease } from '../../../storage/webhooks/delivery-lanes.js'
+import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import {
   CIRCUIT_FAILURES,
   GONE,
@@ -17,72 +17,77 @@ import {
 import type { DeliveryOutcomes } from './metrics.js'
 import type { Sender } from './sender.js'
 
-/** Attempts at one receiver side by side. */
+/** Concurrent attempts at one receiver. */
 export const ATTEMPTS_AT_ONCE = 4
-/** The lane is given back after so long, or so many attempts: then other tenants have their turn. */
+/** The lane is released after this time or number of attempts, so that other tenants get a turn. */
 const TURN_MS = 10_000
 const TURN_ATTEMPTS = 1_000
-/** While attempts run, the lane looks for news of other processes this often. */
+/** While attempts run, the lane checks this often for deliveries from other processes. */
 const REFILL_MS = 1_000
-/** A receiver that has only failed for so long is switched off. */
+/** A subscription is deactivated when its receiver has only failed for this long. */
 const FAILING_MS_MAX = 5 * 24 * 60 * 60_000
-/** Rest after something of ours did not work. */
-const MISHAP_REST_SECS = 5
+/** Rest after an internal error. */
+const ERROR_REST_SECS = 5
 
-/** A target that was read longer ago is read again before the next attempt: its tenant may be suspended. */
+/**
+ * A target older than this is read again before the next attempt, because its tenant may be
+ * suspended.
+ */
 const TARGET_MS_MAX = 500
 
 export const INACTIVE = 'subscription_inactive'
 export const PAUSED = 'paused'
 
-/** Where a lane sends, its secrets opened. */
+/** The target of a lane with its decrypted secrets. */
 export type OpenTarget = {
   readonly url: string
   readonly secret: string
   readonly previousSecret: string | null
 }
 
-/** Undefined: the subscription is inactive. Paused: its tenant is suspended, and what is due waits. */
+/**
+ * Undefined: the subscription is inactive. Paused: its tenant is suspended and due deliveries wait.
+ */
 export type Target = OpenTarget | typeof PAUSED | undefined
 
-/** What a lane asks of its worker. */
-export interface LaneKeeper {
+/** The services that the worker provides to a lane. */
+export interface LaneHost {
   readonly sender: Sender
   readonly schedule: readonly number[]
   readonly outcomes: DeliveryOutcomes
   readonly log: Logger
-  /** Aborted when attempts that still run are to be given up. */
+  /** Aborts running attempts. */
   readonly giveUp: AbortSignal
   readonly stopping: () => boolean
   /** Uniform in 0..1. */
   readonly chance: () => number
   record(attempt: AttemptRecord): Promise<void>
-  /** Milliseconds that never jump. */
+  /** Monotonic time in milliseconds. */
   readonly nowMs: () => number
-  /** More that is due, and where to. */
+  /** Reads more due deliveries and the current target. */
   refill(
     lane: ClaimedLane,
-    inHand: readonly string[],
+    inProgress: readonly string[],
   ): Promise<{ target: Target; due: DueDelivery[] }>
-  /** Switches the subscription off and cancels what waits. */
+  /** Deactivates the subscription and cancels its pending deliveries. */
   deactivate(lane: ClaimedLane): Promise<void>
-  /** Cancels what waits for a subscription that is off. */
+  /** Cancels the pending deliveries of an inactive subscription. */
   cancel(lane: ClaimedLane): Promise<void>
 }
 
-export class Lane {
-  readonly #keeper: LaneKeeper
+export class DeliveryLane {
+  readonly #host: LaneHost
   readonly #lane: ClaimedLane
   readonly #open: () => Promise<Target>
-  readonly #news = new Bell()
-  readonly #inHand = new Map<string, Promise<void>>()
+  readonly #dueSignal = new WakeSignal()
+  readonly #inProgress = new Map<string, Promise<void>>()
   #due: DueDelivery[]
   #target: Target
   #readMs: number
   #failures: number
   #failingSince: Date | null
   #wakes = 0
-  /** How long each answer of this turn took. */
+  /** Response times of this turn, in milliseconds. */
   readonly #durationsMs: number[] = []
   readonly #beganMs: number
   #started = 0
@@ -90,38 +95,38 @@ export class Lane {
   #fault: unknown
 
   constructor(
-    keeper: LaneKeeper,
+    host: LaneHost,
     lane: ClaimedLane,
     open: () => Promise<Target>,
     due: readonly DueDelivery[],
   ) {
-    this.#keeper = keeper
+    this.#host = host
     this.#lane = lane
     this.#open = open
-    this.#readMs = keeper.nowMs()
+    this.#readMs = host.nowMs()
     this.#due = [...due]
-    this.#beganMs = keeper.nowMs()
+    this.#beganMs = host.nowMs()
     this.#failures = lane.failures
     this.#failingSince = lane.failingSince
   }
 
-  /** Something new may be due. */
+  /** Signals that new deliveries may be due. */
   wake(): void {
     this.#wakes += 1
-    this.#news.ring()
+    this.#dueSignal.wake()
   }
 
-  /** Runs to its end. Never throws. @returns what the lane is given back with. */
+  /** Runs one turn. Never throws. @returns the state for the release of the lane. */
   async run(): Promise<LaneRelease> {
     try {
       await this.#send()
     } catch (error) {
       this.#fault ??= error
     }
-    await Promise.all(this.#inHand.values())
+    await Promise.all(this.#inProgress.values())
     const { tenantId, webhookId } = this.#lane
     if (this.#fault !== undefined) {
-      this.#keeper.log.warn({ err: this.#fault, webhookId }, 'a webhook lane stopped early')
+      this.#host.log.warn({ err: this.#fault, webhookId }, 'webhooks: lane stopped early')
     }
     return {
       tenantId,
@@ -133,45 +138,45 @@ export class Lane {
   }
 
   #restSecs(): number {
-    if (this.#fault !== undefined) return MISHAP_REST_SECS
-    const slow = slowRestSecs(this.#durationsMs, this.#keeper.nowMs() - this.#beganMs)
+    if (this.#fault !== undefined) return ERROR_REST_SECS
+    const slow = slowRestSecs(this.#durationsMs, this.#host.nowMs() - this.#beganMs)
     return Math.max(slow, restSecs(this.#failures))
   }
 
   #isOver(): boolean {
-    return this.#started >= TURN_ATTEMPTS || this.#keeper.nowMs() - this.#beganMs >= TURN_MS
+    return this.#started >= TURN_ATTEMPTS || this.#host.nowMs() - this.#beganMs >= TURN_MS
   }
 
   async #send(): Promise<void> {
     this.#target = await this.#open()
-    while (!this.#ended && !this.#isOver() && !this.#keeper.stopping()) {
-      if (this.#target === undefined) return this.#keeper.cancel(this.#lane)
+    while (!this.#ended && !this.#isOver() && !this.#host.stopping()) {
+      if (this.#target === undefined) return this.#host.cancel(this.#lane)
       if (this.#target === PAUSED) return
-      // After a rest one attempt goes first: it tells whether the others may follow.
+      // After a rest a single attempt probes the receiver before others follow.
       const room = this.#failures >= CIRCUIT_FAILURES ? 1 : ATTEMPTS_AT_ONCE
-      if (this.#inHand.size >= room) {
-        await Promise.race(this.#inHand.values())
+      if (this.#inProgress.size >= room) {
+        await Promise.race(this.#inProgress.values())
         continue
       }
-      // What is left of it stays due in the database.
-      if (this.#keeper.nowMs() - this.#readMs > TARGET_MS_MAX) this.#due = []
+      // The rest stays due in the database.
+      if (this.#host.nowMs() - this.#readMs > TARGET_MS_MAX) this.#due = []
       const next = this.#due.shift()
       if (next !== undefined) this.#start(next, this.#target)
       else if (!(await this.#more())) return
     }
   }
 
-  /** Fetches what else is due; false when that is nothing and nothing runs. */
+  /** Fetches more due deliveries. @returns false when there are none and no attempt runs. */
   async #more(): Promise<boolean> {
     const wakes = this.#wakes
-    const { target, due } = await this.#keeper.refill(this.#lane, [...this.#inHand.keys()])
+    const { target, due } = await this.#host.refill(this.#lane, [...this.#inProgress.keys()])
     this.#target = target
-    this.#readMs = this.#keeper.nowMs()
+    this.#readMs = this.#host.nowMs()
     this.#due = due
     if (due.length > 0 || target === undefined) return true
     if (this.#wakes !== wakes) return true
-    if (this.#inHand.size === 0) return false
-    await Promise.race([...this.#inHand.values(), this.#news.rest(REFILL_MS)])
+    if (this.#inProgress.size === 0) return false
+    await Promise.race([...this.#inProgress.values(), this.#dueSignal.wait(REFILL_MS)])
     return true
   }
 
@@ -179,25 +184,25 @@ export class Lane {
     this.#started += 1
     const done = this.#attempt(delivery, target)
       .catch((error: unknown) => {
-        // Not written down: it will be sent again, under the same id.
+        // The outcome was not stored, so the delivery is sent again under the same id.
         this.#fault ??= error
         this.#ended = true
       })
-      .finally(() => this.#inHand.delete(delivery.id))
-    this.#inHand.set(delivery.id, done)
+      .finally(() => this.#inProgress.delete(delivery.id))
+    this.#inProgress.set(delivery.id, done)
   }
 
   async #attempt(delivery: DueDelivery, target: OpenTarget): Promise<void> {
-    const { sender, schedule, outcomes, giveUp } = this.#keeper
+    const { sender, schedule, outcomes, giveUp } = this.#host
     const { id: deliveryId, tenantId, eventType, body } = delivery
     const result = await sender.send({ tenantId, deliveryId, eventType, body, ...target }, giveUp)
     if (result.error === 'cancelled') return
     this.#durationsMs.push(result.durationMs)
-    const rung = delivery.attemptCount - delivery.attemptsBefore + 1
-    const verdict = judgeAttempt(result, rung, schedule, this.#keeper.chance())
+    const attempt = delivery.attemptCount - delivery.attemptsBefore + 1
+    const verdict = judgeAttempt(result, attempt, schedule, this.#host.chance())
     const { attemptedAt, durationMs, responseStatus, error } = result
-    const attempt = { attemptedAt, durationMs, responseStatus, error }
-    await this.#keeper.record({ tenantId, deliveryId, ...attempt, ...verdict })
+    const record = { attemptedAt, durationMs, responseStatus, error }
+    await this.#host.record({ tenantId, deliveryId, ...record, ...verdict })
     outcomes.count(verdict.status)
 
     this.#failures = isAlive(result) ? 0 : this.#failures + 1
@@ -207,7 +212,7 @@ export class Lane {
     const failingMs = attemptedAt.getTime() - (this.#failingSince ?? attemptedAt).getTime()
     if (responseStatus === GONE || failingMs >= FAILING_MS_MAX) {
       this.#ended = true
-      await this.#keeper.deactivate(this.#lane)
+      await this.#host.deactivate(this.#lane)
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The sandbox rail: no money, everything else. It keeps books of its own, as a processor would, and
- * answers as the buyer of a sandbox says (decisions.md 17, Payments). Never offered in production
- * tenants, and it refuses them itself.
+ * The sandbox payment provider: no money, everything else. It keeps books of its own, as a card
+ * processor does, and answers as the buyer chooses on the page (docs/reference/commerce.md,
+ * Sandbox). It is never offered to production tenants, and refuses them itself.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
@@ -12,18 +12,30 @@ import {
 } from '../../../storage/commerce/sandbox-provider.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { findTenant } from '../../../storage/identity/tenants.js'
-import type { ChargeOrder, DoneAnswer, FinalAnswer, OrderName, Rail } from './payment-provider.js'
+import type {
+  ChargeOrder,
+  DoneAnswer,
+  FinalAnswer,
+  OrderName,
+  PaymentProvider,
+} from './payment-provider.js'
 
-export const SANDBOX_RAIL = 'sandbox'
+export const SANDBOX_PROVIDER = 'sandbox'
 
-/** Refunds and payouts of amounts that end in these two digits are refused, so that one can see it. */
+/**
+ * Refunds and payouts whose amount ends in these two digits are refused, so that callers can test
+ * refusals.
+ */
 const REFUSED_ENDING = 13
 const DECLINED = 'card_declined'
 const NEVER_ASKED = 'abandoned'
-/** Of a sandbox that became production since: subscriptions and balances of its days remain. */
-const NOT_HERE = 'sandbox_only'
+/** Refusal for a tenant that was a sandbox before: its old subscriptions and balances remain. */
+const SANDBOX_ONLY = 'sandbox_only'
 
-export function sandboxRail(needs: { readonly database: Database; readonly clock: Clock }): Rail {
+export function sandboxProvider(needs: {
+  readonly database: Database
+  readonly clock: Clock
+}): PaymentProvider {
   const { database, clock } = needs
 
   function ask(
@@ -39,13 +51,13 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
   }
 
   async function outcomeOf(tx: Transaction, { tenantId, by }: ChargeOrder): Promise<string> {
-    if (!(await isSandbox(tx, tenantId))) return NOT_HERE
+    if (!(await isSandbox(tx, tenantId))) return SANDBOX_ONLY
     if (by.tag === 'buyer') return by.instruction ?? 'succeed'
     return (await mandateOutcome(tx, tenantId, by.mandate)) ?? 'decline'
   }
 
   return {
-    name: SANDBOX_RAIL,
+    name: SANDBOX_PROVIDER,
     offers: (environment) => environment === 'sandbox',
     leadsTo: [],
     clearingMs: 0,
@@ -84,7 +96,7 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
       database.tenant(
         order.tenantId,
         async (tx): Promise<DoneAnswer> => {
-          const outcome = endsWell(order.amountMinor) ? 'succeed' : 'refund_refused'
+          const outcome = succeeds(order.amountMinor) ? 'succeed' : 'refund_refused'
           return doneOf(await ask(tx, order, { id: order.refundId, kind: 'refund', outcome }))
         },
         { signal },
@@ -94,8 +106,8 @@ export function sandboxRail(needs: { readonly database: Database; readonly clock
       database.tenant(
         order.tenantId,
         async (tx): Promise<DoneAnswer> => {
-          const there = endsWell(order.amountMinor) ? 'succeed' : 'account_closed'
-          const outcome = (await isSandbox(tx, order.tenantId)) ? there : NOT_HERE
+          const sandboxOutcome = succeeds(order.amountMinor) ? 'succeed' : 'account_closed'
+          const outcome = (await isSandbox(tx, order.tenantId)) ? sandboxOutcome : SANDBOX_ONLY
           return doneOf(await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome }))
         },
         { signal },
@@ -121,7 +133,7 @@ function answerOf(outcome: string, chargeId: string): FinalAnswer {
   }
 }
 
-function endsWell(amountMinor: number): boolean {
+function succeeds(amountMinor: number): boolean {
   return amountMinor % 100 !== REFUSED_ENDING
 }
 

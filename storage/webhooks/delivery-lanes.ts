@@ -1,35 +1,38 @@
 /**
- * The lanes of webhook subscriptions: who has something to send, and which worker sends it. The lanes of a
- * suspended tenant keep what is due: they are claimed again once the tenant is active.
+ * Delivery lanes: one per subscription. A lane records when the subscription has due deliveries,
+ * and which worker sends them. The lanes of a suspended tenant keep their due time and are claimed
+ * again once the tenant is active.
  */
 import { tenantInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
 
-/** Wakes the delivery workers for what did not come out of an event: replays. Carries nothing. */
+/**
+ * Wakes the delivery workers for changes that no event announces, such as replays. Has no payload.
+ */
 export const DELIVERIES_CHANNEL = 'svc_webhook_deliveries'
 
 export type LaneKey = { readonly tenantId: string; readonly webhookId: string }
 export type ClaimedLane = LaneKey & {
-  /** Attempts in a row that found nobody. */
+  /** Consecutive attempts without a response. */
   failures: number
   failingSince: Date | null
 }
 
-/** How many lanes a worker takes, and of one tenant. */
+/** The number of lanes that a worker takes, in total and per tenant. */
 export type LaneRoom = {
   readonly limit: number
-  /** Lanes of one tenant, those included that the worker has already. */
+  /** Maximum lanes of one tenant, including those that the worker holds. */
   readonly perTenantMax: number
-  /** What the worker has already, by tenant. */
+  /** Lanes that the worker holds, by tenant. */
   readonly held: ReadonlyMap<string, number>
 }
 
 /** Makes lanes due: they have deliveries that may be sent at once. */
 export async function wakeLanes(tx: Transaction, lanes: readonly LaneKey[]): Promise<void> {
   if (lanes.length === 0) return
-  // Locked in one order, so that two transactions which wake the same lanes wait and do not tangle.
-  // Whether there is anything to change is judged by the row as it is once it is locked: the one
-  // this statement began with may have been due until its worker gave it back a moment ago.
+  // Locks rows in a fixed order, so that concurrent transactions wait instead of deadlocking. The
+  // condition is evaluated on the locked row, because its worker may have released it since the
+  // statement began.
   await tx.query({
     name: 'webhook_lane.wake',
     text: `with woken as (
@@ -45,10 +48,10 @@ export async function wakeLanes(tx: Transaction, lanes: readonly LaneKey[]): Pro
 }
 
 /**
- * Leases lanes that are due to one worker, as many as it has room for. Tenants take turns: the first
- * lane of each goes before the second of any, what the worker has of a tenant counts as taken, and
- * within a turn the longest due goes first.
- * @param lease names the worker.
+ * Leases due lanes to one worker, as many as it has room for. Tenants take turns: the first lane of
+ * each precedes the second of any, lanes that the worker holds count, and within a turn the longest
+ * due is first.
+ * @param lease id of the worker.
  */
 export async function claimLanes(
   tx: Transaction,
@@ -83,7 +86,7 @@ export async function claimLanes(
   return rows
 }
 
-/** Judged twice: of a lane that another worker leased in between, the second time says so. */
+/** Checked twice: another worker may lease a lane between the selection and the lock. */
 const DUE_AND_FREE = `l.due_at <= statement_timestamp()
   and (l.held_until is null or l.held_until <= statement_timestamp())
   and (l.leased_until is null or l.leased_until <= statement_timestamp())
@@ -91,13 +94,14 @@ const DUE_AND_FREE = `l.due_at <= statement_timestamp()
 
 export type WokenLanes = {
   readonly claimed: readonly ClaimedLane[]
-  /** Lanes that were free and were left, because their tenant has its share. */
+  /** Free lanes that were not claimed, because their tenant's share is full. */
   readonly refused: number
 }
 
 /**
- * Makes lanes due, and leases those that nobody has to one worker, as far as it has room: what has just
- * been written is sent without another look. Lanes that rest, or that another worker has, are only woken.
+ * Makes lanes due, and leases the free ones to one worker as far as it has room, so that new
+ * deliveries are sent without another query. Lanes that rest, or that another worker holds, only
+ * become due.
  */
 export async function wakeAndClaimLanes(
   tx: Transaction,
@@ -107,7 +111,7 @@ export async function wakeAndClaimLanes(
   leaseSecs: number,
 ): Promise<WokenLanes> {
   if (lanes.length === 0) return { claimed: [], refused: 0 }
-  // Locked and judged as in `wakeLanes`, in turns as in `claimLanes`.
+  // Locks and conditions as in `wakeLanes`, turns as in `claimLanes`.
   const { rows } = await tx.query<ClaimedLane & { mine: boolean; refused: boolean }>({
     name: 'webhook_lane.wake_and_claim',
     text: `with woken as (
@@ -156,7 +160,7 @@ export async function wakeAndClaimLanes(
 
 /**
  * Milliseconds until a lane may be claimed, at most `withinMs`.
- * @param without tenants of which the worker takes no more.
+ * @param without tenants whose share is full.
  */
 export async function nextLaneMs(
   tx: Transaction,
@@ -176,7 +180,7 @@ export async function nextLaneMs(
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))
 }
 
-/** Keeps every lane of a worker for longer. */
+/** Extends the leases of all lanes of a worker. */
 export async function renewLanes(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
   await tx.query({
     name: 'webhook_lane.renew',
@@ -193,14 +197,14 @@ export async function renewLanes(tx: Transaction, lease: string, leaseSecs: numb
 export type LaneRelease = LaneKey & {
   readonly failures: number
   readonly failingSince: Date | null
-  /** Rest for the receiver; 0 for none. */
+  /** Rest of the receiver in seconds. 0 for none. */
   readonly heldSecs: number
 }
 
 /**
- * Gives lanes back and says when they are due again. Two statements: once the rows are locked, the
- * second one sees every delivery whose writer had the lock before; those after will wake the lane.
- * A lane that another worker holds by now is left to it.
+ * Releases lanes and sets when they are due again. Uses two statements: once the rows are locked,
+ * the second statement sees every delivery whose writer held the lock before, and later writers
+ * wake the lane. A lane that another worker holds by now stays unchanged.
  */
 export async function releaseLanes(
   tx: Transaction,
@@ -218,7 +222,7 @@ export async function releaseLanes(
   })
   await tx.query({
     name: 'webhook_lane.release',
-    // Due again from now on at the earliest, so that busy lanes take turns.
+    // Due at the earliest from now on, so that busy lanes take turns.
     text: `update webhook_lanes l set lease = null, leased_until = null, failures = g.failures,
              failing_since = g.failing_since,
              held_until = case when g.held > 0

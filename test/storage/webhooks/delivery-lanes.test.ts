@@ -12,7 +12,7 @@ import {
   renewLanes,
   wakeAndClaimLanes,
   wakeLanes,
-} from '../../../storage/webhooks/webhook-lanes.js'
+} from '../../../storage/webhooks/delivery-lanes.js'
 import { insertWebhook } from '../../../storage/webhooks/webhooks.js'
 import { freshDatabase } from '../../support/storage/database.js'
 
@@ -84,7 +84,7 @@ test.serial('a lane that is woken while its worker gives it back is due again', 
     claimed.map((one) => one.webhookId),
     [webhookId],
   )
-  // The worker has locked the row and sees nothing that waits; the waker waits for that lock.
+  // The worker has locked the row and sees no waiting delivery. The waker waits for that lock.
   let locked!: () => void
   const isLocked = new Promise<void>((resolve) => {
     locked = resolve
@@ -126,7 +126,7 @@ test.serial('a lane is one worker’s until its lease runs out, and a rest is a 
   t.true(ms > 0 && ms <= 1_000)
   await sleep(1_100)
   t.true(await claim(theirs, 60))
-  // The first worker is late: what it gives back is not its own any more.
+  // The first worker is late: the lane that it releases is not its own any more.
   await database.system((tx) => releaseLanes(tx, mine, [{ ...key, ...given }]))
   t.false(await claim(mine))
   const rest = { ...key, failures: 11, failingSince: new Date(), heldSecs: 1 }
@@ -154,7 +154,7 @@ test.serial(
   },
 )
 
-test.serial('who wakes lanes takes those that nobody has, and wakes the others', async (t) => {
+test.serial('waking lanes claims the free ones and wakes the others', async (t) => {
   const [free, held, resting, idle] = [await lane(), await lane(), await lane(), await lane()]
   const [mine, theirs] = [randomUUID(), randomUUID()]
   const all = [free, held, resting, idle]
@@ -188,7 +188,7 @@ test.serial('who wakes lanes takes those that nobody has, and wakes the others',
   t.deepEqual(
     again.map(({ webhookId }) => webhookId),
     [held.webhookId],
-    'it was woken meanwhile',
+    'it was woken in between',
   )
 })
 
@@ -210,7 +210,7 @@ test.serial('tenants take turns, and none is leased more than its share', async 
   const crowd = [first]
   for (let more = 1; more < 6; more += 1) crowd.push(await lane(first.tenantId))
   const few = [await lane(), await lane()]
-  // The crowd has been due for longer than anybody.
+  // The crowd has been due for longest.
   for (const { key } of [...crowd, ...few]) await database.system((tx) => wakeLanes(tx, [key]))
   const tenantsOf = (claimed: readonly { tenantId: string }[]) =>
     claimed.map(({ tenantId }) => tenantId)
@@ -223,7 +223,7 @@ test.serial('tenants take turns, and none is leased more than its share', async 
   t.deepEqual(tenantsOf(rest), Array(3).fill(first.tenantId))
   const all = new Map([[first.tenantId, 4]])
   t.deepEqual(await claim(roomOf(10, { perTenantMax: 4, held: all })), [])
-  // What is left is no reason to look again at once.
+  // Lanes that were left over do not cause another claim at once.
   const [now, later] = await database.system(async (tx) => [
     await nextLaneMs(tx, 5_000),
     await nextLaneMs(tx, 5_000, [first.tenantId]),

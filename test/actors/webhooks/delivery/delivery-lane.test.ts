@@ -1,13 +1,16 @@
-/** How long a receiver keeps its place, and when it is given a rest. */
+/** How long a receiver keeps its place, and when it has to rest. */
 import test from 'ava'
-import { Lane, type LaneKeeper } from '../../../../actors/webhooks/delivery/lane.js'
+import { DeliveryLane, type LaneHost } from '../../../../actors/webhooks/delivery/delivery-lane.js'
 import { silentLogger } from '../../../../runtime/kernel/log.js'
 import type { DueDelivery } from '../../../../storage/webhooks/deliveries.js'
 
 const TARGET = { url: 'https://receiver.example/', secret: 'x', previousSecret: null }
 const CLAIMED = { tenantId: 't', webhookId: 'w', failures: 0, failingSince: null }
 
-/** A receiver with more due than ends, which takes `answerMs` of a clock of the test's for an answer. */
+/**
+ * A receiver with always more due deliveries, which takes `answerMs` of the test's clock for a
+ * response.
+ */
 function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
   let nowMs = 0
   let made = 0
@@ -25,7 +28,7 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
     }
   }
   let sent = 0
-  const keeper: LaneKeeper = {
+  const host: LaneHost = {
     sender: {
       async send() {
         sent += 1
@@ -53,7 +56,7 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
     deactivate: async () => undefined,
     cancel: async () => undefined,
   }
-  const lane = new Lane(keeper, CLAIMED, async () => TARGET, [])
+  const lane = new DeliveryLane(host, CLAIMED, async () => TARGET, [])
   return { lane, sent: () => sent }
 }
 
@@ -71,12 +74,12 @@ test('a turn of a quick receiver ends after a thousand attempts', async (t) => {
   t.is(sent(), 1_000)
 })
 
-test('a receiver whose answers are slow is given a rest, for a minute at most', async (t) => {
+test('a slow receiver rests, for a minute at most', async (t) => {
   const slow = endless(6_000)
   const rest = await slow.lane.run()
   t.true(slow.sent() <= 8)
   t.true(rest.heldSecs >= 20 && rest.heldSecs <= 60, String(rest.heldSecs))
-  // With nothing more to send, too: the next event finds it resting.
+  // Even without further deliveries, so that the next event finds it resting.
   const once = endless(14_000, 1)
   t.is((await once.lane.run()).heldSecs, 60)
 })

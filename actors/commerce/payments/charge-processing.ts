@@ -1,0 +1,86 @@
+/**
+ * Calls payment providers and stores their answers to charges. Shared by the payment page,
+ * renewals, and the worker that finishes charges after a crash.
+ */
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { type ChargeRow, remindOfCharge } from '../../../storage/commerce/charges.js'
+import { roomInBooks } from '../../../storage/commerce/ledger.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Database, Transaction, TransactionOptions } from '../../../storage/platform/sql.js'
+import { applyAnswer } from './outcome.js'
+import type { PaymentProvider, PaymentProviders, TakeAnswer } from './payment-provider.js'
+
+/** Maximum time that a worker waits for a provider. Shorter than its lease. */
+const PROVIDER_MS = 20_000
+
+export type ChargeProcessingNeeds = {
+  readonly database: Pick<Database, 'tenant'>
+  readonly clock: Clock
+  readonly random: Random
+  readonly providers: PaymentProviders
+  /** Counts payments by outcome. */
+  readonly countPayment: (rail: string, outcome: 'succeeded' | 'failed') => void
+}
+
+type PendingCharge = Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>
+
+export function chargeProcessing({
+  database,
+  clock,
+  random,
+  providers,
+  countPayment,
+}: ChargeProcessingNeeds) {
+  const deps = { clock, random }
+
+  return {
+    /** @throws when the provider is no longer configured. The work is then retried later. */
+    providerNamed(name: string | null): PaymentProvider {
+      const provider = providers.get(name ?? '')
+      if (provider === undefined) throw new Error(`unknown payment provider: ${name}`)
+      return provider
+    },
+
+    /** Aborts the wait for an answer. */
+    limit: (ending: AbortSignal) => AbortSignal.any([ending, AbortSignal.timeout(PROVIDER_MS)]),
+
+    /**
+     * True if the ledger has room for the amount. Check this before the provider is called: money
+     * that was taken must be booked.
+     */
+    canBook: (
+      tx: Transaction,
+      { tenantId, currency, amountMinor }: Pick<ChargeRow, 'tenantId' | 'currency' | 'amountMinor'>,
+      provider: PaymentProvider,
+    ) => roomInBooks(tx, tenantId, currency, provider.name, amountMinor),
+
+    /**
+     * Stores the consequences of the answer and emits its events, once. A pending answer sets the
+     * time at which the provider is asked again.
+     */
+    async record(
+      charge: PendingCharge,
+      provider: PaymentProvider,
+      answer: TakeAnswer,
+      { requestId, ...options }: TransactionOptions & { readonly requestId?: string | undefined },
+    ): Promise<void> {
+      const { tenantId, id: chargeId } = charge
+      if (answer.tag === 'pending') {
+        const reminder = { tenantId, chargeId, dueAt: answer.askAgainAt, now: clock.now() }
+        return database.tenant(tenantId, (tx) => remindOfCharge(tx, reminder), options)
+      }
+      const events = await database.tenant(
+        tenantId,
+        async (tx) => {
+          const emitted = await applyAnswer(tx, deps, charge, provider.name, answer, requestId)
+          appendEvents(tx, emitted ?? [])
+          return emitted
+        },
+        options,
+      )
+      if (events === undefined) return
+      countPayment(provider.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
+    },
+  }
+}
