@@ -1,4 +1,4 @@
-/** The servers under measurement, each in a process of its own: `node servers.js <name>`. */
+/** The measured servers, each in a separate process: `node servers.js <name>`. */
 import { createServer as createHttp1 } from 'node:http'
 import { createServer as createHttp2 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
@@ -57,7 +57,7 @@ function gatewayOptions(): GatewayOptions {
   const issuer = 'https://id.example.com'
   const server = z.object(serverSettings.shape).parse({
     port: 0,
-    // Quotas stay on, as in production; only the limit of the generator's one address is lifted.
+    // Rate limits are enabled, as in production, without the limit for the generator's address.
     endpoint_throttle: { enabled: process.argv[3] !== 'unlimited' },
     egress_url: issuer,
     errors_base_url: issuer,

@@ -17,7 +17,7 @@ import {
 } from '../../storage/platform/schema-version.js'
 import { emptyDatabase, freshDatabase } from '../support/storage/database.js'
 
-/** A folder of migrations of the test's own. */
+/** A temporary folder of migrations. */
 async function folderOf(t: ExecutionContext, files: Record<string, string>): Promise<URL> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-migrations-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
