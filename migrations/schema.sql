@@ -1,4 +1,4 @@
--- What the migrations come to. Written by `node dist/test/support/write-schema.js`.
+-- What the migrations come to. Written by `node dist/test/support/storage/write-schema.js`.
 
 CREATE OR REPLACE FUNCTION public.svc_announce_agent()
  RETURNS trigger

@@ -23,7 +23,9 @@ export function wantedLocale(
   acceptLanguage: string | undefined,
 ): string | null {
   for (const range of [...ranges(uiLocales ?? ''), ...byWeight(acceptLanguage ?? '')]) {
-    const locale = locales.find((one) => range === one || range.startsWith(`${one}-`))
+    const locale = locales.find(
+      (supported) => range === supported || range.startsWith(`${supported}-`),
+    )
     if (locale !== undefined) return locale
   }
   return null

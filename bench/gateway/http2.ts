@@ -1,5 +1,5 @@
 /**
- * What the gateway adds over HTTP/2 without TLS, against a bare stream handler of node:http2 in the
+ * Overhead of the gateway over HTTP/2 without TLS, compared with a bare node:http2 stream handler in the
  * same run. Needs h2load.
  *
  *     node dist/bench/gateway/http2.js

@@ -1,6 +1,6 @@
 /**
- * What the gateway adds to a light public route: health and a key set, against a bare uWebSockets
- * handler and node:http in the same run. Needs wrk.
+ * Overhead of the gateway for light public routes (health, JWKS), compared with a bare uWebSockets handler
+ * and node:http in the same run. Needs wrk.
  *
  *     node dist/bench/gateway/light.js
  */

@@ -1,4 +1,4 @@
-/** The servers under measurement, each in a process of its own: `node servers.js <name>`. */
+/** The measured servers, each in a separate process: `node servers.js <name>`. */
 import { createServer as createHttp1 } from 'node:http'
 import { createServer as createHttp2 } from 'node:http2'
 import type { AddressInfo } from 'node:net'

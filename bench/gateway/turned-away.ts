@@ -1,7 +1,6 @@
 /**
- * What it costs the whole service to turn a request away, against a bare uWebSockets handler in the
- * same run: a wrong proof of work (no database), a bearer token that was checked. And one request
- * that is answered by an actor. Needs wrk.
+ * The cost of refused requests for the whole service, compared with a bare uWebSockets handler in the same run: an
+ * invalid proof of work (no database), a verified token. And one request that an actor answers. Needs wrk.
  *
  *     node dist/bench/gateway/turned-away.js
  */
@@ -25,7 +24,7 @@ async function cpuSeconds(): Promise<number> {
   return message.cpuSeconds
 }
 
-/** All of them are asked of one service. */
+/** All requests go to one service. */
 function whole(name: string, which: keyof WholeRequests, target: number): Contender {
   return {
     name,

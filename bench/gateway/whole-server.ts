@@ -1,6 +1,6 @@
 /**
- * The whole service on a durable PostgreSQL of its own, for requests that it must turn away cheaply:
- * `node whole-server.js`. Tells its port and the requests; answers each message with its CPU time.
+ * The whole service on a durable PostgreSQL, for requests that it refuses: `node whole-server.js`. It sends its port and
+ * the requests, and answers each message with its CPU time.
  */
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { bootstrap, startWhole } from '../whole-service.js'
 const REGISTER = '/api/v1/agents/auth/register/pow'
 const INVALID_MAX = 10
 
-/** A request that is repeated; `refused`: the answer is to be a 4xx. */
+/** A repeated request. `refused`: a 4xx is expected. */
 export type WholeRequest = {
   readonly path: string
   readonly method: 'GET' | 'POST'
@@ -48,7 +48,7 @@ const wrong = {
   nonce: badNonce(attacked['challenge_token']!),
 }
 
-/** One bit of work: every other nonce does not do it. */
+/** An invalid nonce for a difficulty of one bit. */
 function badNonce(token: string): string {
   for (let at = 0; ; at += 1) {
     const digest = createHash('sha256').update(`${token}:${at}`).digest()
@@ -56,7 +56,7 @@ function badNonce(token: string): string {
   }
 }
 
-// So many wrong proofs are counted; what follows is what an attacker gets from then on.
+// Wrong proofs are counted up to a limit. The measurement starts beyond it, as in an attack.
 for (let count = 0; count <= INVALID_MAX; count += 1) {
   await post(`${REGISTER}/complete`, wrong, [400])
 }
@@ -71,9 +71,9 @@ const requests: WholeRequests = {
     body: JSON.stringify(wrong),
     refused: true,
   },
-  // Refused after its token was checked, for not being a person's: nothing else is done.
+  // Refused after the token was verified, because it is not a user's token.
   bearer: { path: '/api/v1/identity/ciba/requests', method: 'GET', headers: bearer, refused: true },
-  // The same, refused for its query.
+  // The same, refused because of its query.
   query: { path: '/api/v1/delegations?limit=0', method: 'GET', headers: bearer, refused: true },
   hop: { path: '/.well-known/openid-configuration', method: 'GET', headers: {}, refused: false },
 }

@@ -1,7 +1,6 @@
 /**
- * glewlwyd 2 as the peer that is written in C: its OpenID Connect plugin with an ES256 key, one client
- * whose secret is kept as it is, and SQLite on a file in memory, since glewlwyd starts from tables that
- * are there already and so cannot have them in `:memory:`.
+ * glewlwyd 2, a peer in C: its OpenID Connect plugin with an ES256 key, one client with a plain secret, and SQLite on a file
+ * in memory, because glewlwyd needs existing tables and so cannot use `:memory:`.
  * Needs glewlwyd and sqlite3 (Debian: `apt-get install glewlwyd dbconfig-sqlite3`).
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -17,7 +16,7 @@ import { pinned } from '../wrk.js'
 import { type Hammered, hammer } from './peer-process.js'
 import type { Peer } from './protocol.js'
 
-/** The tables as the package makes them. */
+/** The tables of the package. */
 const TABLES = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3'
 const MODULES = '/usr/lib/glewlwyd'
 const MEMORY = '/dev/shm'
@@ -25,7 +24,7 @@ const SCOPE = 'applications:read'
 const START_ATTEMPTS = 100
 const START_PAUSE_MS = 100
 
-/** Why it cannot be measured here; null where it can. */
+/** Why it cannot be measured on this machine, or null. */
 export function missing(): string | null {
   const program = ['glewlwyd', 'sqlite3'].find((name) => !isInstalled(name))
   if (program !== undefined) return `${program} is not installed`
@@ -33,7 +32,7 @@ export function missing(): string | null {
   return path === undefined ? null : `there is no ${path}`
 }
 
-/** Starts it on a port and a database of its own; both are gone when it is stopped. */
+/** Starts it on a free port with a temporary database. */
 export async function startGlewlwyd(): Promise<Hammered> {
   const folder = await mkdtemp(join(MEMORY, 'svc-bench-glewlwyd-'))
   const port = await freePort()
@@ -89,7 +88,7 @@ async function algorithmOfFirstToken(peer: Peer, ended: () => boolean): Promise<
   throw new Error('glewlwyd gives no token')
 }
 
-/** The package's tables, the plugin that issues, and the client: what its own admin pages would write. */
+/** The package's tables, the issuing plugin, and the client, as the admin pages would create them. */
 function contents(port: number, secret: string): string {
   const { privateKey, publicKey } = freshKeyPair('P-256')
   const plugin = {
@@ -121,7 +120,7 @@ function contents(port: number, secret: string): string {
   ]
   const text = (value: string) => `'${value.replaceAll("'", "''")}'`
   return [
-    // It does a quarter more with this than with SQLite's default, and the file remembers it.
+    // A quarter faster than SQLite's default, and persistent in the file.
     'pragma journal_mode = wal;',
     readFileSync(TABLES, 'utf8'),
     `insert into g_plugin_module_instance (gpmi_module, gpmi_name, gpmi_parameters)
@@ -137,7 +136,7 @@ function contents(port: number, secret: string): string {
   ].join('\n')
 }
 
-/** As the package's sample has them, but that only errors are logged, as the other servers do. */
+/** The package's sample settings, with only errors logged, as in the other servers. */
 function settings(port: number, folder: string, database: string): string {
   return `port=${port}
 bind_address="127.0.0.1"

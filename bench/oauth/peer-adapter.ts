@@ -1,6 +1,5 @@
 /**
- * oidc-provider's storage on PostgreSQL, as well as we can write it for the peer: one table, one
- * named statement per operation, a pool with as many connections as the service.
+ * Storage of oidc-provider on PostgreSQL, as efficient as possible: one table, one named statement per operation, a pool with as many connections as the service.
  */
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { Pool } from 'pg'
@@ -16,7 +15,7 @@ type Row = { payload: AdapterPayload; consumed_at: Date | null }
 /** @returns the adapter class for `new Provider(issuer, { adapter })`. */
 export async function postgresAdapter(url: string): Promise<new (model: string) => Adapter> {
   const pool = new Pool({ connectionString: url, max: 20 })
-  // The database goes first at the end of a bench.
+  // At the end of a bench the database is stopped first.
   pool.on('error', () => undefined)
   await pool.query(TABLE)
 

@@ -1,4 +1,4 @@
-/** A server under measurement in a process of its own, pinned to one core where `taskset` is there. */
+/** A measured server in a separate process, pinned to one core if `taskset` is available. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Pool } from 'undici'
@@ -10,7 +10,7 @@ const IN_FLIGHT = 32
 
 type Form = Readonly<Record<string, string>>
 
-/** A token endpoint that is asked for the same thing over and over. */
+/** A token endpoint under repeated load. */
 export interface Hammered {
   readonly peer: Peer
   /** Sends the same form repeatedly with wrk, which measures the cost of a request for the server. */
@@ -22,8 +22,8 @@ export interface PeerProcess extends Hammered {
   codes(count: number): Promise<readonly Code[]>
   refreshTokens(count: number): Promise<readonly string[]>
   /**
-   * Each form once, `IN_FLIGHT` at a time; the next is taken when one has been answered and seen.
-   * @throws at the first answer that is not 200.
+   * Sends each form once, `IN_FLIGHT` at a time.
+   * @throws at the first answer other than 200.
    */
   spend(
     path: string,
@@ -32,7 +32,7 @@ export interface PeerProcess extends Hammered {
   ): Promise<Measured>
 }
 
-/** Starts `script` of this folder and waits until it has said where it listens. */
+/** Starts `script` of this folder and waits for its address. */
 export async function startPeer(script: string, args: readonly string[]): Promise<PeerProcess> {
   const file = new URL(`./${script}.js`, import.meta.url).pathname
   const [command, ...before] = [...pinned(0), process.execPath, file]

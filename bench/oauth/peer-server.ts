@@ -1,6 +1,6 @@
 /**
  * oidc-provider 9 as the peer: `node peer-server.js memory|postgres jwt|opaque [database url]`.
- * Confidential client, client_secret_post, ES256, rotating refresh tokens: what our side does too.
+ * Confidential client, client_secret_post, ES256, rotating refresh tokens, as in the service.
  */
 import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
@@ -66,7 +66,7 @@ const provider = new Provider(ISSUER, configuration)
 provider.proxy = true
 provider.on('server_error', (_, error) => console.error(error))
 
-/** A grant of a person to the client, with what has to be minted on it. */
+/** Creates a user's grant for the client, with a code or refresh token. */
 async function minted(model: 'AuthorizationCode' | 'RefreshToken'): Promise<string> {
   const client = (await provider.Client.find(clientId))!
   const accountId = randomBytes(8).toString('hex')

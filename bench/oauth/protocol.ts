@@ -1,4 +1,4 @@
-/** What a server under measurement tells the one who measures, over the IPC channel of its process. */
+/** Messages between a measured server and the bench, over the IPC channel. */
 export const CALLBACK = 'https://app.example/callback'
 
 export type Peer = {
@@ -10,10 +10,10 @@ export type Peer = {
   readonly clientScope: string
 }
 
-/** A code with whatever else its exchange has to show, such as `code_verifier`. */
+/** A code with further parameters of its redemption, such as `code_verifier`. */
 export type Code = Readonly<Record<string, string>>
 
-/** How a server makes what the timed part of a round uses up. */
+/** Creates the codes and tokens that a timed round uses. */
 export interface Mint {
   codes(count: number): Promise<readonly Code[]>
   refreshTokens(count: number): Promise<readonly string[]>
@@ -29,7 +29,7 @@ export type Answered = {
   readonly refreshTokens?: readonly string[]
 }
 
-/** The server's end: announces itself and answers until the other end is gone. */
+/** The server side: announces itself and answers until the channel closes. */
 export function answerRequests(peer: Peer, mint: Mint): void {
   const say = (answer: Answered) => process.send?.(answer)
   process.on('message', async (asked: Asked) => {

@@ -1,5 +1,5 @@
 /**
- * The whole service with a person signed in, on a durable PostgreSQL of its own:
+ * The whole service with a signed-in user, on a durable PostgreSQL:
  * `node svc-server.js <database url> <folder for its data>`.
  */
 import { createHash, randomBytes } from 'node:crypto'
@@ -24,7 +24,7 @@ const host = new URL(service.baseUrl).host
 type Sent = {
   readonly json?: unknown
   readonly form?: Readonly<Record<string, string>>
-  /** As the person's browser, which keeps cookies. */
+  /** True to send the user's cookies. */
   readonly browser?: boolean
   readonly bearer?: string
 }
@@ -114,7 +114,7 @@ function authorization(): Asking {
   return { path: `/oauth/authorize?${query}`, verifier }
 }
 
-/** Says yes on the consent page, which remembers it. */
+/** Grants consent, which is stored. */
 async function allow(): Promise<void> {
   let page = await send(authorization().path, { browser: true })
   while (page.location !== '') {

@@ -1,8 +1,8 @@
 /**
  * The token endpoint and introspection over HTTP, against oidc-provider 9 in the same run: the whole
- * service, durable, with audit and events, beside the peer in memory and the peer on PostgreSQL.
- * Each server is a process of its own on one core, so that what counts is its own processor time;
- * PostgreSQL and the generator have the rest. glewlwyd is the peer in C, where it is installed.
+ * service, durable, with audit and events, compared with the peer in memory and on PostgreSQL. Each server runs in a
+ * separate process on one core, and its own processor time is measured. PostgreSQL and the generator use the other
+ * cores. glewlwyd is a peer in C, if it is installed.
  * Needs wrk.
  *
  *     node dist/bench/oauth/token-endpoint.js [client_credentials|glewlwyd|introspection|refresh|code]
@@ -17,9 +17,9 @@ import { missing, startGlewlwyd } from './glewlwyd.js'
 import { type Hammered, type PeerProcess, startPeer } from './peer-process.js'
 import { CALLBACK } from './protocol.js'
 
-/** Each is used up. */
+/** Codes are single-use. */
 const CODES_PER_ROUND = 3_000
-/** Twice as many as are in flight: there is always one that waits. */
+/** Twice as many as are in flight, so that one is always waiting. */
 const REFRESH_FAMILIES = 64
 
 const folder = await mkdtemp(join(tmpdir(), 'svc-bench-oauth-'))
@@ -109,7 +109,7 @@ async function besidePeer(
   )
 }
 
-/** glewlwyd keeps its rows in its own process, svc in PostgreSQL's: what counts is all that is answered. */
+/** glewlwyd's database is in its own process, that of svc is not, so total throughput is compared. */
 async function besideGlewlwyd(svc: Hammered): Promise<void> {
   const glewlwyd = await startGlewlwyd()
   started.push(glewlwyd)
@@ -124,7 +124,7 @@ async function besideGlewlwyd(svc: Hammered): Promise<void> {
   )
 }
 
-/** A durable PostgreSQL of its own for each side, all with the same settings. */
+/** A separate durable PostgreSQL for each side, with the same settings. */
 async function database(name: string): Promise<string> {
   const server = await startEmbeddedPostgres({ dataDir: join(folder, name), log: silentLogger })
   servers.push(server)
@@ -153,7 +153,7 @@ async function introspection(name: string, on: PeerProcess, target?: number): Pr
 
 async function refresh(name: string, on: PeerProcess, target?: number): Promise<Contender> {
   const { credentials: fields, tokenPath } = on.peer
-  // A family is a chain: its next link is known when the last has answered.
+  // Each token family is sequential: a refresh returns the next token.
   const tokens = [...(await on.refreshTokens(REFRESH_FAMILIES))]
   function* until(endMs: number) {
     while (performance.now() < endMs) {

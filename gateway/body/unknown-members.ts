@@ -31,27 +31,27 @@ export function unknownMembers(schema: z.ZodType, value: unknown): readonly stri
   return found
 }
 
-function walk(schema: z.ZodType, value: unknown, at: string, found: string[]): void {
+function walk(schema: z.ZodType, value: unknown, path: string, found: string[]): void {
   if (typeof value !== 'object' || value === null || found.length >= NAMED_MAX) return
   const def = schema._zod.def as unknown as Shape
   const inner = innerOf(def)
-  if (inner !== undefined) walk(inner, value, at, found)
-  else if (def.options !== undefined) fewest(def.options, value, at, found)
+  if (inner !== undefined) walk(inner, value, path, found)
+  else if (def.options !== undefined) fewest(def.options, value, path, found)
   else if (def.left !== undefined && def.right !== undefined)
-    both(def.left, def.right, value, at, found)
+    both(def.left, def.right, value, path, found)
   else if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
-      const one = def.element ?? def.items?.[index]
-      if (one !== undefined) walk(one, item, `${at}/${index}`, found)
+      const itemSchema = def.element ?? def.items?.[index]
+      if (itemSchema !== undefined) walk(itemSchema, item, `${path}/${index}`, found)
     }
   } else if (def.type === 'record' && def.valueType !== undefined) {
     for (const [name, item] of Object.entries(value)) {
-      walk(def.valueType, item, `${at}/${escaped(name)}`, found)
+      walk(def.valueType, item, `${path}/${escaped(name)}`, found)
     }
   } else if (def.shape !== undefined) {
     for (const [name, item] of Object.entries(value)) {
       const known = Object.hasOwn(def.shape, name) ? def.shape[name] : undefined
-      const pointer = `${at}/${escaped(name)}`
+      const pointer = `${path}/${escaped(name)}`
       if (known !== undefined) walk(known, item, pointer, found)
       else if (def.catchall === undefined && found.length < NAMED_MAX) found.push(pointer)
     }
@@ -64,12 +64,17 @@ function innerOf({ innerType, in: input, out, getter }: Shape): z.ZodType | unde
 }
 
 /** For a union: the unknown members of the alternative with the fewest. */
-function fewest(options: readonly z.ZodType[], value: unknown, at: string, found: string[]): void {
+function fewest(
+  options: readonly z.ZodType[],
+  value: unknown,
+  path: string,
+  found: string[],
+): void {
   let best: string[] | undefined
   for (const option of options) {
     if (!takesObjects(option, Array.isArray(value))) continue
     const unknown: string[] = []
-    walk(option, value, at, unknown)
+    walk(option, value, path, unknown)
     if (best === undefined || unknown.length < best.length) best = unknown
   }
   found.push(...(best ?? []).slice(0, NAMED_MAX - found.length))
@@ -80,13 +85,13 @@ function both(
   left: z.ZodType,
   right: z.ZodType,
   value: unknown,
-  at: string,
+  path: string,
   found: string[],
 ): void {
-  const [one, other]: [string[], string[]] = [[], []]
-  walk(left, value, at, one)
-  walk(right, value, at, other)
-  const unknown = one.filter((pointer) => other.includes(pointer))
+  const [unknownLeft, unknownRight]: [string[], string[]] = [[], []]
+  walk(left, value, path, unknownLeft)
+  walk(right, value, path, unknownRight)
+  const unknown = unknownLeft.filter((pointer) => unknownRight.includes(pointer))
   found.push(...unknown.slice(0, NAMED_MAX - found.length))
 }
 
@@ -95,7 +100,7 @@ function takesObjects(schema: z.ZodType, isArray: boolean): boolean {
   const def = schema._zod.def as unknown as Shape
   const inner = innerOf(def)
   if (inner !== undefined) return takesObjects(inner, isArray)
-  if (def.options !== undefined) return def.options.some((one) => takesObjects(one, isArray))
+  if (def.options !== undefined) return def.options.some((option) => takesObjects(option, isArray))
   if (def.left !== undefined || def.type === 'any' || def.type === 'unknown') return true
   return isArray
     ? def.element !== undefined || def.items !== undefined

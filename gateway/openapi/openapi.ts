@@ -243,7 +243,7 @@ function securityOf(security: Security): Record<string, string[]>[] {
 /** One scope is enough, so each is an alternative requirement. */
 function tokensWith(scopes: readonly string[]): Record<string, string[]>[] {
   const each = scopes.length === 0 ? [[]] : scopes.map((scope) => [scope])
-  return each.flatMap((one) => [{ bearer: one }, { dpop: one }])
+  return each.flatMap((requirement) => [{ bearer: requirement }, { dpop: requirement }])
 }
 
 function requestBodyOf(body: BodyRule<unknown>) {

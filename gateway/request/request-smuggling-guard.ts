@@ -38,19 +38,19 @@ export class HeadCheck implements HeaderFields {
   add(name: string, value: string): void {
     this.count += 1
     this.bytes += name.length + value.length + 4
-    const at = this.names.indexOf(name)
-    if (at < 0) {
+    const index = this.names.indexOf(name)
+    if (index < 0) {
       this.names.push(name)
       this.values.push(value)
     } else if (SINGLE_FIELDS.has(name)) this.ambiguous = true
     else if (this.count <= HEADER_COUNT_MAX) {
-      this.values[at] = `${this.values[at]!}${name === 'cookie' ? '; ' : ', '}${value}`
+      this.values[index] = `${this.values[index]!}${name === 'cookie' ? '; ' : ', '}${value}`
     }
   }
 
   get(name: string): string | undefined {
-    const at = this.names.indexOf(name)
-    return at < 0 ? undefined : this.values[at]
+    const index = this.names.indexOf(name)
+    return index < 0 ? undefined : this.values[index]
   }
 
   has(name: string): boolean {
@@ -60,7 +60,8 @@ export class HeadCheck implements HeaderFields {
   all(): Record<string, string> {
     const all: Record<string, string> = {}
     // Assigning a string to `__proto__` has no effect, so that field is left out.
-    for (let at = 0; at < this.names.length; at += 1) all[this.names[at]!] = this.values[at]!
+    for (let index = 0; index < this.names.length; index += 1)
+      all[this.names[index]!] = this.values[index]!
     return all
   }
 

@@ -47,9 +47,9 @@ export function verifyNative(pins = PINNED_NATIVE_SHA256): NativeVerdict {
   if (pinned === undefined) return { tag: 'refused', reason: `no pinned hash for ${name}` }
   try {
     const file = join(dirname(require.resolve('uWebSockets.js')), name)
-    const found = createHash('sha256').update(readFileSync(file)).digest('hex')
-    if (found !== pinned) {
-      return { tag: 'refused', reason: `${name} has sha256 ${found}, pinned is ${pinned}` }
+    const actual = createHash('sha256').update(readFileSync(file)).digest('hex')
+    if (actual !== pinned) {
+      return { tag: 'refused', reason: `${name} has sha256 ${actual}, pinned is ${pinned}` }
     }
     return { tag: 'verified', file }
   } catch (error) {

@@ -447,14 +447,14 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
 function writeHeaders(res: HttpResponse, block: HeaderBlock, pairs: readonly HeaderPair[]): void {
   const [first] = pairs
   if (block.wire === null && first === undefined) return
-  let at = 0
+  let index = 0
   let name: string
   let lines: string
   if (block.wire === null) {
     ;[name, lines] = first!
-    at = 1
+    index = 1
   } else [name, lines] = block.wire
-  for (; at < pairs.length; at += 1) lines += `\r\n${pairs[at]![0]}: ${pairs[at]![1]}`
+  for (; index < pairs.length; index += 1) lines += `\r\n${pairs[index]![0]}: ${pairs[index]![1]}`
   res.writeHeader(name, lines)
 }
 
@@ -469,8 +469,13 @@ class PeerNames {
     return isMapped(bytes) ? this.v4(bytes, 12) : v6(bytes)
   }
 
-  private v4(bytes: Uint8Array, at: number): string {
-    const [a, b, c, d] = [bytes[at]!, bytes[at + 1]!, bytes[at + 2]!, bytes[at + 3]!]
+  private v4(bytes: Uint8Array, offset: number): string {
+    const [a, b, c, d] = [
+      bytes[offset]!,
+      bytes[offset + 1]!,
+      bytes[offset + 2]!,
+      bytes[offset + 3]!,
+    ]
     const number = ((a << 24) | (b << 16) | (c << 8) | d) >>> 0
     const known = this.known.get(number)
     if (known !== undefined) return known
@@ -483,13 +488,14 @@ class PeerNames {
 
 /** True for ::ffff:0:0/96: IPv4 peers of a dual-stack socket. */
 function isMapped(bytes: Uint8Array): boolean {
-  for (let at = 0; at < 10; at += 1) if (bytes[at] !== 0) return false
+  for (let index = 0; index < 10; index += 1) if (bytes[index] !== 0) return false
   return bytes[10] === 0xff && bytes[11] === 0xff
 }
 
 /** RFC 5952 without shortened zero runs: one spelling per address is enough. */
 function v6(bytes: Uint8Array): string {
   const groups: string[] = []
-  for (let at = 0; at < 16; at += 2) groups.push(((bytes[at]! << 8) | bytes[at + 1]!).toString(16))
+  for (let index = 0; index < 16; index += 2)
+    groups.push(((bytes[index]! << 8) | bytes[index + 1]!).toString(16))
   return groups.join(':')
 }

@@ -39,7 +39,7 @@ type Told = Omit<NewEvent, 'occurredAt'>
 function textOf({ id, tenantId, type, data, audit = {} }: Told, occurredAt: string): EventText {
   const { actor, resource, request_id: requestId, ...rest } = data
   const doer = named(actor)
-  const told = canonicalJson(rest)
+  const auditData = canonicalJson(rest)
   const line = lineOf(
     {
       id,
@@ -55,11 +55,11 @@ function textOf({ id, tenantId, type, data, audit = {} }: Told, occurredAt: stri
       requestId: or(audit.requestId, text(requestId)),
       ip: audit.ip ?? null,
     },
-    told,
+    auditData,
     occurredAt,
   )
   const about = JSON.stringify({ actor, resource, request_id: requestId })
-  return { body: joined(about, told), line }
+  return { body: joined(about, auditData), line }
 }
 
 /** The explicit value, which can be null, otherwise the value derived from the data. */
@@ -139,8 +139,8 @@ export class EventForm {
 function gapped(whole: string): Gapped {
   const around: string[] = []
   const gaps: number[] = []
-  for (const [at, part] of whole.split(BLANKS).entries()) {
-    if (at % 2 === 0) around.push(part)
+  for (const [index, part] of whole.split(BLANKS).entries()) {
+    if (index % 2 === 0) around.push(part)
     else gaps.push(Number(part))
   }
   return { around, gaps }
@@ -148,6 +148,7 @@ function gapped(whole: string): Gapped {
 
 function filled({ around, gaps }: Gapped, words: readonly string[]): string {
   let whole = around[0]!
-  for (let at = 0; at < gaps.length; at += 1) whole += words[gaps[at]!]! + around[at + 1]!
+  for (let index = 0; index < gaps.length; index += 1)
+    whole += words[gaps[index]!]! + around[index + 1]!
   return whole
 }

@@ -71,7 +71,8 @@ export function createListener({ options, log }: ListenerOptions): Listener {
     delayMs = RECONNECT_MS_MIN
     next.once('end', () => lost(next))
     heartbeat = setInterval(() => beat(next), HEARTBEAT_MS).unref()
-    for (const held of subscriptions.values()) for (const one of held) one.caughtUp?.()
+    for (const channelSubscriptions of subscriptions.values())
+      for (const subscription of channelSubscriptions) subscription.caughtUp?.()
   }
 
   function execute(current: Client, text: string): Promise<unknown> {
@@ -120,10 +121,10 @@ export function createListener({ options, log }: ListenerOptions): Listener {
     async listen(channel, subscription) {
       if (!CHANNEL.test(channel)) throw new Error(`${channel} is not a valid channel name`)
       if (closed) throw new Error('the listener is closed')
-      const held = subscriptions.get(channel) ?? new Set()
-      subscriptions.set(channel, held.add(subscription))
+      const channelSubscriptions = subscriptions.get(channel) ?? new Set()
+      subscriptions.set(channel, channelSubscriptions.add(subscription))
       const leave = () => {
-        if (!held.delete(subscription) || held.size > 0) return
+        if (!channelSubscriptions.delete(subscription) || channelSubscriptions.size > 0) return
         subscriptions.delete(channel)
         if (client) execute(client, `unlisten ${channel}`).catch(() => undefined)
       }

@@ -88,6 +88,6 @@ export function inOrderOf<Row>(
   hashOf: (row: Row) => Uint8Array,
 ): readonly (Row | undefined)[] {
   const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
-  const found = new Map(rows.map((row) => [hex(hashOf(row)), row]))
-  return hashes.map((hash) => found.get(hex(hash)))
+  const rowByHash = new Map(rows.map((row) => [hex(hashOf(row)), row]))
+  return hashes.map((hash) => rowByHash.get(hex(hash)))
 }

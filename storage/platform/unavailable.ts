@@ -80,7 +80,7 @@ export function asUnavailable(error: unknown, message: string): unknown {
  * new one. The pool's error is the same for both.
  */
 export function isLate(error: unknown): boolean {
-  const said =
+  const timeoutMessage =
     /^(timeout expired|timeout exceeded when trying to connect|Connection terminated due to connection timeout)$/
-  return error instanceof Error && said.test(error.message)
+  return error instanceof Error && timeoutMessage.test(error.message)
 }

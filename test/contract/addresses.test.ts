@@ -1,6 +1,6 @@
 /**
- * Every feature that connects to a given address, against every address and URL that must
- * not be reached: one row a feature. All of them connect through one dialer; this holds them to it.
+ * All features that connect to given addresses, tested with all addresses and URLs that must not be reached. One row per
+ * feature. All of them must connect through one dialer.
  */
 import { once } from 'node:events'
 import type { LookupAddress } from 'node:dns'
@@ -32,13 +32,13 @@ import {
   REFUSED_URLS,
 } from '../actors/platform/outbound-http/address-corpus.js'
 
-/** What a feature says when it did not connect, in its own words; null: it would have connected. */
+/** The refusal in the words of the feature, or null if it would have connected. */
 type Refusal = string | null
 type Feature = {
   readonly name: string
-  /** Asks for a URL; `resolve` answers for every name. */
+  /** Requests a URL. `resolve` resolves all names. */
   readonly ask: (url: string, resolve: Resolver) => Promise<Refusal>
-  /** False where the host is fixed by the deployment and only names that resolve are of interest. */
+  /** False if the deployment fixes the host, and only its resolution is tested. */
   readonly takesUrls: boolean
 }
 
@@ -129,7 +129,7 @@ const FEATURES: readonly Feature[] = [
   },
   {
     name: 'did:web anchors',
-    // Their URLs are made of names alone; the table is for what is made of its hosts below.
+    // Their URLs are derived from names. The hosts of the table are tested below.
     takesUrls: false,
     async ask(url, resolve) {
       const verdict = await anchoredBy(`did:web:${new URL(url).host}`, resolve)
@@ -224,10 +224,10 @@ const answering =
       null,
       addresses.map((address) => ({ ...EVERY, address, family: address.includes(':') ? 6 : 4 })),
     )
-/** A name that must not be asked for. */
+/** Fails for all names. */
 const noLookups: Resolver = (name, done) => done(new Error(`${name} was looked up`), [])
 
-/** Everything that a fault may be called when nothing was connected. */
+/** The refusals that are accepted. */
 const PROHIBITED = /prohibited|unknown|url_host|in lower case/
 
 for (const feature of FEATURES) {
@@ -293,7 +293,7 @@ test('did:web anchors: a host or port of the table is refused before its name is
   })
   t.true(hosts.length > 10)
   for (const host of hosts) {
-    // A bare colon would begin a path.
+    // An unescaped colon starts a path.
     for (const spelling of [host.replaceAll(':', '%3A'), encodeURIComponent(host)]) {
       const verdict = await anchoredBy(`did:web:${spelling}`, noLookups)
       t.is(verdict.tag, 'invalid_registration', spelling)
@@ -311,13 +311,13 @@ const MADE_IN: Readonly<Record<string, string>> = {
   'actors/vault/vault/token-endpoint.ts': 'token endpoints of managed OAuth',
   'actors/identity/abuse-protection/captcha.ts': 'captcha',
   'actors/identity/passwords/breaches.ts': 'breached passwords',
-  // Addresses of the operator, who may name peers inside.
+  // Addresses of the operator, which may be internal.
   'actors/commerce/x402/facilitator.ts': 'the facilitator of the deployment',
   'runtime/wiring/payment-chains.ts': 'the chains of the deployment',
   'runtime/wiring/payment-providers.ts': 'the card provider of the deployment',
 }
 
-test('whatever connects to addresses of others has a row, and does it by the dialer', (t) => {
+test('all modules that connect to given addresses have a row and use the dialer', (t) => {
   const root = new URL('../../../', import.meta.url).pathname
   const sources = ['actors', 'gateway', 'runtime', 'storage'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -331,6 +331,6 @@ test('whatever connects to addresses of others has a row, and does it by the dia
   const bypassing =
     /(?:await|return|=) fetch\(|import \{[^}]*\b(?:connect|request|get)\b[^}]*\} from 'node:(?:https?|http2|net|tls)'/
   const outside = making(bypassing).filter((name) => name.startsWith('actors/'))
-  // To the mail server of the deployment.
+  // Connects to the mail server of the deployment.
   t.deepEqual(outside, ['actors/operations/mail/client.ts'])
 })

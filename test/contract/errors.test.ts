@@ -2,9 +2,8 @@
  * The errors of docs/reference/errors.md outside of OAuth endpoints, each provoked over HTTP: status,
  * code, headers, and the whole problem document.
  *
- * `wallet_*`, `recipient_not_allowed`, `contract_not_allowed` and `billing_*` belong to what is not
- * built, and 501 to a build without the agent service; `budget_exceeded` is in flows/egress-limits and
- * `captcha_degraded_throttled` in flows/captcha.
+ * `wallet_*`, `recipient_not_allowed`, `contract_not_allowed` and `billing_*` belong to features that do not exist.
+ * `budget_exceeded` is tested in flows/egress-limits, `captcha_degraded_throttled` in flows/captcha.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import anyTest, { type TestFn } from 'ava'
@@ -49,7 +48,7 @@ test.before(async (t) => {
     SVC_COMMERCE__X402_ENABLED: 'true',
     SVC_COMMERCE__X402_FACILITATOR_URL: 'http://127.0.0.1:9',
   }
-  // Hosts are set by hand below, which HTTP/2 does not let a client do.
+  // The tests set Host, which HTTP/2 clients cannot.
   const transport = 'plain_http'
   const running = await testService({ environment, transport })
   const strict = await testService({
@@ -93,7 +92,7 @@ const asHere = (scene: Scene, path: string, body: unknown, headers: Record<strin
 const APPLICATIONS = '/api/v1/applications'
 const APPLICATION = { name: 'A', redirect_uris: [] }
 
-/** A token for our own API, bound to a key that only this proof knows. */
+/** A DPoP-bound token for the API of the service. */
 async function bound({ running, here }: Scene): Promise<string> {
   const { clientId, secret } = await relyingParty(running, here, {
     scopes: ['applications:read'],
@@ -138,7 +137,7 @@ const ROWS: readonly Row[] = [
   ['400 bad_request', 'bad-request', 'no JSON', (s) => callerOf(s.running.baseUrl).call(APPLICATIONS, { method: 'POST', headers: { ...bearer(s.here.token), 'content-type': 'application/json' }, body: '{' }), NO_CHALLENGE],
   ['400 bad_request', 'bad-request', 'a missing field', (s) => asHere(s, APPLICATIONS, {}), NO_CHALLENGE],
   ['400 bad_request', 'bad-request', 'unsupported input', (s) => asHere(s, APPLICATIONS, { ...APPLICATION, grant_types: ['password'] })],
-  ['400 bad_request', 'bad-request', 'a page of no size', (s) => get(s, `${APPLICATIONS}?limit=0`, bearer(s.here.token))],
+  ['400 bad_request', 'bad-request', 'a limit of 0', (s) => get(s, `${APPLICATIONS}?limit=0`, bearer(s.here.token))],
   ['400 bad_request', 'bad-request', 'half a cursor', (s) => get(s, `${APPLICATIONS}?cursor_id=${UNKNOWN_ID}`, bearer(s.here.token))],
   ['400 invalid_redirect_uri', 'bad-request', 'a redirect URI with a wildcard', (s) => asHere(s, APPLICATIONS, { ...APPLICATION, redirect_uris: ['https://*.example/'] })],
   ['400 invalid_grant', 'bad-request', 'an unknown challenge', (s) => post(s, '/api/v1/agents/auth/verify', { challenge_id: UNKNOWN_ID, signature: 'x' })],
@@ -146,14 +145,14 @@ const ROWS: readonly Row[] = [
   ['400 invalid_scope', 'bad-request', 'an unknown scope of a delegation', (s) => asHere(s, DEVICE, { scope: 'fly' })],
   ['400 authorization_pending', 'bad-request', 'the user has not decided', (s) => polled(s, () => undefined), { 'retry-interval': /^5$/ }],
   ['400 slow_down', 'bad-request', 'two polls at once', (s) => polled(s, (_, code) => asHere(s, `${DEVICE}/token`, { device_code: code })), { 'retry-interval': /^10$/ }],
-  ['400 access_denied', 'bad-request', 'the person said no', (s) => polled(s, (userCode) => decide(s.ada, { userCode }, 'deny'))],
+  ['400 access_denied', 'bad-request', 'the user denied the request', (s) => polled(s, (userCode) => decide(s.ada, { userCode }, 'deny'))],
   ['400 expired_token', 'bad-request', 'the request has expired', (s) => polled(s, (_, code) => sql(s.running.db.database, `update delegation_requests set expires_at = now() where device_code_sha256 = sha256($1::bytea)`, [Buffer.from(code)]))],
   ['401 unauthorized', 'unauthorized', 'no credentials', (s) => get(s, APPLICATIONS), { 'www-authenticate': new RegExp(`^Bearer ${METADATA}, ${SCOPES}$`) }],
   ['401 unauthorized', 'unauthorized', 'a malformed token', (s) => get(s, APPLICATIONS, bearer('x.y.z')), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'an unknown scheme', (s) => get(s, APPLICATIONS, { authorization: 'Negotiate x' }), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'userinfo with a malformed token', (s) => get(s, '/userinfo', { authorization: 'Bearer a b' }), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'userinfo without a token', (s) => get(s, '/userinfo'), { 'www-authenticate': /^Bearer / }],
-  ['401 token_revoked', 'token-revoked', 'the client gave it back', async (s) => {
+  ['401 token_revoked', 'token-revoked', 'the client revoked it', async (s) => {
     const { key, agentId } = await s.api.register(s.here.tenantId)
     const { body } = await s.api.login(key, { agent_id: agentId, tenant_id: s.here.tenantId })
     await callerOf(s.running.baseUrl).form('/oauth/revoke', { client_id: agentId, token: String(body['access_token']) })
@@ -175,7 +174,7 @@ const ROWS: readonly Row[] = [
   }],
   ['404 not_found', 'not-found', 'a tenant that issues no credentials', (s) => get(s, `/credential-issuers/${String(s.here.body['tenant_slug'])}/.well-known/jwks.json`)],
   ['404 not_found', 'not-found', 'registration that is not enabled', (s) => post(s, '/oauth/register', { redirect_uris: [] })],
-  ['405 method_not_allowed', 'method-not-allowed', 'a method that it does not know', (s) => callerOf(s.running.baseUrl).call('/api/v1/capabilities', { method: 'DELETE' }), { allow: /GET/ }],
+  ['405 method_not_allowed', 'method-not-allowed', 'an unsupported method', (s) => callerOf(s.running.baseUrl).call('/api/v1/capabilities', { method: 'DELETE' }), { allow: /GET/ }],
   ['409 conflict', 'conflict', 'a key that is registered', async (s) => {
     const registration = s.here.key.registration({ issuer: s.running.issuer, tenantId: s.here.controlPlane })
     return post(s, `${BOOTSTRAP}/pow`, { name: 'again', ...registration })
@@ -219,7 +218,7 @@ test.serial('401 delegation_expired: a delegation has ended, and its token with 
     name: 'delegation-expired',
     headers: INVALID_TOKEN,
   })
-  // One that was revoked before its end did not run out.
+  // Expired, not revoked.
   const { delegation_id: id } = claimsOf(given.body['access_token'])
   await sql(
     running.db.database,
@@ -259,7 +258,7 @@ test.serial('401 use_dpop_nonce: the nonce comes with it, and serves', async (t)
   const refused = await callerOf(strict.baseUrl).call(APPLICATIONS, { headers })
   isProblem(t, refused, running.issuer, {
     status: 401,
-    // Another key than that of the token is seen before the nonce is.
+    // The key is checked before the nonce.
     code: 'invalid_dpop_proof',
     name: 'unauthorized',
     headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof"/, 'dpop-nonce': /^.+$/ },
@@ -278,7 +277,7 @@ test.serial('403 forbidden: a token at the host of another tenant', async (t) =>
   t.is(refused.headers['content-type'], 'application/problem+json')
 })
 
-test.serial('421 misdirected_request: a host that is not served here', async (t) => {
+test.serial('421 misdirected_request: an unknown host', async (t) => {
   const elsewhere = apiOf(t.context.strict)
   t.teardown(() => elsewhere.close())
   const refused = await elsewhere.call('GET', '/api/v1/capabilities', {
@@ -310,7 +309,7 @@ test.serial('425 too early: Retry-After and retry_after say the same', async (t)
   }
 })
 
-test.serial('429 rate_limited: eleven registrations of a minute are one too many', async (t) => {
+test.serial('429 rate_limited: the eleventh registration within a minute', async (t) => {
   const { running, strict } = t.context
   const { post: send } = callerOf(strict.baseUrl)
   let answer = await send(`${REGISTER}/pow`, {})

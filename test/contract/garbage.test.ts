@@ -1,8 +1,7 @@
 /**
- * Whatever is sent to whatever route: the answer is described, names the request, shows nothing of
- * the inside, and the service is as well afterwards as before. The requests are made of what the
- * description says, broken in every way, so that they get past the first check. TEST_LONG: ten times
- * as many.
+ * Malformed requests to all routes: the answer is described in OpenAPI, has the request id, discloses no internals, and the
+ * service still works. Requests are generated from OpenAPI and then broken, so that they pass the first checks. TEST_LONG
+ * sends ten times as many.
  */
 import test from 'ava'
 import * as fc from 'fast-check'
@@ -31,7 +30,7 @@ type Document = {
   components: { schemas: Record<string, Schema> }
 }
 
-/** Text that programs stumble over. */
+/** Problematic strings. */
 const NASTY = [
   '',
   '\u0000',
@@ -66,7 +65,7 @@ const anyJson = fc.oneof(
   fc.constantFrom<unknown>(2 ** 53, -0, 1e308, true, [], {}, [[[[[[]]]]]]),
 )
 
-/** Values of a described shape, some of them broken. */
+/** Values of a schema, some of them invalid. */
 function shaped(schema: Schema, document: Document, depth = 0): fc.Arbitrary<unknown> {
   const name = schema.$ref?.split('/').at(-1)
   if (name !== undefined && depth < 6) {
@@ -96,7 +95,7 @@ function shaped(schema: Schema, document: Document, depth = 0): fc.Arbitrary<unk
   return like(text)
 }
 
-/** A described answer of what has not been configured. */
+/** The described answer of features that are not configured. */
 const NOT_IMPLEMENTED = 501
 const OAUTH_ERROR = new Set(['error', 'error_description', 'error_uri', 'request_id'])
 const STACK = /\n\s+at |node:internal|\/dist\/|\.js:\d+|\bselect .* from\b/
@@ -185,7 +184,7 @@ test('malformed requests to all routes get the described answers and do no damag
       const { statusCode: status, headers } = answer
       seen.set(status, (seen.get(status) ?? 0) + 1)
       const where = `${sent.method} ${sent.declared} ${status}: ${said.slice(0, 200)}`
-      // Its status, type and body are held against the description by the test service itself.
+      // The test service itself compares status, type and body with OpenAPI.
       if (status >= 500 && status !== NOT_IMPLEMENTED) throw new Error(where)
       if (String(headers['x-request-id'] ?? '') === '') throw new Error(`no request id: ${where}`)
       if (headers['x-injected'] !== undefined) throw new Error(`a header was injected: ${where}`)
@@ -195,7 +194,7 @@ test('malformed requests to all routes get the described answers and do no damag
       if (type.startsWith('text/html')) return
       const body = JSON.parse(said) as Json
       if (typeof body['error'] !== 'string') throw new Error(`no error code: ${where}`)
-      // Where a protocol wants its own form; that it does is in the description.
+      // OAuth endpoints use their own form, as OpenAPI describes.
       const isOauth =
         type === 'application/json' && Object.keys(body).every((name) => OAUTH_ERROR.has(name))
       if (!isOauth && type !== 'application/problem+json') throw new Error(`${type}: ${where}`)
@@ -224,7 +223,7 @@ function formOf(fields: unknown): string {
   return form.toString()
 }
 
-/** What a client can put between two slashes; lone surrogates cannot be encoded at all. */
+/** A path segment. Unpaired surrogates cannot be encoded. */
 function segmentOf(word: string): string {
   return encodeURIComponent(word.replaceAll(/[\ud800-\udfff]/g, 'x').slice(0, 600)) || 'x'
 }

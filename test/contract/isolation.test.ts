@@ -1,7 +1,7 @@
 /**
  * An object of another tenant does not exist: every operation of
  * the OpenAPI document that names an object is called with an existing object of another tenant, with a token
- * that may do everything in its own tenant. An operation for which no object is known here fails.
+ * that has all rights in its own tenant. An operation without a known object fails.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import test from 'ava'
@@ -35,7 +35,7 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete']
 const PARAMETER = /\{([a-z_]+)\}/g
 const sample = sampler(document, { event_types: ['*'], name: 'A name' })
 
-/** Operations with something in their path. */
+/** Operations with path parameters. */
 const cases: readonly Case[] = Object.entries(document['paths'] as Record<string, Json>).flatMap(
   ([path, item]) =>
     METHODS.filter((method) => method in item && path.includes('{')).map((method) => ({
@@ -82,10 +82,10 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/auth/script/{digest}': 'a file for everybody',
 }
 
-/** Where the contract has another answer than 404 (RFC 7592, section 3: the token is not for it). */
+/** Operations with another answer than 404 (RFC 7592 section 3: the token is not valid for it). */
 const DOCUMENTED: Readonly<Record<string, number>> = { '/oauth/register/{client_id}': 401 }
 
-/** Operations that are a person's alone. */
+/** Operations for users only. */
 const PEOPLE_ONLY = new Set([
   '/api/v1/delegations/{delegation_id}/revoke',
   '/api/v1/identity/ciba/requests/{id}/deny',
@@ -172,7 +172,7 @@ for (const one of guarded) {
     const nowhere = await ask(one, mine, theirs, false)
     const expected = DOCUMENTED[one.path] ?? 404
     t.is(foreign.status, expected, JSON.stringify(foreign.body))
-    // Nor does the answer tell that there is one.
+    // The answer is the same as for an unknown id.
     t.is(nowhere.status, expected)
     t.is(foreign.body['detail'], nowhere.body['detail'])
     t.is(foreign.body['error'], nowhere.body['error'])
@@ -181,7 +181,7 @@ for (const one of guarded) {
 }
 
 test.serial(
-  'half of what is named may be one’s own: the other half is still not known',
+  'a path with an own and a foreign object does not disclose the foreign one',
   async (t) => {
     const before = await dataDigest(running.db, theirs.workspace)
     for (const one of guarded.filter(({ path }) => places(path).length > 1)) {
@@ -210,7 +210,7 @@ test.serial('a delegation request of another tenant cannot be decided here', asy
     const { status, location } = await browser.post(`${at}/${answer}`, { csrf_token: csrf })
     t.true(status >= 400 || String(location).startsWith('/auth/login'), `${status} ${location}`)
   }
-  // They are shown the way to sign in there, which is begun, and nothing else is.
+  // The user is redirected to sign-in there, and nothing else changes.
   const { 'sign_in_flows.tenant_id': _begun, ...after } = await dataDigest(
     running.db,
     theirs.workspace,
@@ -218,7 +218,7 @@ test.serial('a delegation request of another tenant cannot be decided here', asy
   t.like(before, after)
 })
 
-/** What a request may name in its body instead: the path, and the body that names `id`. */
+/** Operations with an object id in the body. */
 function named(
   estate: PopulatedTenant,
 ): readonly [path: string, body: (id: string) => Json, place: string][] {
@@ -254,7 +254,7 @@ function named(
   ]
 }
 
-test.serial('nor is an object of another tenant known in a body', async (t) => {
+test.serial('an object of another tenant in a body is unknown too', async (t) => {
   const before = await dataDigest(running.db, theirs.workspace)
   const ours = await dataDigest(running.db, mine.workspace)
   for (const [path, body, place] of named(mine)) {

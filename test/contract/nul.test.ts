@@ -1,7 +1,6 @@
 /**
- * NUL, which PostgreSQL keeps nowhere, in every place of every operation where a text goes: each member of a
- * JSON body, each field of a form, each parameter of a query. It is refused, or means nothing, and is
- * never a fault of ours.
+ * NUL, which PostgreSQL cannot store, in all members of JSON bodies, form fields and query parameters of all operations.
+ * It is refused or ignored, and never an internal error.
  */
 import test from 'ava'
 import type { Json } from '../support/api.js'
@@ -22,7 +21,7 @@ type Operation = {
   readonly requestBody?: { readonly content: Readonly<Record<string, { schema: Schema }>> }
 }
 
-test('NUL is no fault of ours, wherever it is sent', async (t) => {
+test('NUL is never an internal error', async (t) => {
   t.timeout(300_000)
   const resources = await startPopulatedService({
     SVC_SERVER__ENDPOINT_THROTTLE: '{ enabled = false }',
@@ -75,7 +74,7 @@ test('NUL is no fault of ours, wherever it is sent', async (t) => {
     path.startsWith('/api/v1/control-plane/') ? workspace.operator : workspace.token
 
   for (const [path, item] of Object.entries(document['paths'] as Record<string, Json>)) {
-    // Ends what the rest is asked with.
+    // This operation would end the test tenant's access.
     if (path === '/api/v1/tenant/activate') continue
     for (const method of METHODS.filter((one) => one in item)) {
       const operation = item[method] as Operation

@@ -43,7 +43,7 @@ const UNKNOWN_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 
 type Scene = {
   readonly running: TestService
-  /** The same, but that proofs need a nonce and quotas are in force. */
+  /** The same with required DPoP nonces and rate limits. */
   readonly strict: TestService
   readonly api: Api
   readonly here: Workspace
@@ -105,7 +105,7 @@ const token = (scene: Scene, fields: Fields, headers: Fields = {}) =>
 const asWeb = (scene: Scene, fields: Fields, headers: Fields = {}) =>
   token(scene, { ...secretOf(scene.web), ...fields }, headers)
 
-/** A fresh code of the application, and what redeems it. */
+/** The form that redeems a new code of the application. */
 async function code({ human, ada: { browser } }: Scene, party: RelyingParty): Promise<Fields> {
   const { url, verifier } = await journey(party, { scope: 'openid email' })
   const answer = callbackOf(await authorized(browser, human, url))
@@ -145,7 +145,7 @@ type Row = readonly [
   more?: Pick<Refusal, 'headers' | 'members'>,
 ]
 
-// RFC 6749 section 5.2: a challenge only for the scheme that was tried.
+// RFC 6749 section 5.2: a challenge only for the scheme of the request.
 const NO_CHALLENGE = { headers: { 'www-authenticate': null, 'dpop-nonce': null } }
 
 // biome-ignore format: a table
@@ -215,7 +215,7 @@ const BAD_REQUESTS: readonly Row[] = [
     await asWeb(s, fields)
     return asWeb(s, fields)
   }, { headers: { 'retry-interval': /^10$/ } }],
-  ['access_denied', 'the person said no to the device', async (s) => {
+  ['access_denied', 'the user denied the device request', async (s) => {
     const fields = await device(s)
     const page = await s.ada.browser.get(`/oauth/device/verify?user_code=${fields['user_code']}`)
     await s.ada.browser.submit(page, { action: 'deny' })
@@ -259,7 +259,7 @@ const UNAUTHENTICATED: readonly Row[] = [
   ['invalid_client', 'a pushed request without a client', (s) => send(s, '/oauth/par', { redirect_uri: CALLBACK }), NO_CHALLENGE],
   ['invalid_client', 'a device request without a client', (s) => send(s, '/oauth/device/code', {}), NO_CHALLENGE],
   ['invalid_client', 'a CIBA request without a client', (s) => send(s, '/bc-authorize', { scope: 'openid' }), NO_CHALLENGE],
-  // 401 where RFC 9449 sections 5 and 8 say 400: the header and the body both carry it.
+  // 401, where RFC 9449 sections 5 and 8 have 400. Header and body have the error.
   ['invalid_dpop_proof', 'a malformed proof', (s) => asWeb(s, CREDENTIALS, { dpop: 'x' }), { headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof", algs="ES256 EdDSA[^"]*"$/ } }],
   ['invalid_token', 'introspection with a malformed bearer token', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer x.y.z' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
 ]
@@ -333,7 +333,7 @@ for (const [when, error, proof] of NONCES) {
   })
 }
 
-/** 121 requests of one client in a minute are one too many. */
+/** The 121st request of a client within a minute. */
 test.serial('429 rate_limited: a problem document with the members of OAuth', async (t) => {
   const { strict, other } = t.context
   const ask = () =>

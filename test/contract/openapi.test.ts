@@ -1,6 +1,6 @@
 /**
- * The public interface as tables, against the description that the running service serves. Every
- * answer of the flow tests is held against that description as well: test/support/contract.ts.
+ * Compares tables of the public API with the OpenAPI document of a running service. All answers of flow tests are compared
+ * with that document too (test/support/contract.ts).
  */
 import test from 'ava'
 import { routes } from '../../gateway/route-table.js'
@@ -12,7 +12,7 @@ import { testService } from '../support/service.js'
 type Operations = Record<string, { responses: Record<string, unknown>; security?: object[] }>
 type Document = { paths: Record<string, Operations> }
 
-/** With every feature that has a switch. */
+/** With all optional features. */
 const running = await testService({
   environment: {
     SVC_COMMERCE__ENABLED: 'true',

@@ -1,6 +1,6 @@
 /**
- * The token settings: what each default and each end of a range does to the
- * tokens that come out, over HTTP, and that a process does not start beyond them.
+ * The token settings: the lifetimes of issued tokens with defaults and with both ends of each range. A process with a value
+ * outside of the range does not start.
  */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -41,7 +41,7 @@ const algorithmOf = (token: unknown) =>
   (JSON.parse(Buffer.from(String(token).split('.')[0]!, 'base64url').toString()) as Json)['alg']
 const lifetimeOf = (claims: Json) => Number(claims['exp']) - Number(claims['iat'])
 
-/** What comes out of a service, by the setting that decides it. */
+/** The observed values by setting. */
 async function observed(environment: Record<string, string>): Promise<Json> {
   const running = await testService({ environment })
   const api = apiOf(running)
@@ -71,7 +71,7 @@ async function observed(environment: Record<string, string>): Promise<Json> {
     const service = await ask('/oauth/token', { grant_type: 'client_credentials' })
     const family = async (token: unknown) =>
       lifetimeOf(await ask('/oauth/introspect', { token: String(token) }))
-    // What is said of a lifetime is what the token has.
+    // `expires_in` matches the token.
     const access = ({ access_token, expires_in }: Json) => {
       const secs = lifetimeOf(claimsOf(access_token))
       if (secs !== expires_in) throw new Error(`${secs} is not ${String(expires_in)}`)
@@ -94,7 +94,7 @@ async function observed(environment: Record<string, string>): Promise<Json> {
   }
 }
 
-/** When keys change is not seen in an hour; actors/keys/rules has its arithmetic. */
+/** Key rotation cannot be observed in a test. Its rules are tested in actors/oauth/signing-keys. */
 const SEEN = TABLE.filter(([setting]) => setting !== 'key_rotation_days')
 
 for (const [title, column] of [
@@ -115,7 +115,7 @@ for (const [title, column] of [
   })
 }
 
-/** Starts the program as an operator does. */
+/** Starts the program. */
 function served(environment: Record<string, string>): Promise<{ code: unknown; text: string }> {
   const cwd = mkdtempSync(join(tmpdir(), 'svc-settings-'))
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** Whatever bytes come, the answer is one that the description names. */
+/** All requests, including arbitrary bytes, get a documented answer. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
@@ -7,7 +7,7 @@ import { onEachTransport, openStage } from './stage.js'
 
 type Responses = Record<string, Record<string, { responses: Record<string, unknown> }>>
 
-/** What any path may answer before a route is known. */
+/** Statuses without a route. */
 const UNROUTED = new Set([400, 404, 405, 421, 431])
 const RUNS = 300
 
@@ -94,7 +94,7 @@ onEachTransport(
         if (method === 'OPTIONS' && item !== undefined) known.add(204)
         const operation = item?.[(method === 'HEAD' ? 'GET' : method).toLowerCase()]
         for (const status of Object.keys(operation?.responses ?? {})) known.add(Number(status))
-        // A conditional request and a refused Accept are answers of HTTP itself.
+        // 304 and 406 are possible for all operations.
         return known.add(304).add(406)
       }
       await fc.assert(

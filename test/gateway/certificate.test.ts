@@ -1,4 +1,4 @@
-/** A certificate that cannot be served is refused by the name of its file, before anything listens. */
+/** An invalid certificate is refused by the name of its file, before the service listens. */
 import { mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { X509Certificate } from 'node:crypto'
 import { type ClientHttp2Session, connect } from 'node:http2'
@@ -61,7 +61,7 @@ function statusOf(session: ClientHttp2Session): Promise<number> {
 test('a renewed certificate is served to new connections, and ends none', async (t) => {
   const [second, third] = [makeCertificate(), makeCertificate()]
   const [cert, key] = [join(folder, 'live-cert.pem'), join(folder, 'live-key.pem')]
-  // As those who renew certificates lay them: names that lead to the files of the day.
+  // As ACME clients do: links to the current files.
   const lead = (one: Certificate) => {
     for (const [name, path] of [
       [key, one.keyPath],
@@ -115,13 +115,13 @@ test('a renewed certificate is served to new connections, and ends none', async 
   // An invalid certificate is logged once, and the one before is still served.
   renameSync(cert, `${cert}.kept`)
   writeFileSync(cert, 'nonsense')
-  while (logged('cannot be served') === 0) await sleep(10)
+  while (logged('the old one is still used') === 0) await sleep(10)
   await sleep(100)
   t.is(logged('live-cert.pem does not contain a PEM certificate chain'), 1)
   t.is((await open()).print, printOf(second))
   renameSync(`${cert}.kept`, cert)
 
-  // In place, as a copy would be.
+  // Overwritten in place, as by a copy.
   rmSync(cert)
   rmSync(key)
   writeFileSync(key, readFileSync(third.keyPath))

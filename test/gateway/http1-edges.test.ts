@@ -1,7 +1,6 @@
 /**
- * HTTP/1.1 requests that few clients send and RFC 9112 allows: chunk extensions, trailers, pipelining,
- * absolute-form and `*` targets, CONNECT. node:http reads all of them; what uWebSockets reads of them
- * is tested beside it, docs/concepts/gateway.md names the rest.
+ * Rare HTTP/1.1 requests that RFC 9112 allows: chunk extensions, trailers, pipelining, absolute-form and `*` targets,
+ * CONNECT. node:http supports all of them. docs/concepts/gateway.md lists the differences of uWebSockets.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -25,7 +24,7 @@ async function open(t: ExecutionContext, transport: Transport, more?: Partial<St
   return stage
 }
 
-/** In a process of its own: how long a head may be is read from the environment as the library loads. */
+/** In a separate process, because the library reads its head limit from the environment when it is loaded. */
 async function ofItsOwn(t: ExecutionContext): Promise<{ readonly port: number }> {
   const child = fork(fileURLToPath(new URL('./uws-process.js', import.meta.url)))
   t.teardown(() => child.kill())
@@ -33,7 +32,7 @@ async function ofItsOwn(t: ExecutionContext): Promise<{ readonly port: number }>
   return message
 }
 
-/** A problem document with a request id, and nothing of a library's own. */
+/** Checks for a problem document with a request id, as opposed to a page of the library. */
 function isProblem(t: ExecutionContext, { text }: RawReply, status: number): void {
   t.regex(text, new RegExp(`^HTTP/1\\.1 ${status} `))
   t.regex(text, /content-type: application\/problem\+json/i)
@@ -83,7 +82,7 @@ test('http1: nonsense behind a request that is still at work takes nothing from 
   }, 200)
   t.teardown(() => clearInterval(release))
   const reply = await sent
-  // The nonsense may arrive before or after the answer: then it is not answered, or is 400.
+  // The invalid bytes can arrive before or after the answer, so they get 400 or no answer.
   t.is(statuses(reply)[0], 200, reply.text)
   t.true(reply.text.includes('{"status":"waited"}'))
   t.true(reply.closed)
@@ -109,7 +108,7 @@ for (const [target, host, status] of [
   ['HTTP://ID.test/hello?x=1', 'id.test', 200],
   ['https://id.test/hello', 'id.test', 200],
   ['http://id.test', 'id.test', 200],
-  // The target names the host, whatever the field says (RFC 9112 section 3.2.2).
+  // The target determines the host (RFC 9112 section 3.2.2).
   ['http://id.test/hello', 'elsewhere.test', 200],
   ['http://elsewhere.test/hello', 'id.test', 421],
   ['http://user@id.test/hello', 'id.test', 400],

@@ -1,4 +1,4 @@
-/** What a hostile HTTP/2 client may try. */
+/** Attacks of HTTP/2 clients. */
 import { connect as connectHttp2, constants, type ClientHttp2Session } from 'node:http2'
 import { connect as connectTls } from 'node:tls'
 import test, { type ExecutionContext } from 'ava'
@@ -74,7 +74,7 @@ test('a client without ALPN gets an answer and is disconnected', async (t) => {
   t.notRegex(text, /hello/)
 })
 
-test('a client that cancels streams faster than an honest one loses its session', async (t) => {
+test('a client that cancels too many streams loses its session', async (t) => {
   t.timeout(120_000)
   const stage = await open(t)
   const session = client(t, stage)
@@ -198,7 +198,7 @@ const SETTINGS = 4
 /** END_STREAM and END_HEADERS. */
 const WHOLE = 0x5
 
-/** What a request made of these fields is answered with: `headers`, or the code it is reset with. */
+/** The answer to a request with these fields: `headers`, or the reset code. */
 function sendFields(stage: Stage, more: readonly (readonly [string, string])[]) {
   return new Promise<'headers' | number>((resolve, reject) => {
     const socket = connectTls({
@@ -237,7 +237,7 @@ function sendFields(stage: Stage, more: readonly (readonly [string, string])[]) 
   })
 }
 
-test('a field that may stand once and stands twice resets the stream, as HTTP/1.1 is cut', async (t) => {
+test('a repeated single-value field resets the stream', async (t) => {
   const stage = await open(t)
   const good = ['authorization', 'Bearer good'] as const
   t.is(await sendFields(stage, [good]), 'headers')

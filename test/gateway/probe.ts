@@ -1,4 +1,4 @@
-/** A small actor with a route for each thing the pipeline does. */
+/** A small actor with a route for each feature of the pipeline. */
 import { z } from 'zod'
 import type { IdempotencyClaim } from '../../actors/domain/idempotency.js'
 import {
@@ -23,10 +23,10 @@ import { DependencyUnavailable } from '../../runtime/kernel/dependency.js'
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 
 export type ProbeNotes = {
-  /** What ran, in order. */
+  /** Handled messages, in order. */
   ran: string[]
   aborted: number
-  /** Ends the waits that are under way. */
+  /** Ends running waits. */
   release: Set<() => void>
 }
 

@@ -12,7 +12,7 @@ type Throttle = Partial<{
   ) => Promise<RateLimitsProtocol[K]['reply']>
 }>
 
-/** A reference that answers as told: what the pipeline does with the throttle's words. */
+/** A fake rate-limits actor with given answers. */
 function throttleRef(answers: Throttle): ActorRef<never> {
   const ask = async (kind: keyof RateLimitsProtocol, message: never) => {
     const answer = answers[kind]
@@ -22,7 +22,7 @@ function throttleRef(answers: Throttle): ActorRef<never> {
   return { name: 'throttle', ask, tell: () => undefined } as never
 }
 
-/** The time of day stands still, timers do not: enough for windows. */
+/** A clock with a fixed time of day and running timers. */
 const standing = () => heldClock(new Date('2030-01-01T00:00:00Z'))
 
 async function withStage(

@@ -1,17 +1,17 @@
-/** Bytes onto a socket and what came back: for requests no client would send. */
+/** Sends raw bytes to a socket, for requests that clients cannot send. */
 import { connect, type Socket } from 'node:net'
 
 export type RawReply = {
   readonly text: string
-  /** The server ended or cut the connection. */
+  /** True if the server closed the connection. */
   readonly closed: boolean
-  /** Milliseconds until then, or until we stopped waiting. */
+  /** Milliseconds until then, or until the time limit. */
   readonly afterMs: number
 }
 
 /**
- * Sends the parts in turn, `gapMs` apart, and reads until the server closes, so many `answers` have begun
- * and their heads have come, or `withinMs` have passed.
+ * Sends the parts with pauses of `gapMs`. Reads until the server closes, the heads of `answers` answers have arrived, or
+ * `withinMs` have passed.
  */
 export function sendRaw(
   port: number,

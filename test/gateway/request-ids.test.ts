@@ -1,4 +1,4 @@
-/** A caller's request id is kept where it is harmless in logs and header fields. */
+/** A client's request id is kept if it is safe in logs and header fields. */
 import test from 'ava'
 import { RequestIds } from '../../gateway/request/request-ids.js'
 import { heldClock } from '../support/held-clock.js'

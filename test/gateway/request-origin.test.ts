@@ -1,4 +1,4 @@
-/** Which origin a DPoP proof is compared with. RFC 9449 section 4.3. */
+/** The origin for the `htu` check of DPoP proofs (RFC 9449 section 4.3). */
 import test from 'ava'
 import { clientAddresses } from '../../gateway/request/client-address.js'
 import { HeadCheck } from '../../gateway/request/request-smuggling-guard.js'

@@ -1,6 +1,6 @@
 /**
- * Requests that two servers could read differently. Named after the cases of Http11Probe; passing
- * means refused or cut, and the second request behind it, the canary, never runs.
+ * Request smuggling: requests that two servers could interpret differently, with the case names of Http11Probe. A case passes
+ * if it is refused or the connection is closed, and the canary request after it is never executed.
  */
 import test from 'ava'
 import { sendRaw, statuses } from './raw.js'
@@ -13,7 +13,7 @@ const post = (headers: string, body: string) =>
 const get = (headers: string) => `GET /hello HTTP/1.1\r\n${HOST}${headers}\r\n`
 const chunked = (body: string) => post('Transfer-Encoding: chunked\r\n', body)
 
-/** Each is followed by the canary in the same segment, and again in one of its own. */
+/** Each is followed by the canary in the same segment, and again in a separate one. */
 const CASES: readonly (readonly [name: string, request: string])[] = [
   ['SMUG-DUPLICATE-CL', post('Content-Length: 2\r\nContent-Length: 0\r\n', '{}')],
   ['SMUG-DUPLICATE-CL-SAME', post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}')],
@@ -85,7 +85,7 @@ for (const transport of ['uws', 'http1'] as const) {
     t.false(reply.closed)
   })
 
-  // node:http reads chunked bodies as every strict reader does, so the connection goes on.
+  // node:http parses chunked bodies strictly, so the connection can be used again.
   test(`${transport}: a chunked body is read${transport === 'uws' ? ' and ends the connection' : ''}`, async (t) => {
     const stage = await openStage({ transport })
     t.teardown(() => stage.close())
@@ -135,7 +135,7 @@ for (const transport of ['uws', 'http1'] as const) {
   })
 }
 
-/** Readings on which every server agrees: the body has an end, and nothing is left of it. */
+/** Cases that all servers interpret the same way, with a fully consumed body. */
 function harmless(name: string, status: number): boolean {
   return name === 'SMUG-CHUNK-LF-TERM' && status === 201
 }

@@ -78,7 +78,7 @@ export const PRINCIPAL: Principal = {
   expiresAtSecs: 4_000_000_000,
 }
 
-/** Tokens are spelt out: `good`, `expired`, `human`, `delegated`, `metrics`, `id-<n>`; all else is refused. */
+/** Valid tokens are `good`, `expired`, `human`, `delegated`, `metrics` and `id-<n>`. */
 function judge({ token, scheme, dpopProof }: Authenticate): ReturnType<typeof verdictOf> {
   return verdictOf(token, scheme, dpopProof)
 }
@@ -98,7 +98,7 @@ function verdictOf(token: string, scheme: string, dpopProof: string | null) {
     return authenticated({ subjectType: 'service', scopes: ['metrics:read'] })
   if (token === 'scopeless') return authenticated({ scopes: [] })
   if (token === 'delegated') {
-    // As a real one: of the person who lent, with the agent as the actor.
+    // The subject is the user, the agent is the actor.
     return authenticated({
       subjectType: 'human',
       actors: [{ sub: 'agent-2', subjectType: 'agent' }],
@@ -269,7 +269,7 @@ export type OnTransport = {
   postJson(path: string, body: unknown, headers?: Record<string, string>): Promise<Reply>
 }
 
-/** Defines the same tests for every transport, each with one stage of its own for the file. */
+/** Defines the same tests for all transports, with one stage per file and transport. */
 export function onEachTransport(
   test: TestFn,
   options: Omit<StageOptions, 'transport'> | (() => Omit<StageOptions, 'transport'>),

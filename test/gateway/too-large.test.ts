@@ -1,4 +1,4 @@
-/** Clients and proxies that send a body to its end before they read: they come to the 413 all the same. */
+/** Clients and proxies that send the whole body before they read get the 413. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import test from 'ava'
@@ -7,7 +7,7 @@ import { openStage } from './stage.js'
 const stage = await openStage({ transport: 'uws' })
 test.after.always(() => stage.close())
 
-/** Sends a request whole, then reads answers until nothing more comes for a while. */
+/** Sends a whole request, then reads answers until a pause. */
 async function exchange(size: number, next: string): Promise<string> {
   const socket = connect(stage.port, '127.0.0.1')
   await once(socket, 'connect')

@@ -41,7 +41,7 @@ async function open(t: ExecutionContext, transport: Transport, unreadMs: number)
 
 const requestOf = (path: string) => `GET ${path} HTTP/1.1\r\nhost: id.test\r\n\r\n`
 
-/** A connection of HTTP/1.1 of which nothing is read. */
+/** An HTTP/1.1 connection that does not read. */
 function deaf(t: ExecutionContext, port: number): Socket {
   const socket = connect(port, '127.0.0.1').pause()
   socket.on('error', () => undefined)
@@ -49,7 +49,7 @@ function deaf(t: ExecutionContext, port: number): Socket {
   return socket
 }
 
-/** Reads a connection that was not read until its end. */
+/** Reads a connection to its end. */
 function bytesOf(socket: Socket): Promise<number> {
   return new Promise((resolve) => {
     let read = 0

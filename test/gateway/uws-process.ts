@@ -1,4 +1,4 @@
-/** A gateway on uWebSockets in a process of its own: tells its port, ends when it is killed. */
+/** A gateway on uWebSockets in a separate process, which prints its port and runs until it is killed. */
 import { openStage } from './stage.js'
 
 const { port } = await openStage({ transport: 'uws' })

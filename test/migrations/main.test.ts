@@ -17,7 +17,7 @@ import {
 } from '../../storage/platform/schema-version.js'
 import { emptyDatabase, freshDatabase } from '../support/storage/database.js'
 
-/** A folder of migrations of the test's own. */
+/** A temporary folder of migrations. */
 async function folderOf(t: ExecutionContext, files: Record<string, string>): Promise<URL> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-migrations-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
@@ -137,7 +137,7 @@ test('the service refuses a database that is behind and names what it lacks', as
 for (const name of ['1_one.sql', '0001-one.sql', '0001_One.sql', 'one.sql']) {
   test(`a file called ${name} is refused`, async (t) => {
     await t.throwsAsync(readMigrationFiles(await folderOf(t, { [name]: '' })), {
-      message: /called/,
+      message: /not a valid migration name/,
     })
   })
 }

@@ -21,11 +21,12 @@ export function networkContains(outer: string, inner: string): boolean {
 export function metadataSources(
   metadata: Readonly<Record<string, unknown>>,
 ): readonly string[] | undefined {
-  const given = metadata['source_addresses']
-  if (given === undefined) return []
-  if (!Array.isArray(given) || given.length === 0 || given.length > SOURCES_MAX) return undefined
-  const sound = given.every((one) => typeof one === 'string' && isNetwork(one))
-  return sound ? (given as string[]) : undefined
+  const sources = metadata['source_addresses']
+  if (sources === undefined) return []
+  if (!Array.isArray(sources) || sources.length === 0 || sources.length > SOURCES_MAX)
+    return undefined
+  const sound = sources.every((source) => typeof source === 'string' && isNetwork(source))
+  return sound ? (sources as string[]) : undefined
 }
 
 /** Parses a network. Host bits must be zero, otherwise sshd refuses the certificate. */

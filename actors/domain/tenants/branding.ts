@@ -27,7 +27,7 @@ export function brandingOf(
   const shown = memberText(branding, 'name')
   const color = memberText(branding, 'color')?.toLowerCase()
   const logo = memberText(branding, 'logo')
-  const locale = LOCALES.find((one) => one === memberText(branding, 'locale'))
+  const locale = LOCALES.find((supported) => supported === memberText(branding, 'locale'))
   return {
     id,
     name: shown === undefined || shown.trim() === '' ? name : shown.slice(0, 120),

@@ -81,7 +81,9 @@ const TEXT_CONTRAST = 4.5
  * black or white until it is sufficient. Text on it is black or white, whichever has the higher contrast.
  */
 export function brandStyle(hex: string): string {
-  const color = [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb
+  const color = [0, 2, 4].map((offset) =>
+    Number.parseInt(hex.slice(offset, offset + 2), 16),
+  ) as unknown as Rgb
   const light = readable(color, LIGHT_BACKGROUND, [0, 0, 0])
   const dark = readable(color, DARK_BACKGROUND, WHITE)
   const rule = (shade: Rgb) =>
@@ -97,7 +99,7 @@ function inkOn(color: Rgb): Rgb {
 function readable(color: Rgb, background: Rgb, end: Rgb): Rgb {
   for (let step = 0; step <= 20; step += 1) {
     const part = step / 20
-    const mixed = color.map((value, at) => Math.round(value + (end[at]! - value) * part))
+    const mixed = color.map((value, index) => Math.round(value + (end[index]! - value) * part))
     if (contrast(mixed as unknown as Rgb, background) >= TEXT_CONTRAST)
       return mixed as unknown as Rgb
   }

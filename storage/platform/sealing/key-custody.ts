@@ -16,10 +16,10 @@ export class KeyCustodyRefused extends Error {
 export async function requireFittingKms(database: Database, kms: Kms): Promise<void> {
   const health = await kms.health()
   if (health.state === 'down') throw new KmsUnavailable(health.reason)
-  const held = new Set(health.masterKeyIds)
+  const available = new Set(health.masterKeyIds)
   // Crosses tenants: all data keys are checked.
   const wrappers = await database.system(countDataKeysByMaster)
-  const foreign = wrappers.filter(({ masterKeyId }) => !held.has(masterKeyId))
+  const foreign = wrappers.filter(({ masterKeyId }) => !available.has(masterKeyId))
   if (foreign.length === 0) return
   const list = foreign.map((each) => `${each.dataKeys} under ${each.masterKeyId}`).join(', ')
   throw new KeyCustodyRefused(

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import test from 'ava'
 import { openChromium } from '../../support/pages/chromium.js'
-import { byKeyboard, misfits } from '../../support/pages/accessibility.js'
+import { byKeyboard, accessibilityFindings } from '../../support/pages/accessibility.js'
 import { PICTURE_FOLDER, PICTURES, SCHEMES } from '../../support/gallery/pictures.js'
 import { openStage, setScene } from '../../support/gallery/stage.js'
 import { walkGallery } from '../../support/gallery/walk.js'
@@ -69,7 +69,9 @@ for (const [colorScheme, locale] of [
         await looksRight(t, page, `${name}-${colorScheme}`)
         // The tab order is the same in every scheme and language.
         const reached = locale === 'en' ? await byKeyboard(page) : []
-        found.push(...[...(await misfits(page)), ...reached].map((one) => `${name}: ${one}`))
+        found.push(
+          ...[...(await accessibilityFindings(page)), ...reached].map((one) => `${name}: ${one}`),
+        )
       })
       t.deepEqual(found, [])
       t.deepEqual(seen.toSorted(), [...PICTURES.keys()].toSorted(), 'every page was visited')

@@ -1,4 +1,4 @@
-/** The agent and workspace routes behind a gateway on a real socket, and how to knock. */
+/** The agent and workspace routes behind a gateway on a real socket, with client functions. */
 import type { GatewayOptions } from '../../../gateway/gateway.js'
 import { agentRoutes } from '../../../gateway/routes/agents/agents.js'
 import { inviteRoutes } from '../../../gateway/routes/identity/invites.js'

@@ -29,7 +29,7 @@ async function freshThings(t: Parameters<typeof freshDatabase>[0]): Promise<Fres
   return fresh
 }
 
-/** Creates a thing; the outcome holds a secret that must not be kept. */
+/** Creates an object. The outcome contains a secret that must not be stored. */
 function create(
   fresh: FreshDatabase,
   tenant: string,

@@ -1,6 +1,6 @@
 /**
- * What is looked up for a list is found by its keys, also on tables that are small or not analyzed yet: the
- * plan of a prepared statement is kept while its tables grow.
+ * Statements with lists must use index look-ups, also for tables that are small or not analyzed yet, because the plan of a
+ * prepared statement is kept while its tables grow.
  */
 import test from 'ava'
 import { Client } from 'pg'
@@ -31,7 +31,7 @@ async function statementOf(
   return sent
 }
 
-/** How each statement reads each table that it may be large of: by which parts of its keys. */
+/** The key columns by which each statement reads each potentially large table. */
 const LISTS: readonly {
   readonly run: (at: Transaction & Database) => Promise<unknown>
   readonly keys: Readonly<Record<string, readonly string[]>>

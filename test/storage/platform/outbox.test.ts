@@ -30,7 +30,7 @@ async function append(fresh: FreshDatabase, ...events: NewEvent[]): Promise<void
   await fresh.database.system((tx) => appendEvents(tx, events))
 }
 
-/** A tenant with a subscription: without one, an event is dispatched as it is written. */
+/** A tenant with a subscription. Without one, events are marked as dispatched when they are written. */
 async function listening(fresh: FreshDatabase): Promise<string> {
   const tenant = random.uuid()
   await fresh.database.system(async (tx) => {
@@ -111,7 +111,7 @@ test('writers that race leave no gap and no double number, whatever rolls back',
   const tenants = [random.uuid(), random.uuid(), random.uuid()]
   const write = async (i: number) => {
     await fresh.database.system(async (tx) => {
-      // Both orders of the tenants, so that a wrong locking order would deadlock.
+      // Both orders of the tenants: a wrong lock order would deadlock.
       const order = i % 2 ? tenants : tenants.toReversed()
       appendEvents(
         tx,
@@ -216,7 +216,7 @@ test('a commit with events wakes the listeners, a rollback does not', async (t) 
   t.is(woken, 0)
   await append(fresh, event(tenant))
   await notified
-  // A hundred commits come together in far fewer wake-ups, and the last commit has one after it.
+  // A hundred commits share far fewer notifications, and one follows the last commit.
   await Promise.all(Array.from({ length: 100 }, () => append(fresh, event(tenant))))
   const before = woken
   const last = new Promise<void>((resolve) => (wake = resolve))

@@ -1,4 +1,4 @@
-/** Data keys are rotated while their values are used; what was moved elsewhere opens nowhere. */
+/** Rotation of data keys while their values are used. Moved values cannot be opened. */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -18,9 +18,9 @@ const CREDENTIALS = '/api/v1/vault/credentials'
 const MANY = 4_000
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
 
-/** Columns of bytes that hold sealed values and are gone within a day. */
+/** bytea columns with sealed values that expire within a day. */
 const SHORT_LIVED = ['refresh_tokens.successor_answer', 'upstream_sign_ins.sealed']
-/** Columns of bytes that hold nothing sealed: hashes, keys in public, wrapped keys, answers. */
+/** bytea columns without sealed values: hashes, public keys, wrapped keys, answers. */
 const UNSEALED =
   /_sha256$|hash$|^data_keys\.wrapped$|public_key$|^idempotency_keys\.|fingerprint$|^coordination|^passkeys\.|credential_id$/
 
@@ -105,7 +105,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
   }
   const victim = await startOther()
 
-  // All the while secrets are read and replaced over HTTP; each read gives what was written last.
+  // At the same time secrets are read and replaced over HTTP. Each read must return the last value.
   const stop = new AbortController()
   let reads = 0
   const busy = used.map(async (id, index) => {

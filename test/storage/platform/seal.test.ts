@@ -16,7 +16,7 @@ const random = systemRandom(systemClock)
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
 const bytes = (words: string) => new Uint8Array(Buffer.from(words))
 
-/** A kms with keys in memory that can be taken away, counted and rotated. */
+/** A kms in memory that can be stopped and rotated, and counts calls. */
 function inMemoryKms() {
   const keys = [{ version: 1, bytes: random.bytes(32) }]
   let master = masterKeys(keys, random)

@@ -19,7 +19,7 @@ test.before(async () => {
 })
 test.after.always(() => fresh?.drop())
 
-/** Rows alone, without those that they name: the statements under test read no others. */
+/** Inserts rows without referenced rows, which the tested statements do not read. */
 async function asItIs(text: string, values: unknown[]): Promise<void> {
   const client = new Client({ connectionString: fresh.superuserUrl })
   await client.connect()
@@ -31,7 +31,7 @@ async function asItIs(text: string, values: unknown[]): Promise<void> {
   }
 }
 
-/** `count` codes in the order of their ids; the last has run out. */
+/** `count` codes ordered by id. The last one is expired. */
 async function codes(count: number) {
   const made = Array.from({ length: count }, () => randomUUID())
     .toSorted()

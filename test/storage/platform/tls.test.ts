@@ -1,4 +1,4 @@
-/** TLS to a real server: required, verified, and used for cancel requests too. */
+/** TLS to a real server is required, verified, and used for cancel requests too. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, chown, mkdtemp, realpath, rm } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { sameUrls, testPoolSettings } from '../../support/storage/database.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { freePort } from '../../support/service.js'
 
-/** A server of its own with a certificate for localhost, on TCP. */
+/** A TCP server with a certificate for localhost. */
 async function startTlsServer(t: ExecutionContext, openssl: string) {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-tls-')))
   t.teardown(() => rm(folder, { recursive: true, force: true }))

@@ -1,4 +1,4 @@
-/** Transactions in one round trip: bound, whole or not at all, on a connection that serves on. */
+/** Transactions in one round trip: bound to a tenant, atomic, on a connection that stays usable. */
 import test from 'ava'
 import { Client } from 'pg'
 import { silentLogger } from '../../../runtime/kernel/log.js'
@@ -11,7 +11,7 @@ const A = '018f0000-0000-7000-8000-00000000000a'
 const B = '018f0000-0000-7000-8000-00000000000b'
 
 let fresh: FreshDatabase
-/** One connection, so that what a transaction leaves behind meets the next. */
+/** One connection, so that leftovers of a transaction would affect the next. */
 let db: OpenDatabase
 test.before(async () => {
   fresh = await freshDatabase()
@@ -152,7 +152,7 @@ test.serial('rows look as their statement does now, also where it was prepared a
     t.deepEqual(await look(), [{ a: 7 }])
     t.deepEqual(await look(), [{ a: 7 }], 'as it is known')
     await client.query('alter table shapes rename a to b; alter table shapes add c text')
-    // What is prepared must not answer otherwise than it did.
+    // The row description of a prepared statement must not change.
     await t.throwsAsync(small.together(null, [all]), { code: '0A000' })
     for (let at = 0; at < 6; at += 1) {
       await small.together(null, [{ name: `shapes.${at}`, text: `select ${at} as at` }])

@@ -1,4 +1,4 @@
-/** How a transaction speaks to the server: in few round trips, and on a connection that lives. */
+/** Transactions need few round trips, and recover from dead connections. */
 import test from 'ava'
 import { Client } from 'pg'
 import { silentLogger } from '../../../runtime/kernel/log.js'
@@ -12,7 +12,7 @@ const A = '018f0000-0000-7000-8000-00000000000a'
 
 let fresh: FreshDatabase
 let relay: Awaited<ReturnType<typeof relayTo>>
-/** One connection, so that what a transaction leaves behind meets the next. */
+/** One connection, so that leftovers of a transaction would affect the next. */
 let db: OpenDatabase
 let closeRelay = () => undefined as void
 test.before(async () => {

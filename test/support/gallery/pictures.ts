@@ -1,9 +1,9 @@
-/** Every hosted page in every state that looks different, in the order in which the gallery meets them. */
+/** All hosted pages in all visually different states, in gallery order. */
 
 export type Picture = {
   /** The template that is rendered: `data-page` of the page. */
   readonly page: string
-  /** In docs/guides/identity/hosted-pages.md. */
+  /** Caption in docs/guides/identity/hosted-pages.md. */
   readonly words: string
 }
 
@@ -72,7 +72,7 @@ const LIST = [
 ] as const
 
 export type PictureName = (typeof LIST)[number][0]
-/** What a walk does at every page it meets. */
+/** Called for each page of a walk. */
 export type See = (name: PictureName) => Promise<void>
 export const PICTURES: ReadonlyMap<string, Picture> = new Map(LIST)
 export const SCHEMES = ['light', 'dark'] as const

@@ -67,7 +67,7 @@ export async function answering(scene: Scene, { page, context }: Window, see: Se
       await page.goto(await journeyTo(party, { scope: 'openid profile email offline_access' }))
       await page.waitForSelector('button[value=allow]')
       await see('consent')
-      // The application is nowhere: its answer need not arrive.
+      // The application does not exist, so its response is simulated.
       await page.route('https://app.example/**', (route) => route.fulfill({ body: 'back' }))
       await page.click('button[value=allow]')
       await page.waitForURL('https://app.example/**')

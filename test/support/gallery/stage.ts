@@ -1,4 +1,4 @@
-/** What the gallery plays on: a service with everything turned on, another one as provider, a shop. */
+/** The setup of the gallery: a service with all features, another one as identity provider, and a shop. */
 import { type Api, apiOf, type Workspace as ApiWorkspace } from '../api.js'
 import { sql } from '../identity/identity.js'
 import { type MailServer, openMailServer } from '../operations/mail.js'
@@ -15,7 +15,7 @@ export interface Stage {
   end(): Promise<void>
 }
 
-/** What one walk through the gallery has to itself. */
+/** The resources of one walk through the gallery. */
 export type Scene = Stage & {
   readonly workspace: ApiWorkspace
   readonly tenantSlug: string
@@ -38,7 +38,7 @@ export async function openStage(): Promise<Stage> {
       SVC_EMAIL_OTP__ENABLED: 'true',
       SVC_MAGIC_LINK__ENABLED: 'true',
       SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '4',
-      // A walk that looks at everything takes its time.
+      // A complete walk takes long.
       SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
       SVC_DEVICE_AUTHORIZATION__APPROVAL_MAX_AUTH_AGE_SECS: '3600',
     },

@@ -1,5 +1,5 @@
 /**
- * Writes docs/pictures/*.png anew: the hosted pages of a running service, in both schemes.
+ * Writes docs/pictures/*.png: the hosted pages of a running service, in light and dark schemes.
  * `node dist/test/support/gallery/take-pictures.js [name...]`, after a page was changed.
  */
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ try {
       seen.add(name)
       if (wanted.length > 0 && !wanted.includes(name)) return
       const file = join(PICTURE_FOLDER, `${name}-${colorScheme}.png`)
-      // No caret: whether it is there depends on the moment.
+      // Without the caret, which blinks.
       const picture = smallPng(await window.page.screenshot({ fullPage: true, caret: 'hide' }))
       if (picture.length > BYTES_MAX) throw new Error(`${file} has ${picture.length} bytes`)
       writeFileSync(file, picture)

@@ -1,4 +1,4 @@
-/** A walk past every hosted page, in a real browser, as the people meet them who use them. */
+/** Visits all hosted pages in a real browser, as users do. */
 import { ownDomain } from '../identity/squatting.js'
 import type { Window } from '../pages/chromium.js'
 import { openBrowser } from '../../../runtime/client/browser.js'
@@ -18,7 +18,7 @@ const PATIENCE_MS = 120_000
 export const PASSWORD = 'seven boats left at noon'
 const READY = 'form[data-passkey]:not([hidden])'
 
-/** One walk; `scene` and `window` are used up by it. */
+/** One walk. `scene` and `window` cannot be used again. */
 export async function walkGallery(scene: Scene, window: Window, see: See): Promise<void> {
   const { api, mail, running, workspace, tenantSlug } = scene
   const { page, context } = window
@@ -29,7 +29,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   const { token } = workspace
   const users = '/api/v1/tenant-users'
   await api.call('POST', users, { token, json: { email: ada, display_name: 'Ada Moreno' } })
-  // A tenant sets passwords for people of its own domains only.
+  // A tenant can set passwords only for users of its own domains.
   await ownDomain(api, workspace, bob)
   const json = { email: bob, display_name: 'Bob Carter', password: PASSWORD }
   await api.call('POST', users, { token, json })
@@ -60,7 +60,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   }
   await see('sign-in-locked')
 
-  // An invitation, and letters to sign in.
+  // An invitation, and sign-in by mail.
   await to(pathIn(await mail.letterTo(ada), '/auth/invitations/'))
   await see('invitation')
   await page.fill('#password', PASSWORD)
@@ -114,18 +114,18 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   const letters = '/auth/invites/letters/'
   await to(pathIn(await mail.letterTo(owner, /\/auth\/invites\/letters\//), letters))
   await see('invite-letter')
-  // Not from a page of ours: it asks before it leads to the provider.
+  // Not from a page of the service: it asks before it redirects to the provider.
   await to(`/auth/sso/start?tenant_id=${workspace.tenantId}&provider=oidc`)
   await see('sso-confirm')
 
   await throughProvider(scene, window, see, login)
 
-  // An account with nothing but a password, and what is set up from there.
+  // An account with only a password, and the set-up of factors.
   await login()
   await enter(bob)
   await account()
   await see('account-new')
-  // The provider has nothing to say (204), so that the browser stays on the page that leads there.
+  // The provider answers 204, so that the browser stays on the redirecting page.
   const elsewhere = `${scene.resources.home.baseUrl}/**`
   await page.route(elsewhere, (route) => route.fulfill({ status: 204 }))
   await page.click('[data-link="oidc"]', { noWaitAfter: true })
@@ -150,7 +150,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await page.click('form[data-passkey] button')
   await page.waitForSelector('[data-recovery-code]')
   await see('recovery-codes')
-  // Its passkey steps up to add an app beside it.
+  // Step-up with the passkey, to add an authenticator app.
   await to('/auth/account')
   await page.click('form[action="/auth/account/factors"] button')
   await page.waitForURL('**/auth/mfa?flow=*')
@@ -187,7 +187,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await first.devices()
   await first.inbox(ada)
 
-  // A provider, a key: the account with everything.
+  // An account with a provider and a passkey.
   await to('/auth/account')
   await page.click('[data-link="oidc"]')
   await page.waitForURL(`${scene.resources.home.baseUrl}/auth/login*`)
@@ -208,7 +208,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await to('/auth/account')
   await page.waitForSelector('[data-delegation]')
   await see('account')
-  // The person at the provider is one for every walk; whose they are is not.
+  // All walks share one user at the provider, with different accounts.
   await page.click('[data-identity]')
   await page.waitForSelector('[data-identity]', { state: 'detached' })
   await page.click('form[action="/auth/logout"] button')
@@ -249,7 +249,7 @@ async function throughProvider(
   await page.fill('#email', resources.person.email)
   await page.fill('#password', resources.person.password)
   await page.press('#password', 'Enter')
-  // A provider that remembers asks nothing.
+  // A provider with a session shows no consent page.
   await page.waitForSelector('button[value="allow"], [data-page="error"]')
   if (page.url().startsWith(resources.home.baseUrl)) await page.click('button[value="allow"]')
   await page.waitForURL(`${running.baseUrl}/**`)

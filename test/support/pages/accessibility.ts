@@ -1,10 +1,10 @@
 /**
- * Whether a page serves people who see it small, large, in colours of their own, without movement, or
- * with a keyboard alone: WCAG 2.2, 1.4.4, 1.4.10, 1.4.12, 2.1.1, 2.1.2, 2.4.3, 2.4.7, and forced colours.
+ * Accessibility checks of a page: reflow, zoom, text spacing, keyboard use (WCAG 2.2, 1.4.4, 1.4.10, 1.4.12, 2.1.1, 2.1.2, 2.4.3,
+ * 2.4.7), and forced colours.
  */
 import type { Page } from 'playwright-core'
 
-/** Each run in the page; what comes back are complaints. */
+/** Scripts that run in the page and return findings. */
 const OVERFLOW = `(() => {
   const width = document.documentElement.clientWidth
   const wide = [...document.querySelectorAll('body *')].filter((element) => {
@@ -76,8 +76,8 @@ type Focused = {
   readonly inView: boolean
 } | null
 
-/** @returns what is wrong, in words; the page is left as it was. */
-export async function misfits(page: Page): Promise<string[]> {
+/** @returns the findings. The page is left unchanged. */
+export async function accessibilityFindings(page: Page): Promise<string[]> {
   const size = page.viewportSize() ?? { width: 620, height: 560 }
   const found: string[] = []
   const look = async (where: string, script: string) => {
@@ -108,7 +108,7 @@ export async function misfits(page: Page): Promise<string[]> {
   return found
 }
 
-/** Once round with the Tab key: every stop, in order, seen, and out again. */
+/** Tabs through the page: all stops in order, with visible focus, without a keyboard trap. */
 export async function byKeyboard(page: Page): Promise<string[]> {
   const where = 'keyboard'
   const stops = await page.evaluate<string[]>(REACHABLE)

@@ -1,4 +1,4 @@
-/** The browser without a screen, for tests. */
+/** The headless browser for tests. */
 import { type Browser, openBrowser as open } from '../../../runtime/client/browser.js'
 
 export {

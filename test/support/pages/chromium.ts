@@ -1,4 +1,4 @@
-/** A real browser, where one is installed; and the rules of accessibility run in its pages. */
+/** Chromium, if it is installed, with axe for accessibility checks. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
@@ -8,7 +8,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 export type Window = {
   readonly context: BrowserContext
   readonly page: Page
-  /** What the browser complained of: refused styles, scripts, forms; errors. */
+  /** Errors of the browser, including CSP violations. */
   readonly complaints: string[]
   close(): Promise<void>
 }
@@ -33,7 +33,7 @@ export async function openChromium(
 
 type Violation = { readonly id: string; readonly help: string; readonly nodes: { html: string }[] }
 
-/** The violations of WCAG 2.2 A and AA that axe finds in a page, in words. */
+/** WCAG 2.2 A and AA violations that axe finds in a page. */
 export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(AXE)
   const found = await page.evaluate(async () => {

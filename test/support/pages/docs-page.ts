@@ -1,7 +1,7 @@
 /**
  * The code of a page of docs/, run unchanged: `sh` blocks by bash, `js` blocks by Node, `ts` blocks
  * by Node once the compiler has accepted them. What a
- * page calls `$BASE`, `$CLIENT_ID` and so on comes from the environment that the test gives.
+ * page uses as `$BASE`, `$CLIENT_ID` and so on is set by the test's environment.
  *
  *     const page = docsPage(t, 'guides/oauth/device-flow')
  *     const running = page.begin('js', 0, { BASE: service.baseUrl, CLIENT_ID })
@@ -23,19 +23,19 @@ const COMMANDS = ['bash', 'curl', 'jq', 'openssl', 'basenc']
 export type Language = 'sh' | 'js' | 'ts'
 
 export interface RunningBlock {
-  /** The next line of its output; throws when it has ended without one. */
+  /** The next line of its output. Throws if it has ended without one. */
   line(): Promise<string>
-  /** The whole output. Rejected when it fails, with what it said. */
+  /** The whole output. Rejected with the output if it fails. */
   readonly ended: Promise<string>
 }
 
 export interface DocsPage {
   readonly text: string
-  /** Where its blocks run, and what they have written is. */
+  /** The working directory of the blocks. */
   readonly folder: string
   /** The blocks of a language in the order of the page. */
   blocks(language: Language): readonly string[]
-  /** Starts a block; it is killed with the test. Blocks of one page share a folder. */
+  /** Starts a block, which is killed at the end of the test. Blocks of a page share a folder. */
   begin(language: Language, index: number, env: Readonly<Record<string, string>>): RunningBlock
   /** Runs a block to its end. */
   run(language: Language, index: number, env: Readonly<Record<string, string>>): Promise<string>

@@ -1,12 +1,12 @@
-/** What the database holds of a tenant, in a few words: to see that nothing of it changed. */
+/** Digests of a tenant's data, to detect changes. */
 import { Client } from 'pg'
 import type { Workspace } from '../api.js'
 import type { FreshDatabase } from './database.js'
 
-/** Rows and their digest by table, for the tables that hold something of the tenant. */
+/** Number and digest of rows by table, for tables with rows of the tenant. */
 export type DataDigest = Readonly<Record<string, string>>
 
-/** Told by table: a difference says where. */
+/** By table, so that a difference can be located. */
 export async function dataDigest(
   { superuserUrl }: Pick<FreshDatabase, 'superuserUrl'>,
   { tenantId, organizationId }: Pick<Workspace, 'tenantId' | 'organizationId'>,

@@ -50,7 +50,7 @@ export async function relayTo(t: { teardown(end: () => void): void }, url: strin
   await once(server, 'listening')
   const relay = {
     url: '',
-    /** How often a client has spoken after it was answered, on all connections. */
+    /** Number of round trips on all connections. */
     turns: 0,
     reset() {
       for (const [down, up] of pairs) {
@@ -58,18 +58,18 @@ export async function relayTo(t: { teardown(end: () => void): void }, url: strin
         up.destroy()
       }
     },
-    /** The next statement of that name is carried out, and its connection lost before the answer. */
+    /** Executes the next statement of that name and closes its connection before the response. */
     loseAnswerTo(name: string) {
       losing = name
     },
-    /** Nothing comes through any more in either direction, and nothing is closed. */
+    /** Stops relaying in both directions without closing connections. */
     fallSilent() {
       silent = true
     },
     speakAgain() {
       silent = false
     },
-    /** New connections are accepted, and that is all; those before go on. */
+    /** Accepts new connections without relaying them. Existing ones continue. */
     openNoMore() {
       full = true
     },

@@ -8,7 +8,7 @@ import type { PoolSettings, PoolUrls } from '../../../storage/platform/pool-plan
 import { readMigrationFiles } from '../../../storage/platform/schema-version.js'
 import { testPostgres } from './postgres.js'
 
-/** Bound by row-level security, owner of the test databases; the password guards nothing. */
+/** The owner of the test databases, with row-level security. The password protects nothing. */
 const ROLE = 'svc_test'
 const PASSWORD = 'svc_test'
 const SETUP_LOCK = 0x737663_0002
@@ -16,12 +16,12 @@ const SETUP_LOCK = 0x737663_0002
 export interface FreshDatabase {
   /** The URL of the service role, to which row-level security applies. */
   readonly url: string
-  /** The same database as a superuser, for what a test must see or break from outside. */
+  /** The same database as a superuser. */
   readonly superuserUrl: string
   readonly database: OpenDatabase
   readonly settings: PoolSettings
   readonly urls: PoolUrls
-  /** Closes `database` and removes it all. Call it in `test.after.always`. */
+  /** Closes and drops the database. Call it in `test.after.always`. */
   drop(): Promise<void>
 }
 
@@ -42,7 +42,7 @@ export const testPoolSettings: PoolSettings = {
   require_ssl: false,
 }
 
-/** One URL for everything, as with the embedded server. */
+/** The same URL for all pools, as with the embedded server. */
 export function sameUrls(url: string): PoolUrls {
   return {
     runtime: url,
@@ -55,7 +55,7 @@ export function sameUrls(url: string): PoolUrls {
   }
 }
 
-/** @param t inside of a test: the database goes when the test ends. */
+/** @param t a test, at whose end the database is dropped. */
 export async function freshDatabase(t?: {
   teardown(end: () => Promise<void>): void
 }): Promise<FreshDatabase> {
@@ -108,7 +108,7 @@ async function migratedTemplate(): Promise<string> {
   const hash = createHash('sha256').update(files.map(({ checksum }) => checksum).join())
   const name = `svc_template_${hash.digest('hex').slice(0, 16)}`
   await asSuperuser(async (client) => {
-    // Only a finished template is marked as one: a half-migrated leftover is made again.
+    // Only complete templates are marked. An incomplete one is created again.
     const finished = async () => {
       const { rowCount } = await client.query(
         'select from pg_database where datname = $1 and datistemplate',

@@ -1,4 +1,4 @@
-/** A DNS server on loopback that knows the TXT and A records it is given (RFC 1035 section 4). */
+/** A DNS server on loopback with given TXT and A records (RFC 1035 section 4). */
 import { createSocket } from 'node:dgram'
 
 const A = 1
@@ -12,9 +12,9 @@ export interface TestDns {
   readonly records: Map<string, readonly string[]>
   /** IPv4 addresses by name, lower case. */
   readonly addresses: Map<string, readonly string[]>
-  /** Does not answer while true. */
+  /** True to send no responses. */
   silent: boolean
-  /** Never answers for names with this end. */
+  /** Sends no responses for names with this suffix. */
   silentBelow: string | null
   /** Names that were asked for, in order. */
   readonly asked: string[]
@@ -68,7 +68,7 @@ function answerTo(query: Buffer, name: string, { records, addresses }: TestDns):
   header.writeUInt16BE(1, 4)
   header.writeUInt16BE(texts.length + hosts.length, 6)
   const answers = texts.map((text) => {
-    // Texts longer than 255 bytes come in parts.
+    // Texts above 255 bytes are split.
     const parts = (text.match(/[^]{1,255}/g) ?? ['']).map((part) =>
       Buffer.concat([Buffer.from([part.length]), Buffer.from(part, 'latin1')]),
     )

@@ -1,4 +1,4 @@
-/** A kms within the test's own process: real keys, real socket, and it can be taken away. */
+/** A kms in the test process, with real keys and a real socket, which can be stopped. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
@@ -14,9 +14,9 @@ import { serveKms } from '../../../storage/platform/kms/server.js'
 export interface TestKms {
   /** SVC_KMS__ variables for a service. */
   readonly environment: Readonly<Record<string, string>>
-  /** As if its process had been killed. Its keys stay. */
+  /** Simulates a killed process. The keys are kept. */
   interrupt(): Promise<void>
-  /** As if its process had been stopped (SIGSTOP): connections are accepted, nothing is answered. */
+  /** Simulates a stopped process (SIGSTOP): connections are accepted, without responses. */
   freeze(): Promise<void>
   resume(): Promise<void>
   end(): Promise<void>

@@ -1,4 +1,4 @@
-/** A PostgreSQL that belongs to one test file, so that the file may take it away. */
+/** A PostgreSQL for one test file, which can stop it. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,13 +8,13 @@ import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 
 export interface OwnPostgres {
-  /** Of the role of the service; migrated. The same before and after an outage. */
+  /** URL of the service role, migrated. It is the same before and after an outage. */
   readonly url: string
   stop(): Promise<void>
   start(): Promise<void>
-  /** Everything stands still: nothing is refused, nothing is answered. The answer ends it. */
+  /** Freezes the server: connections are not refused and get no responses. @returns a function that resumes it. */
   freeze(): Promise<() => void>
-  /** One statement of a superuser, in the database of the service. */
+  /** Runs a statement as superuser in the database of the service. */
   ask<Row extends object>(text: string): Promise<Row[]>
   /** Stops it and removes its files. */
   end(): Promise<void>

@@ -1,4 +1,4 @@
-/** Plans of PostgreSQL, as `explain (format json)` tells them. */
+/** Query plans of `explain (format json)`. */
 
 export type Plan = {
   readonly 'Node Type': string

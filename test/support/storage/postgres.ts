@@ -1,7 +1,6 @@
 /**
- * One PostgreSQL for all test files that run at the time. The runner of the whole suite owns one
- * and names it in TEST_POSTGRES_URL; a file that runs alone starts one, shares it with files
- * beside it, and the last to leave stops it.
+ * One PostgreSQL for all running test files. The runner of the whole suite starts one and sets TEST_POSTGRES_URL. A file that
+ * runs alone starts one and shares it with concurrent files, and the last one stops it.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +16,7 @@ const CONNECTIONS_MAX = 300
 const LOCK_STEP_MS = 25
 const LOCK_STEPS_MAX = 4_000
 
-/** Of a superuser: test databases and their role are made with it. */
+/** URL of a superuser, which creates the test databases and their role. */
 let shared: Promise<string> | undefined
 
 /** The URL of a superuser of the shared server. */
@@ -28,7 +27,7 @@ export function testPostgres(): Promise<string> {
   return shared
 }
 
-/** For the runner of the suite: a throwaway server of its own, and how to end it. */
+/** Starts a temporary server for the runner of the suite. */
 export async function startTestPostgres(dataDir: string) {
   const server = await startEmbeddedPostgres({
     dataDir,
@@ -47,7 +46,7 @@ export async function startTestPostgres(dataDir: string) {
 }
 
 async function joinServer(): Promise<string> {
-  // Checkouts beside each other share the server as long as they run the same programs.
+  // Checkouts share the server if they use the same program versions.
   const version = createHash('sha256').update(process.version).digest('hex').slice(0, 6)
   const folder = join(tmpdir(), `svc-test-${process.getuid?.() ?? 0}-${version}`)
   const users = join(folder, 'users')
@@ -62,7 +61,7 @@ async function joinServer(): Promise<string> {
       connectionsMax: CONNECTIONS_MAX,
       claim: false,
     })
-    // At the end of a worker thread there is time for synchronous work only.
+    // Exit handlers of worker threads can only run synchronous code.
     process.once('exit', () => {
       rmSync(me, { force: true })
       if (livingUsers(users) > 0) return

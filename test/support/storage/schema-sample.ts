@@ -1,4 +1,4 @@
-/** The least that a schema of the OpenAPI document lets through: for requests that mean nothing. */
+/** Generates a minimal value of an OpenAPI schema. */
 import { randomUUID } from 'node:crypto'
 import type { Json } from '../api.js'
 
@@ -20,8 +20,8 @@ const TEXTS = [
 ]
 
 /**
- * @param document the OpenAPI document whose components are referred to
- * @param members members that no schema tells the words of, by name
+ * @param document the OpenAPI document with the referenced components
+ * @param members values of members that schemas cannot describe, by name
  */
 export function sampler(document: Json, members: Readonly<Record<string, unknown>> = {}): Sampler {
   const components = (document['components'] as Json)['schemas'] as Record<string, Schema>

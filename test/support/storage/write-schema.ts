@@ -1,4 +1,4 @@
-/** Writes migrations/schema.sql anew, after a migration was added. */
+/** Writes migrations/schema.sql after a migration was added. */
 import { writeFile } from 'node:fs/promises'
 import { Client } from 'pg'
 import { dumpSchema } from '../../../migrations/dump.js'

@@ -15,7 +15,7 @@ import {
 
 const message = fc.uint8Array({ minLength: 16, maxLength: 600 })
 
-/** Cuts bytes at arbitrary places. */
+/** Splits bytes at arbitrary positions. */
 const cuts = fc.array(fc.integer({ min: 1, max: 97 }), { maxLength: 200 })
 
 test('frames come out as they went in, wherever the stream is cut', (t) => {

@@ -30,7 +30,7 @@ const random = systemRandom(systemClock)
 const log = silentLogger
 const secret = new Uint8Array(32).fill(9)
 
-/** A kms on a socket of its own, in this process: everything but the process is real. */
+/** A real kms on a separate socket, in the test process. */
 async function kmsOn(t: ExecutionContext) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-kms-'))
   const keysDirectory = join(folder, 'keys')
@@ -163,7 +163,7 @@ test('a client whose key is not in the directory is not admitted', async (t) => 
 
 test('a false server that replays an earlier conversation does not pass', async (t) => {
   const { client, folder, socketPath } = await kmsOn(t)
-  // A relay that records what the true server said.
+  // A relay that records the responses of the server.
   const recorded: Buffer[] = []
   const tap = join(folder, 'tap')
   const relay = createServer((near) => {
@@ -190,7 +190,7 @@ test('a false server that replays an earlier conversation does not pass', async 
   await t.throwsAsync(deceived.wrap('a', secret), { instanceOf: KmsUnavailable })
 })
 
-/** A client that speaks the protocol by hand, so that it can break it. */
+/** A client that can violate the protocol. */
 async function rawClient(t: ExecutionContext, kms: Awaited<ReturnType<typeof kmsOn>>) {
   const own = keyPairOf(await readKeyFile('private', kms.paths.clientPrivate))
   const initiator = initiate(own, await readKeyFile('public', kms.paths.serverPublic))
@@ -407,7 +407,7 @@ async function listen(t: ExecutionContext, server: ReturnType<typeof createServe
   })
 }
 
-/** Resolves when the peer has closed the socket; fails after a while. */
+/** Resolves when the peer has closed the socket. Fails at a time limit. */
 async function closed(socket: Socket): Promise<void> {
   socket.resume()
   await eventually(async () => socket.destroyed || socket.readableEnded)
