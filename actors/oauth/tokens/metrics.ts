@@ -1,9 +1,9 @@
-/** Figures of the tokens actor. decisions.md 14, metrics. */
+/** Metrics of the tokens actor. */
 import { Counter, type Registry } from 'prom-client'
 import type { SubjectType } from '../../domain/principal.js'
 import type { GrantType } from './protocol.js'
 
-/** What a token was issued for: a grant of the token endpoint, a login, an approved delegation, an organization. */
+/** Why a token was issued: a grant of the token endpoint, agent login, delegation or organization token. */
 export type IssuedFor = GrantType | 'agent_login' | 'delegation' | 'organization'
 
 export interface TokenMetrics {
@@ -14,7 +14,7 @@ const NAME = 'svc_tokens_issued_total'
 
 export function tokenMetrics(registry: Registry): TokenMetrics {
   const known = registry.getSingleMetric(NAME) as Counter<'grant' | 'subject_type'> | undefined
-  // An instance that replaces a failed one goes on counting where that one stopped.
+  // A restarted actor instance continues with the counter of its predecessor.
   const counter =
     known ??
     new Counter({

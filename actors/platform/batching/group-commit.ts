@@ -1,10 +1,9 @@
 /**
- * Commits changes of one tenant together. Events are numbered per tenant, so that transactions which
- * append them follow one another anyway; what comes while one is under way shares the next, and with
- * it one round to the disk.
+ * Group commit per tenant. Event numbering serialises a tenant's transactions anyway, so changes that
+ * arrive during a commit are batched into the next one and share its fsync.
  *
- * What is known beforehand goes in one round trip. What has to be decided first is decided for all
- * that come together by one statement, where there is one.
+ * Changes that need no decision are written in one round trip. Changes that the database decides share
+ * one statement per kind where that statement exists.
  */
 import {
   appendEvents,
@@ -17,28 +16,28 @@ import { DatabaseUnavailable, isGivenUp } from '../../../storage/platform/unavai
 
 const CHANGES_PER_COMMIT_MAX = 100
 /**
- * One is carried out while the next lies ready in the database: it goes on at once, whatever this
- * process is busy with. Few changes are better off in a commit of more.
+ * Concurrent commits per tenant. The second one waits inside PostgreSQL and continues without this
+ * process, however busy it is. It starts only with enough changes, since small commits waste fsyncs.
  */
 const UNDER_WAY_MAX = 2
 const NEXT_FROM = 8
-/** Changes that may wait; beyond it the service is overloaded and says so. */
+/** Changes that may wait. Above it the service answers that it is overloaded. */
 const WAITING_MAX = 10_000
 
 const NONE: readonly never[] = []
 
-/** A change that is decided by the database. */
+/** A change that its own statements decide. */
 export type Change<Result> = {
-  /** The row it is about: batches take rows in this order, so that two processes cannot deadlock. */
+  /** The row that it locks. Batches lock rows in this order, so that two processes cannot deadlock. */
   readonly row: string
   readonly apply: (tx: Transaction) => Promise<Applied<Result>>
 }
 export type Applied<Result> = { readonly result: Result; readonly events: readonly NewEvent[] }
 
-/** A change of a kind that one statement decides for many. */
+/** A change that one statement decides for many rows. */
 export type ManyChange<Input, Result> = {
   readonly row: string
-  /** Results in the order of the inputs, which are in the order of their rows. */
+  /** Returns the results in the order of the inputs, which are sorted by row. */
   readonly decide: (
     tx: Transaction,
     tenantId: string,
@@ -48,13 +47,13 @@ export type ManyChange<Input, Result> = {
   readonly events: (result: Result) => readonly NewEvent[]
 }
 
-/** A change that can only succeed: nothing is read to make it. */
+/** A change without a decision: it reads nothing and cannot be refused. */
 export type Certainty = {
   readonly statements?: readonly Statement[] | undefined
   readonly events: readonly OutboxEvent[]
 }
 
-/** Each resolves once the change is committed, with its events. */
+/** Each promise resolves after the change and its events are committed. */
 export interface TenantCommits {
   commit<Result>(tenantId: string, change: Change<Result>): Promise<Result>
   decide<Input, Result>(tenantId: string, change: ManyChange<Input, Result>): Promise<Result>
@@ -104,7 +103,7 @@ export function tenantCommits(database: Database): TenantCommits {
           }
         }
       }
-      // What is known goes out with the first that is decided.
+      // Unconditional statements share the round trip of the first decision.
       await Promise.all([...statements.map((statement) => tx.query(statement)), decide()])
       for (const { change } of batch) {
         if (change.kind !== 'one') continue
@@ -119,8 +118,9 @@ export function tenantCommits(database: Database): TenantCommits {
   }
 
   /**
-   * A change that fails must not take its neighbours along: after a failure each goes alone. Not where
-   * the database is away: it may have committed them, and what is made twice is refused as used.
+   * A failed change must not fail the rest of its batch: after a failure each change is retried alone.
+   * Not so if the database is unavailable: it may have committed the batch, and a retry would be
+   * refused as a reuse.
    */
   async function settle(tenantId: string, batch: readonly Waiting[]): Promise<void> {
     try {
@@ -146,7 +146,7 @@ export function tenantCommits(database: Database): TenantCommits {
     else if (lane.underWay === 0) lanes.delete(tenantId)
   }
 
-  /** Once everything that goes on at the moment has come to rest: what comes of it goes together. */
+  /** Schedules a commit after the current tick, so that it includes all changes made in the tick. */
   function plan(tenantId: string, lane: Lane): void {
     if (lane.planned || !isTimely(lane)) return
     lane.planned = true
@@ -182,18 +182,18 @@ export function tenantCommits(database: Database): TenantCommits {
   }
 }
 
-/** Whether what waits is better off now than with the changes to come. */
+/** False if the waiting changes should wait for more changes before they are committed. */
 function isTimely({ underWay, waiting }: Lane): boolean {
   if (underWay === 0) return true
   return underWay < UNDER_WAY_MAX && waiting.length >= NEXT_FROM
 }
 
-/** What can only succeed waits for no row. */
+/** An unconditional change locks no row, so it sorts first. */
 function rowOf({ change }: Waiting): string {
   return change.kind === 'certain' ? '' : change.row
 }
 
-/** Changes of one kind side by side, the kinds in the same order in every process. */
+/** Groups the changes by statement, in the same order in every process. */
 function kindsOf(batch: readonly Waiting[]): Many[][] {
   const kinds = new Map<unknown, Many[]>()
   for (const { change } of batch) {

@@ -1,28 +1,28 @@
 /**
- * Remembers answers of the database for about a second, bounded, and forgets them when told. The
- * ceiling alone keeps a revocation within its second; being told makes it immediate.
+ * Caches database reads for about a second, with bounded size. Notifications invalidate entries at
+ * once. If one is lost, the time limit still makes a revocation effective within a second.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 
-/** decisions.md 18: a revocation is effective in every process within 1 s. */
+/** A revocation is effective in every process within 1 s. See docs/concepts/tokens.md. */
 const STALE_MS_MAX = 900
 const ENTRIES_MAX = 20_000
 
 type Entry<Value> = {
   readonly value: Promise<Value>
   readonly readAtMs: number
-  /** What it rests on, as far as it is known. */
+  /** Ids that the value depends on, as far as they are known. */
   ids: readonly string[]
-  /** The value once it is there. */
+  /** The value after the read has resolved. */
   found: Value | undefined
 }
 
 export interface BriefMemory<Value> {
-  /** The remembered value without waiting; undefined where there is none or it is being read. */
+  /** The cached value, synchronously. Undefined if it is absent or still being read. */
   known(key: string): Value | undefined
   /**
-   * The remembered value, or what `read` finds; callers at the same time share one read.
-   * @param restsOn further ids that the value rests on, known once it is read.
+   * The cached value or the result of `read`. Concurrent callers share one read.
+   * @param restsOn further ids that the value depends on, known after the read.
    */
   get(
     key: string,
@@ -30,7 +30,7 @@ export interface BriefMemory<Value> {
     read: () => Promise<Value>,
     restsOn?: (value: Value) => readonly string[],
   ): Promise<Value>
-  /** Drops every value that rests on one of these ids. */
+  /** Drops every value that depends on one of these ids. */
   forget(ids: readonly string[] | 'all'): void
 }
 
@@ -49,7 +49,7 @@ export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
       const known = entries.get(key)
       if (known !== undefined && nowMs - known.readAtMs < STALE_MS_MAX) return known.value
       const entry: Entry<Value> = { value: read(), readAtMs: nowMs, ids, found: undefined }
-      // Deleted first, so that a refreshed entry moves to the young end of the map.
+      // Deleted first, so that a refreshed entry moves to the end of the map.
       entries.delete(key)
       if (entries.size >= ENTRIES_MAX) entries.delete(entries.keys().next().value!)
       entries.set(key, entry)
@@ -58,7 +58,7 @@ export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
           entry.found = found
           if (restsOn !== undefined) entry.ids = [...ids, ...restsOn(found)]
         },
-        // A failed read is not an answer: whoever asks next reads again.
+        // A failed read is not cached: the next caller reads again.
         () => {
           if (entries.get(key) === entry) entries.delete(key)
         },

@@ -1,4 +1,4 @@
-/** Wakes whoever sleeps on it. A ring while nobody sleeps is kept: the next one wakes at once. */
+/** Wakes sleepers. A signal without a sleeper is kept, and the next sleep returns at once. */
 export class Bell {
   readonly #sleepers = new Set<() => void>()
   #rung = false
@@ -8,7 +8,7 @@ export class Bell {
     for (const wake of this.#sleepers) wake()
   }
 
-  /** Until the bell rings, `withinMs` at most. */
+  /** Resolves on the next signal or after `withinMs`. */
   rest(withinMs: number): Promise<void> {
     if (this.#rung) {
       this.#rung = false

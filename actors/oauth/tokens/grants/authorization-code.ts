@@ -1,12 +1,11 @@
 /**
- * grant_type=authorization_code: a code becomes tokens, once. RFC 6749 section 4.1.3, RFC 7636
- * section 4.6, RFC 9449 section 10; decisions.md 7.3 and 7.6.
+ * grant_type=authorization_code: redeems a code once (RFC 6749 section 4.1.3, RFC 7636 section 4.6,
+ * RFC 9449 section 10).
  *
- * Everything that can fail comes first, then one statement redeems the code and opens its family.
- * A code that comes again, from its own client with a proof that fits, revokes the family: of many
- * uses at the same time one succeeds, and the tokens it gave end with the first of the others
- * (RFC 6749 section 4.1.2). A use that could not have succeeded (another client, another verifier)
- * changes nothing.
+ * All checks run first, then one statement redeems the code and creates its refresh family. If the
+ * same client redeems the code again with a valid proof, the family is revoked (RFC 6749 section
+ * 4.1.2). Of several concurrent redemptions one succeeds, and the next one revokes its tokens. A
+ * redemption that cannot succeed (another client, a wrong code_verifier) changes nothing.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
@@ -37,7 +36,7 @@ export type CodeNeeds = PersonTokensNeeds & {
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
-  /** Told what was ended, so that this process refuses it from now on. */
+  /** Drops cached status of these ids, so that this process refuses their tokens at once. */
   readonly standingChanged: (ids: readonly string[]) => void
 }
 
@@ -55,17 +54,17 @@ export async function grantCode(
   const { found, clock } = needs
   const row = await found.code(hashRefreshToken(code))
   if (row === undefined || row.clientId !== client.row.id)
-    return refuse('invalid_grant', 'the code is unknown, or not one of this client')
+    return refuse('invalid_grant', 'the code is unknown or belongs to another client')
   const mismatch = mismatchOf(row, form)
   if (mismatch !== null) return refuse('invalid_grant', mismatch)
   if (row.jkt !== null && proof.jkt === null)
-    return proof.refusal('the code is bound to a key: a proof of it is needed')
+    return proof.refusal('the code is bound to a key: send a DPoP proof')
   if (row.jkt !== null && row.jkt !== proof.jkt)
     return refuse('invalid_grant', 'the code is bound to another key')
   if (row.redeemedAt !== null) return revoke(needs, row, context)
   if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
   if (!row.standing)
-    return refuse('invalid_grant', 'the session or the person behind the code is gone')
+    return refuse('invalid_grant', 'the session or the user behind the code is no longer active')
   const scopes = heldScopes(row.scopes, client)
   if ('tag' in scopes) return scopes
   const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
@@ -73,7 +72,7 @@ export async function grantCode(
   return redeem(needs, row, { scopes, breadth }, client, proof, context)
 }
 
-/** What of the redemption does not fit the request: its redirect URI, or the verifier of its challenge. */
+/** Checks redirect_uri and code_verifier against the authorization request. Returns the fault. */
 function mismatchOf(
   row: Pick<CodeRow, 'redirectUri' | 'codeChallenge'>,
   form: OAuthForm,
@@ -89,7 +88,7 @@ function mismatchOf(
   const expected = Buffer.from(row.codeChallenge, 'base64url')
   return computed.length === expected.length && timingSafeEqual(computed, expected)
     ? null
-    : 'code_verifier does not fit the code_challenge'
+    : 'code_verifier does not match the code_challenge'
 }
 
 async function redeem(
@@ -126,7 +125,7 @@ async function redeem(
     decide: redeemCodes,
     input: {
       id: row.id,
-      // A confidential client may change its key: its refresh tokens are bound to the client
+      // A confidential client may rotate its key, since its refresh tokens are bound to the client
       // (RFC 9449 section 5).
       jkt: client.confidential ? null : proof.jkt,
       refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
@@ -136,7 +135,7 @@ async function redeem(
     },
     events: (won) => (won ? [event] : []),
   })
-  // Another process was faster: this is the second use.
+  // Another process redeemed the code first, so this is the second use.
   if (!redeemed) return revoke(needs, row, context)
   metrics.issued('authorization_code', 'human')
   const { accessToken, tokenType, expiresInSecs } = access
@@ -159,7 +158,7 @@ async function revoke(
   context: MessageContext,
 ): Promise<OAuthRefused> {
   const now = clock.now()
-  // Not cancelled with the request: a thief who hangs up must not save the tokens.
+  // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.
   await database.tenant(tenantId, async (tx) => {
     if (!(await revokeRefreshFamily(tx, tenantId, id, 'code_reuse', now))) return
     const resource = { type: 'refresh_family', id } as const
@@ -167,6 +166,6 @@ async function revoke(
     appendEvents(tx, [revokedEvent(random, ended, now, context.requestId)])
   })
   standingChanged([id])
-  context.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was used again')
-  return refuse('invalid_grant', 'the code was used before: what it gave has ended')
+  context.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was reused')
+  return refuse('invalid_grant', 'the code was used before: its tokens are revoked')
 }

@@ -1,4 +1,4 @@
-/** grant_type=client_credentials: an application gets a token of its own. RFC 6749 section 4.4. */
+/** grant_type=client_credentials: an application gets a token for itself (RFC 6749 section 4.4). */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import type { ClientRow } from '../../../../storage/oauth/applications.js'
@@ -30,8 +30,8 @@ export type ClientCredentialsNeeds = {
 }
 
 /**
- * Issues once the row of the token is committed: what was not written down was not issued. No
- * refresh token: the client has its credentials (RFC 6749 section 4.4.3).
+ * Returns the token only after its `auth.token.issued` event is committed. Issues no refresh token,
+ * since the client can authenticate again (RFC 6749 section 4.4.3).
  */
 export async function grantClientCredentials(
   needs: ClientCredentialsNeeds,
@@ -57,14 +57,14 @@ export async function grantClientCredentials(
 
   const scopes = askedScopes(scope, row)
   if (scopes === null)
-    return refuse('invalid_scope', 'a scope is malformed or not one of the application')
+    return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
   const read = readAskedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const { database, issuer, random } = needs
   const asked = isPlain
     ? read.asked
     : await knownAudience(database, issuer, row, read.asked, context)
-  if (asked === null) return refuse('invalid_target', 'the audience is not one of this tenant')
+  if (asked === null) return refuse('invalid_target', 'the audience is not known in this tenant')
 
   const grant: AccessGrant = {
     subject: row.id,
@@ -110,7 +110,7 @@ async function write(
   }
 }
 
-/** The scopes of the token; null where the request names one that the application does not have. */
+/** The scopes of the token, or null if the request names one that the application does not have. */
 function askedScopes(scope: string | null, row: DefaultedScopes): readonly string[] | null {
   if (scope === null) return withoutRequest(row)
   const asked = readScope(scope)
@@ -120,12 +120,12 @@ function askedScopes(scope: string | null, row: DefaultedScopes): readonly strin
 type DefaultedScopes = Pick<ClientRow, 'scopes' | 'defaultScopes'>
 
 /**
- * What a request without `scope` gives (RFC 6749 section 3.3, a pre-defined default): `default_scopes`
- * of the application, else its scopes without those that manage, use the vault or speak of a user. A
- * client that needs one of these asks for it, so that no token has such a power by accident.
+ * The scopes of a request without `scope` (RFC 6749 section 3.3, pre-defined default): the
+ * application's `default_scopes`. Without these, all of its scopes except `*:manage`, `vault:*` and
+ * the user scopes, so that a token gets such a power only on request.
  */
 export function withoutRequest({ scopes, defaultScopes }: DefaultedScopes): readonly string[] {
-  // Where the application lost a scope, its defaults do not bring it back.
+  // The application may have lost a scope since: its defaults do not restore it.
   if (defaultScopes !== null) return defaultScopes.filter((scope) => scopes.includes(scope))
   return scopes.filter(
     (scope) =>

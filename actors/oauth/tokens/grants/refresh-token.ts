@@ -1,11 +1,12 @@
 /**
- * grant_type=refresh_token. Each token is turned into the next exactly once; the family dies when
- * one comes back that should not (RFC 9700 section 4.14.2; decisions.md 7.2, refresh token).
+ * grant_type=refresh_token. Each token is rotated exactly once. Reuse revokes the family (RFC 9700
+ * section 4.14.2).
  *
- * A live token is rotated. The token rotated last, from the same client and key, within 10 s of its
- * rotation and before its successor was used, gets the same answer again: it got lost on its way.
- * Anything else that was rotated is a replay: the family is revoked. The session of an agent ends with
- * it, and what a person delegated; that of a person goes on, with other applications in it.
+ * A live token is rotated. If the response got lost, the client may repeat the request: the most
+ * recently rotated token, from the same client and key, within 10 s of the rotation and before its
+ * successor was used, returns the same response. Any other use of a rotated token is a replay and
+ * revokes the family. A replay also ends an agent's session and the delegation behind it. It does not
+ * end a user's session, which other applications share.
  */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
@@ -41,8 +42,8 @@ import type { TenantCommits } from '../../../platform/batching/group-commit.js'
 
 export const REFRESH_TOKEN_BYTES = 32
 const GRACE_MS = 10_000
-const REUSED = 'the refresh token was used before: its family was revoked'
-const NOT_THEIRS = 'the refresh token is unknown, or not one of this client'
+const REUSED = 'the refresh token was used before: its family is revoked'
+const NOT_THEIRS = 'the refresh token is unknown or belongs to another client'
 
 export type RefreshNeeds = PersonTokensNeeds & {
   readonly commits: TenantCommits
@@ -51,11 +52,11 @@ export type RefreshNeeds = PersonTokensNeeds & {
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
-  /** Told what was ended, so that this process refuses it from now on. */
+  /** Drops cached status of these ids, so that this process refuses their tokens at once. */
   readonly standingChanged: (ids: readonly string[]) => void
 }
 
-/** What the proof of the request showed, or how its absence is refused. */
+/** The key thumbprint of the request's DPoP proof, and how to refuse a request without one. */
 export type RefreshProof = {
   readonly jkt: string | null
   readonly refusal: (description: string) => Promise<ProofRefused>
@@ -97,7 +98,7 @@ export async function grantRefresh(
 
 export type RefreshVerdict = 'live' | 'repeated' | 'replayed' | 'wrong_key' | 'refused'
 
-/** What a presented token deserves, given its row. Pure: time is a value. */
+/** Decides the outcome for a refresh token from its row. Pure: time is a value. */
 export function judgeRefresh(
   row: RefreshTokenRow,
   clientId: string,
@@ -135,7 +136,7 @@ async function rotate(
   const { commits, sealer, metrics, random } = needs
   // A family without a key may still get a bound access token (RFC 9449 section 5).
   const jkt = row.jkt ?? proof.jkt
-  // Everything that can fail comes before the turn: a token is never spent for nothing.
+  // Everything that can fail comes before the rotation, so that a failure does not use up the token.
   const { access, grant, idToken } = await sign(
     needs,
     row,
@@ -178,11 +179,11 @@ async function rotate(
     metrics.issued('refresh_token', row.subjectType)
     return answer
   }
-  // Another process was faster. Its row now says what this request is: a repetition, or too late.
+  // Another process rotated it first. The row now tells whether this is a repetition or a replay.
   return afterLostRace(needs, row, client, proof, context)
 }
 
-/** What of a family the one token is for. */
+/** The part of a family that one token is for. */
 type Narrowed = {
   readonly scopes: readonly string[]
   readonly breadth: Breadth
@@ -198,10 +199,10 @@ async function sign(
 ): Promise<PersonTokens> {
   const { level } = row
   if (row.subjectType === 'human' && level !== null && client.kind === 'application') {
-    // OpenID Connect Core section 12.2: without the nonce of the first one.
+    // A refreshed ID token has no nonce (OpenID Connect Core section 12.2).
     const of = personGrant(row, breadth, {
       grantId: row.familyId,
-      // A sign-out also ends access tokens of an offline grant. The grant itself goes on.
+      // A sign-out also ends access tokens of an offline grant, but not the grant itself.
       sessionId: row.accessSessionId,
       idTokenSessionId: row.browserSessionId ?? row.sessionId,
       scopes,
@@ -229,7 +230,7 @@ async function sign(
     authorizationDetails: null,
     ...(row.delegationId === null ? {} : borrowed(row, row.delegationId)),
   }
-  // Never longer than the family, which never outlasts its delegation.
+  // A delegated token never outlives its family, which never outlives the delegation.
   const leftSecs = Math.floor((row.expiresAt.getTime() - needs.clock.now().getTime()) / 1000)
   const lifetimeSecs = needs.jwt.access_token_lifetime_agent_secs
   const secs = row.delegationId === null ? lifetimeSecs : Math.min(lifetimeSecs, leftSecs)
@@ -237,7 +238,7 @@ async function sign(
   return { access, grant, idToken: null }
 }
 
-/** What makes a token one of a person for whom the agent acts. */
+/** The claims of a delegated token: the user is the subject and the agent acts. */
 function borrowed(row: RefreshTokenRow, delegationId: string) {
   return {
     subjectType: 'human',
@@ -262,7 +263,7 @@ async function afterLostRace(
   return refuse('invalid_grant', whyRefused(row, client.row.id, needs.clock.now()))
 }
 
-/** The same answer again, from the seal. */
+/** Returns the stored response of the rotation again. */
 async function repeat(
   needs: RefreshNeeds,
   row: RefreshTokenRow,
@@ -284,13 +285,13 @@ async function revoke(
 ): Promise<OAuthRefused> {
   const now = clock.now()
   const { tenantId, familyId, sessionId, clientId, subject, subjectType } = row
-  // Not cancelled with the request: a thief who hangs up must not save the family.
+  // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.
   await database.tenant(tenantId, async (tx) => {
     const revoked = await revokeRefreshFamily(tx, tenantId, familyId, reason, now)
     if (!revoked) return
     if (subjectType === 'agent')
       await endSession(tx, tenantId, sessionId, 'refresh_token_reuse', now)
-    // What was stolen is not the token alone but what it stands for.
+    // The thief may hold the delegation's tokens, so the delegation ends too.
     const ended =
       row.delegationId === null
         ? undefined
@@ -307,11 +308,11 @@ async function revoke(
     ])
   })
   standingChanged([sessionId, familyId])
-  context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was used again')
+  context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was reused')
   return refuse('invalid_grant', clientId === client.row.id ? REUSED : NOT_THEIRS)
 }
 
-/** Never wider than the grant; the family keeps what it has (RFC 6749 section 6). */
+/** At most the granted scopes. The family keeps all of them (RFC 6749 section 6). */
 function narrowedScopes(form: OAuthForm, granted: readonly string[]): readonly string[] | null {
   const scope = form.get('scope')
   if (scope === null) return granted
@@ -323,12 +324,12 @@ function answerContext({ familyId, generation }: RefreshTokenRow): string {
   return `refresh_token:${familyId}:${generation}:answer`
 }
 
-/** Of a live family, or of one that ended, which only its own client is told. */
+/** Why a refresh token is refused. Only its own client gets the reason. */
 function whyRefused(row: RefreshTokenRow, clientId: string, now: Date): string {
   if (row.clientId !== clientId) return NOT_THEIRS
   if (row.revokedAt !== null) return 'the refresh token was revoked'
   if (row.sessionEndedAt !== null) return 'the session of the refresh token has ended'
   return row.expiresAt <= now
     ? 'the refresh token has expired'
-    : 'whoever the refresh token stands for is not active any more'
+    : 'the user, agent or application of the refresh token is no longer active'
 }

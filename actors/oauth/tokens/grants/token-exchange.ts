@@ -1,9 +1,9 @@
 /**
- * grant_type=urn:ietf:params:oauth:grant-type:token-exchange (RFC 8693): a token becomes a narrower
- * one, or one of the next agent. decisions.md 7.6.
+ * grant_type=urn:ietf:params:oauth:grant-type:token-exchange (RFC 8693): exchanges a token for one
+ * with fewer rights, or for one of the next agent.
  *
- * Nothing grows on the way: scopes and lifetime are at most those of the subject token; session,
- * refresh family and delegation stay the same, so that whatever ends them ends what was made of them.
+ * The new token never has more than the subject token: scopes and lifetime are bounded by it. Session,
+ * refresh family and delegation stay the same, so revoking them revokes the new token too.
  */
 import type { VaultExports } from '../../../vault/vault/protocol.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
@@ -54,15 +54,15 @@ export type ExchangeNeeds = {
   readonly vault: Pick<VaultExports, 'export'>
 }
 
-/** What the proof of the request showed, or how its absence is refused. */
+/** The key thumbprint of the request's DPoP proof, and how to refuse a request without one. */
 export type ExchangeProof = {
   readonly jkt: string | null
   readonly refusal: (description: string) => Promise<ProofRefused>
-  /** Of the client, for the audit log. */
+  /** The client's network address, for the audit log. */
   readonly address: string
 }
 
-/** `client` is null when nothing but an actor token says who asks. */
+/** `client` is null if only an actor token identifies the requester. */
 export async function grantExchange(
   needs: ExchangeNeeds,
   client: Client | null,
@@ -82,7 +82,7 @@ export async function grantExchange(
   return issue(needs, presented, form, proof.jkt, context)
 }
 
-/** Reads and judges both tokens. What is issued for them is decided by what was asked for. */
+/** Verifies both tokens and the right to exchange them. */
 async function present(
   { bearer, database, issuer }: ExchangeNeeds,
   client: Client | null,
@@ -98,11 +98,11 @@ async function present(
     const { subjectType, actors, audience, jkt } = actor.principal
     if (subjectType !== 'agent' || actors.length > 0)
       return refuse('invalid_grant', 'actor_token must be an agent’s own direct token')
-    // It says who asks: one for another API, which has seen it, could be brought by that API.
+    // It authenticates the requester. A resource server that received one could replay it here.
     if (!audience.includes(issuer))
-      return refuse('invalid_grant', 'actor_token is for another audience than this service')
+      return refuse('invalid_grant', 'actor_token must have this service as an audience')
     if (jkt !== null && jkt !== proof.jkt)
-      return proof.refusal('actor_token is bound to a key: a proof of it is needed')
+      return proof.refusal('actor_token is bound to a key: send a DPoP proof')
   }
   const exchanger = exchangerOf(client, actor)
   if ('tag' in exchanger) return exchanger
@@ -119,14 +119,14 @@ async function present(
   const verdict = judgeExchange({ subject, exchanger, actor: actorId, mayAct })
   if (verdict.tag === 'oauth_refused') return verdict
   if (jkt !== null && (verdict.tag === 'handed_on' ? proof.jkt === null : proof.jkt !== jkt))
-    return proof.refusal('subject_token is bound to a key: a proof is needed')
+    return proof.refusal('subject_token is bound to a key: send a DPoP proof')
   if (mayAct !== null) {
     const known =
       isUuid(mayAct) &&
       (await database.system((tx) => agentBelongs(tx, tenantId, mayAct), {
         signal: context.signal,
       }))
-    if (!known) return refuse('invalid_request', 'may_act names no agent of the tenant')
+    if (!known) return refuse('invalid_request', 'may_act must be an agent of the tenant')
   }
   return { subject, exchanger, actor, verdict, mayAct }
 }
@@ -139,11 +139,11 @@ async function inForce(
 ): Promise<ReadToken | OAuthRefused> {
   const found = await bearer.inspect(token, context, 'fresh')
   if (found.state === 'active') return found.token
-  const why = found.state === 'invalid' ? 'is not one of ours' : `is ${found.state}`
+  const why = found.state === 'invalid' ? 'is not valid' : `is ${found.state}`
   return refuse('invalid_grant', `${which}_token ${why}`)
 }
 
-/** decisions.md 7.6, token exchange, who may. */
+/** Who requests the exchange: the authenticated client, or the agent of the actor token. */
 function exchangerOf(client: Client | null, actor: ReadToken | null): Exchanger | OAuthRefused {
   const agentId = actor?.principal.subject ?? null
   if (client?.kind === 'application') {
@@ -153,10 +153,10 @@ function exchangerOf(client: Client | null, actor: ReadToken | null): Exchanger 
       : refuse('unauthorized_client', 'the application does not have this grant')
   }
   if (client !== null && agentId !== null && agentId !== client.row.id)
-    return refuse('invalid_grant', 'actor_token is another agent’s')
+    return refuse('invalid_grant', 'actor_token belongs to another agent')
   if (client?.confidential === true) return { kind: 'agent', id: client.row.id }
   return agentId === null
-    ? refuse('unauthorized_client', 'an agent signs an assertion or sends its actor_token')
+    ? refuse('unauthorized_client', 'an agent must send a client assertion or an actor_token')
     : { kind: 'agent', id: agentId }
 }
 
@@ -178,10 +178,11 @@ async function issue(
       ? await delegationOf(needs, principal, verdict.agentId, asked, context)
       : null
   if (verdict.tag === 'delegated' && lent === null)
-    return refuse('consent_required', 'the person has not let this agent act for them')
+    return refuse('consent_required', 'the user has no delegation for this agent')
   if (lent !== null) bounds.push(lent.scopes)
   const scopes = shrunkScopes(asked, bounds)
-  if (scopes === null) return refuse('invalid_scope', 'more was asked for than can be given')
+  if (scopes === null)
+    return refuse('invalid_scope', 'the requested scope exceeds the subject token or is empty')
 
   const audience = await audienceOf(needs, subject, form, scopes, context)
   if ('tag' in audience) return audience
@@ -214,7 +215,7 @@ async function issue(
   }
 }
 
-/** Of several delegations the newest that covers what is asked for, or the newest there is. */
+/** The newest delegation that covers the requested scopes, or else the newest one. */
 async function delegationOf(
   { database, clock }: ExchangeNeeds,
   { tenantId, subject }: ReadToken['principal'],
@@ -245,11 +246,11 @@ async function audienceOf(
   const asker = { tenantId: principal.tenantId, audience: issuer }
   const asked = await knownAudience(database, issuer, asker, read.asked, context)
   return asked === null
-    ? refuse('invalid_target', 'the audience is not one of this tenant')
+    ? refuse('invalid_target', 'the audience is not known in this tenant')
     : { audience: tokenAudience(asked, { own: asked[0]!, issuer, scopes }) }
 }
 
-/** Who acts in the new token, what lets them, and how surely its person is known. */
+/** The actors of the new token, the delegation behind them, and the user's authentication context. */
 function actingOf(
   verdict: Presented['verdict'],
   lent: DelegationRow | null,
@@ -259,7 +260,7 @@ function actingOf(
     return {
       actors: [{ sub: lent.agentId, subjectType: 'agent' }],
       delegationId: lent.id,
-      // What the person showed when they approved.
+      // How the user authenticated when they approved the delegation.
       level: lent.level,
       amr: lent.amr,
       authTimeSecs: Math.floor(lent.authTime.getTime() / 1000),
@@ -304,7 +305,7 @@ function grantOf(
   }
 }
 
-/** At most what is left of the subject token, and of the delegation. */
+/** At most the remaining lifetime of the subject token and of the delegation, in seconds. */
 function lifetimeSecs(
   { clock, jwt }: ExchangeNeeds,
   { subjectType, actors = [] }: AccessGrant,

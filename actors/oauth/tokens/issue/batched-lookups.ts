@@ -1,6 +1,6 @@
 /**
- * Refresh tokens and codes by their hashes. The tenant of one is not known before it is found, so the
- * look-ups cross tenants; those that are asked for at the same time share one.
+ * Finds refresh tokens and codes by their hashes. The tenant is unknown until the row is found, so the
+ * look-ups cross tenants. Concurrent look-ups share one query.
  */
 import { together } from '../../../../runtime/kernel/batched-asks.js'
 import { type CodeRow, findCodes } from '../../../../storage/oauth/authorization-codes.js'

@@ -1,6 +1,6 @@
 /**
- * What an application may still have of a grant: what it lost since is not given, whichever way the
- * grant becomes tokens. The grant itself keeps it, for when the application has it again.
+ * The part of a grant that an application may still have. Tokens do not get scopes that the
+ * application lost after the grant. The grant keeps them, in case the application regains them.
  */
 import type { AskedClaims } from '../../../../storage/oauth/authorization-codes.js'
 import { scopesOfClaims } from '../../../domain/person-claims.js'
@@ -8,7 +8,7 @@ import type { Client } from '../clients/clients.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 
-/** The granted scopes that the application has; a refusal where none of them is left. */
+/** The granted scopes that the application still has. A refusal if none is left. */
 export function heldScopes(
   granted: readonly string[],
   client: Client,
@@ -16,11 +16,11 @@ export function heldScopes(
   if (client.kind !== 'application') return granted
   const held = granted.filter((scope) => client.row.scopes.includes(scope))
   return held.length === 0 && granted.length > 0
-    ? refuse('invalid_scope', 'the application has none of the granted scopes any more')
+    ? refuse('invalid_scope', 'the application no longer has any of the granted scopes')
     : held
 }
 
-/** The same of claims that were asked for by their names. */
+/** The same for individually requested claims. */
 export function heldClaims(claims: AskedClaims | null, client: Client): AskedClaims | null {
   if (claims === null || client.kind !== 'application') return claims
   const { scopes } = client.row
@@ -30,7 +30,7 @@ export function heldClaims(claims: AskedClaims | null, client: Client): AskedCla
   }
 }
 
-/** The claims whose scopes are among these. */
+/** The claims whose scopes are all among these. */
 export function claimsWithin(
   names: readonly string[],
   scopes: readonly string[],

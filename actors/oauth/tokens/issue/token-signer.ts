@@ -1,4 +1,4 @@
-/** Turns a grant into a signed access token. */
+/** Signs access tokens and ID tokens. */
 import type { ActorRef, AskOptions } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
@@ -17,8 +17,8 @@ export type SignedAccess = {
 
 export interface TokenSigner {
   /**
-   * @param ofGrant the claims of the grant, where `grantClaims` has written them already.
-   * @throws {DependencyUnavailable} when no signing key is to be had: nothing can be issued then.
+   * @param ofGrant the shared claims of the grant, if `grantClaims` already computed them.
+   * @throws {DependencyUnavailable} if no signing key is available.
    */
   sign(
     grant: AccessGrant,

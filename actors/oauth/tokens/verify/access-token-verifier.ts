@@ -1,4 +1,4 @@
-/** Access tokens as they come back: verified, in force, and in the right hands. RFC 9068 section 4. */
+/** Verifies presented access tokens: signature, lifetime, status and binding (RFC 9068 section 4). */
 import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
@@ -24,7 +24,7 @@ import {
 import type { ProofJudge } from './dpop-verifier.js'
 import type { Authenticate, Authenticated, Unauthenticated } from '../protocol.js'
 
-/** Other processes' clocks may be ahead by this much; the end of a token is kept to the second. */
+/** Tolerance for clocks of other processes that run ahead. `exp` has no tolerance. */
 const AHEAD_SECS_MAX = 10
 const VERDICTS_MAX = 20_000
 const KEYS_MAX = 64
@@ -34,15 +34,15 @@ export type TokenState =
   | { readonly state: 'invalid' }
 
 export interface Bearer {
-  /** The state of a token, whoever presents it. `fresh` reads the standing anew. */
+  /** The state of a token. `fresh` bypasses the status cache. */
   inspect(
     token: string,
     context: MessageContext,
     standing: 'remembered' | 'fresh',
   ): Promise<TokenState>
-  /** A token of ours as it was signed, whether or not it still counts; null when it is none. */
+  /** Verifies the signature only and ignores the status. Null if the token is not ours. */
   read(token: string, context: MessageContext): Promise<ReadToken | null>
-  /** Everything a bearer route asks of its caller's credentials. */
+  /** All checks of a request to a route that needs an access token. */
   authenticate(
     presented: Authenticate,
     context: MessageContext,
@@ -58,7 +58,7 @@ export type BearerNeeds = {
   readonly standings: BriefMemory<Standing>
 }
 
-/** A verified token with what its standing rests on, worked out once. */
+/** A verified token and the ids that its status depends on, computed once. */
 type Verdict = {
   readonly kid: string
   readonly token: ReadToken
@@ -74,7 +74,7 @@ export function createBearer({
   proofs,
   standings,
 }: BearerNeeds): Bearer {
-  /** Verified tokens by hash: a signature is checked once per token and process. */
+  /** Verified tokens by hash: each process verifies a signature once per token. */
   const verdicts = new Map<string, Verdict>()
   const publicKeys = new Map<string, KeyObject>()
 
@@ -82,10 +82,10 @@ export function createBearer({
     readStandingsTogether(database, asked),
   )
 
-  /** Answers of this turn of the event loop, so that all tokens that come in it ask once. */
+  /** Keys of this event loop turn, so that all tokens of one turn share one look-up. */
   const keysNow = new Map<string, VerificationKey | null>()
 
-  /** Asked anew in each turn, also for a remembered verdict: a withdrawn key takes its tokens along. */
+  /** Looked up once per turn even for a verified token: a withdrawn key invalidates its tokens. */
   async function keyOf(kid: string, context: MessageContext): Promise<VerificationKey | null> {
     const found = await keys.ask('verificationKey', { kid }, context)
     if (found.tag === 'keys_unavailable') {
@@ -148,7 +148,7 @@ export function createBearer({
     how: 'remembered' | 'fresh',
   ): Standing | Promise<Standing> {
     const load = () => readFresh(of)
-    // Every use of borrowed authority is checked against its row (decisions.md section 3).
+    // Delegated tokens always read their status fresh, so that a revoked delegation ends at once.
     if (how === 'fresh' || of.delegationId !== null) return load()
     return standings.known(of.tokenId) ?? standings.get(of.tokenId, ids, load)
   }
@@ -172,11 +172,11 @@ export function createBearer({
     return { state: inForce ? 'active' : 'revoked', token: found }
   }
 
-  /** Whether a token that has expired cannot be renewed either, since its delegation is over. */
+  /** True if the expired token cannot be renewed because its delegation has expired too. */
   async function isDelegationOver({ principal }: ReadToken): Promise<boolean> {
     const { tenantId, delegationId } = principal
     if (delegationId === null) return false
-    // Beginning and lifetime of a token are whole seconds: the last one ends up to two before its delegation.
+    // Token times are whole seconds, so the last token ends up to two seconds before its delegation.
     const end = new Date(clock.now().getTime() + 2_000)
     return database.tenant(tenantId, (tx) => isDelegationExpired(tx, tenantId, delegationId, end))
   }
@@ -190,22 +190,22 @@ export function createBearer({
       if (found.state === 'invalid') return refused('unauthorized', 'the token is not valid')
       if (found.state === 'expired') {
         return (await isDelegationOver(found.token))
-          ? refused('delegation_expired', 'the delegation has expired: ask the person again')
+          ? refused('delegation_expired', 'the delegation has expired: request a new one')
           : refused('token_expired', 'the token has expired')
       }
       if (found.state === 'revoked') return refused('token_revoked', 'the token was revoked')
       const { principal } = found.token
-      // A token for an application's own API is not one for ours (RFC 9068 section 4).
+      // A token for an application's own API is not valid here (RFC 9068 section 4).
       if (presented.anyAudience !== true && !principal.audience.includes(issuer))
         return refused('unauthorized', 'the token is for another audience')
       if (principal.jkt === null) {
         return scheme === 'Bearer'
           ? { tag: 'authenticated', principal }
-          : refused('unauthorized', 'the token is not bound to a key: present it as Bearer')
+          : refused('unauthorized', 'the token is not bound to a key: use the Bearer scheme')
       }
       const judged =
         scheme === 'Bearer' || dpopProof === null
-          ? await proofs.missing('the token is bound to a key: present it as DPoP with a proof')
+          ? await proofs.missing('the token is bound to a key: use the DPoP scheme with a proof')
           : await proofs.judge({
               proof: dpopProof,
               httpMethod,

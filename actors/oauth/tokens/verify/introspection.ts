@@ -1,4 +1,4 @@
-/** What a token is worth now, told to those who may know. RFC 7662; decisions.md 7.3 and 7.6. */
+/** Token introspection (RFC 7662). See docs/guides/oauth/token-introspection.md. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { findRefreshToken } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Database } from '../../../../storage/platform/sql.js'
@@ -10,13 +10,13 @@ import type { ActiveToken, Introspection } from '../protocol.js'
 import { hashRefreshToken } from '../grants/refresh-token.js'
 
 const INACTIVE = { active: false } as const
-/** An access token is a JWS, a refresh token has no dots. */
+/** Access tokens are JWTs with dots. Refresh tokens have no dots. */
 const ACCESS_TOKEN_FORM = /\./
 
-/** Whose tokens the asker may look into. */
+/** Which tokens the requester may introspect. */
 export type Inspector = {
   readonly tenantId: string
-  /** An agent may also ask for its own tokens of other tenants. */
+  /** Set for an agent: it may also introspect its own tokens of other tenants. */
   readonly clientId: string | null
 }
 
@@ -27,7 +27,7 @@ export type IntrospectionNeeds = {
   readonly issuer: string
 }
 
-/** A confidential client inspects the tokens of its tenant; a public one nothing (RFC 7662 section 4). */
+/** Confidential clients introspect the tokens of their tenant, public clients none (RFC 7662 section 4). */
 export function inspectorOf(client: Client): Inspector | null {
   if (!client.confidential) return null
   return client.kind === 'application'
@@ -94,7 +94,7 @@ function describe({
     actors: principal.actors,
     delegationId: principal.delegationId,
     mayAct,
-    // A resource server that asks learns what it would read in the token (RFC 9396 section 9.2).
+    // A resource server gets the same details here as in the token (RFC 9396 section 9.2).
     authorizationDetails,
   }
 }
@@ -104,7 +104,7 @@ async function refreshToken(
   token: string,
   { signal }: MessageContext,
 ): Promise<Introspection> {
-  // The tenant of a token is not known before the token is: the look-up crosses tenants.
+  // The tenant is unknown until the token is found, so the look-up crosses tenants.
   const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
     signal,
   })

@@ -1,6 +1,6 @@
 /**
- * Ends a token that its client gives back. RFC 7009; decisions.md 7.3, revoke. A refresh token takes
- * its family along, and with it every access token of the family; an access token ends alone.
+ * Token revocation (RFC 7009). Revoking a refresh token revokes its family and all of its access
+ * tokens. Revoking an access token affects that token only.
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
@@ -20,7 +20,7 @@ import type { OAuthRefused, Revoked } from '../protocol.js'
 import { hashRefreshToken } from '../grants/refresh-token.js'
 import { refuse } from '../refusals.js'
 
-/** An access token is a JWS, a refresh token has no dots: the hint is not needed. */
+/** Access tokens are JWTs with dots, refresh tokens have none: token_type_hint is not needed. */
 const ACCESS_TOKEN_FORM = /\./
 const DONE: Revoked = { tag: 'revoked' }
 
@@ -29,7 +29,7 @@ export type RevocationNeeds = {
   readonly bearer: Bearer
   readonly clock: Clock
   readonly random: Random
-  /** Told what was ended, so that this process refuses it from now on. */
+  /** Drops cached status of these ids, so that this process refuses their tokens at once. */
   readonly standingChanged: (ids: readonly string[]) => void
 }
 
@@ -69,14 +69,14 @@ async function revokeAccess(
   return DONE
 }
 
-/** Any token of a family speaks for it, also one that was turned into the next before. */
+/** Every token of a family identifies it, including a rotated one. */
 async function revokeFamily(
   { database, clock, random, standingChanged }: RevocationNeeds,
   client: Client,
   token: string,
   context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
-  // The tenant of a token is not known before the token is: the look-up crosses tenants.
+  // The tenant is unknown until the token is found, so the look-up crosses tenants.
   const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
     signal: context.signal,
   })
@@ -86,9 +86,9 @@ async function revokeFamily(
   const now = clock.now()
   await database.tenant(tenantId, async (tx) => {
     if (!(await revokeRefreshFamily(tx, tenantId, familyId, 'revoked', now))) return
-    // The session of an agent is this family; that of a person has other applications in it.
+    // An agent's session has only this family. A user's session has those of other applications too.
     if (subjectType === 'agent') await endSession(tx, tenantId, sessionId, 'revoked', now)
-    // The grant behind the family of an agent that acts for a person (RFC 7009 section 2.1).
+    // An agent's delegated family ends together with its delegation (RFC 7009 section 2.1).
     const returned =
       delegationId === null
         ? undefined
@@ -105,7 +105,7 @@ async function revokeFamily(
   return DONE
 }
 
-/** RFC 7009 section 2.1: refused, and nothing ends. */
+/** RFC 7009 section 2.1: the request is refused and nothing is revoked. */
 function notTheirs(): OAuthRefused {
   return refuse('invalid_grant', 'the token was issued to another client')
 }
