@@ -1,4 +1,4 @@
-/** The answer that a client waits for: a code, written down with everything that was allowed. */
+/** Issues an authorization code for the granted request (RFC 6749 section 4.1.2). */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { type AskedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
 import { consumeAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
@@ -13,20 +13,20 @@ import type { Answered, Refused } from './protocol.js'
 
 const CODE_BYTES = 32
 
-/** What the person allows if they say yes. */
+/** What the user grants with their consent. */
 export type Granting = {
   readonly session: BrowserSession
   readonly scopes: readonly string[]
-  /** What has to be allowed for it: the scopes, and those of claims asked for one by one. */
+  /** The scopes that need consent: the requested ones, and those of individually requested claims. */
   readonly consented: readonly string[]
   readonly audience: readonly string[]
   readonly claims: AskedClaims | null
 }
 
-/** Thrown to roll back: somebody else used up the request, or the session ended. */
+/** Rolls the transaction back: a concurrent request consumed the request, or the session ended. */
 class Overtaken extends Error {}
 
-/** In one transaction: the request is used up, the consent remembered, the code written. */
+/** Consumes the request, stores the consent and inserts the code in one transaction. */
 export async function issueCode(
   needs: InteractionNeeds,
   underway: Underway,
@@ -62,7 +62,7 @@ async function write(
   const { id: sessionId, sub: subject, organizationId, level, amr, authTime } = session
   const used = [kept?.id ?? null, pushedId].filter((id) => id !== null)
   if (used.length > 0 && !(await consumeAuthorizationRequests(tx, tenantId, used, now)))
-    throw new Overtaken('the request was used already')
+    throw new Overtaken('the request was already used')
   const opened = await openPersonSession(tx, {
     tenantId,
     sessionId,

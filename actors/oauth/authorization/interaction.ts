@@ -1,7 +1,7 @@
 /**
- * Carries a request that was judged through sign-in and consent to its answer. What the person is
- * asked for is decided anew at every step, from the request and the session of the moment: that a
- * browser came back proves nothing. OpenID Connect Core sections 3.1.2.1 to 3.1.2.6, RFC 9470.
+ * Takes a valid authorization request through sign-in and consent to its code. Each step decides anew
+ * from the request and the current session, because the return of a browser proves nothing (OpenID
+ * Connect Core sections 3.1.2.1 to 3.1.2.6, RFC 9470).
  */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -19,7 +19,7 @@ import { errorLocation, formTarget, hostOf } from './locations.js'
 import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
 import type { Allowed, InteractionNeeds, Underway } from './pending-request.js'
 
-/** A person has this long to sign in and decide: the hour of a sign-in, and then some. */
+/** Time to sign in and consent: the hour of a sign-in and a margin. */
 const REQUEST_MS = 75 * 60_000
 const HANDLE_BYTES = 32
 export const RESUME_PATH = '/oauth/authorize/resume'
@@ -45,7 +45,7 @@ export async function proceed(
   const { sub } = person
   const { database, issuer } = needs
   const audience = await knownAudience(database, issuer, client, request.audience, context)
-  if (audience === null) return back('invalid_target', 'the audience is not one of this tenant')
+  if (audience === null) return back('invalid_target', 'the audience is not known in this tenant')
 
   const found = await findSession(needs, underway, sub, context)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
@@ -53,14 +53,14 @@ export async function proceed(
   const held: readonly string[] = HUMAN_SCOPES[session.role]
   const may = (scope: string) => client.scopes.includes(scope) && held.includes(scope)
   const scopes = request.scopes.filter(may)
-  if (scopes.length === 0) return back('access_denied', 'there is no scope that may be granted')
+  if (scopes.length === 0) return back('access_denied', 'the user has none of the requested scopes')
   const whom = tokenAudience(audience, { own: client.audience, issuer, scopes })
   const granting = grantingOf(underway, session, { scopes, audience: whom }, may)
 
-  const said = isAllowed(underway.allowed, granting)
-  if (said || !(await asksConsent(needs, underway, granting, context)))
+  const isConsented = isAllowed(underway.allowed, granting)
+  if (isConsented || !(await asksConsent(needs, underway, granting, context)))
     return issueCode(needs, underway, granting, context)
-  if (request.prompt.none) return back('consent_required', 'the person was not asked yet')
+  if (request.prompt.none) return back('consent_required', 'the user has not given consent yet')
   return askConsent(needs, underway, session, granting, context)
 }
 
@@ -69,7 +69,7 @@ type Found =
   | Interaction
   | { readonly tag: 'none'; readonly error: readonly [ReturnedError, string] }
 
-/** The session that satisfies the request, the page that leads to one, or that there is none. */
+/** A session that satisfies the request, the page that creates one, or an error. */
 async function findSession(
   needs: InteractionNeeds,
   underway: Underway,
@@ -88,12 +88,12 @@ async function findSession(
     return unmet === 'level'
       ? {
           tag: 'none',
-          error: ['unmet_authentication_requirements', 'a higher level of assurance is needed'],
+          error: ['unmet_authentication_requirements', 'a higher assurance level is needed'],
         }
-      : { tag: 'none', error: ['login_required', 'nobody is signed in as it is needed'] }
+      : { tag: 'none', error: ['login_required', 'no user is signed in as the request requires'] }
   }
   if (sub !== null && (await signedInOther(needs, underway, sub, context)))
-    return { tag: 'none', error: ['login_required', 'somebody else signed in'] }
+    return { tag: 'none', error: ['login_required', 'another user signed in'] }
   const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
   const verdict = await needs.sessions.ask(
     'demand',
@@ -118,8 +118,8 @@ async function findSession(
 }
 
 /**
- * Whether somebody else signed in for this request, which is for one person (OpenID Connect Core
- * section 3.1.2.1, `id_token_hint`): the application learns it, the browser is not asked for ever.
+ * True if another user signed in for a request that is for one user (OpenID Connect Core section
+ * 3.1.2.1, `id_token_hint`). The application gets an error instead of an endless sign-in loop.
  */
 async function signedInOther(
   { sessions }: InteractionNeeds,
@@ -133,7 +133,7 @@ async function signedInOther(
   return read.session.sub !== sub && read.session.createdAt >= requestedAt
 }
 
-/** `max_age` and `prompt=login` as one moment: the person signed in at or after it. */
+/** `max_age` and `prompt=login` as a time: the user must have signed in at or after it. */
 export function demandOf({
   request: { level, maxAgeSecs, prompt },
   requestedAt,
@@ -144,7 +144,7 @@ export function demandOf({
   return { level, ...(since === null ? {} : { since: new Date(since) }) }
 }
 
-/** The one person who will do; `sub` is null where anybody does. */
+/** The user that the request is for. `sub` is null if any user is accepted. */
 export async function demandedPerson(
   { keys, issuer }: Pick<InteractionNeeds, 'keys' | 'issuer'>,
   { client, request }: Pick<Underway, 'client' | 'request'>,
@@ -154,10 +154,10 @@ export async function demandedPerson(
   if (idTokenHint === null) return { sub }
   const hint = await readIdTokenHint(keys, issuer, idTokenHint, context)
   if (hint === null || hint.tenantId !== client.tenantId)
-    return { fault: 'id_token_hint is not an ID token of ours' }
+    return { fault: 'id_token_hint is not an ID token of this service' }
   return sub === null || sub === hint.subject
     ? { sub: hint.subject }
-    : { fault: 'the hints name different people' }
+    : { fault: 'the hints name different users' }
 }
 
 function grantingOf(
@@ -177,7 +177,7 @@ function grantingOf(
   return {
     session,
     scopes,
-    // A claim that is asked for by its name needs the same yes as its scope.
+    // An individually requested claim needs the same consent as its scope.
     consented: [...new Set([...scopes, ...scopesOfClaims(names)])],
     audience,
     claims: asked,
@@ -185,8 +185,8 @@ function grantingOf(
 }
 
 /**
- * Whether the person said yes to this. What can be granted is worked out anew, and the application may
- * have got more since the question was shown: then it is asked again.
+ * True if the user consented to all of it in this session. The grant is computed anew: if the
+ * application got more scopes after the page was shown, the user is asked again.
  */
 function isAllowed(allowed: Allowed | null, { session, consented }: Granting): boolean {
   return (
@@ -200,7 +200,7 @@ async function asksConsent(
   { session, consented }: Granting,
   { signal }: MessageContext,
 ): Promise<boolean> {
-  // Details say what exactly is to be done: they are asked every time.
+  // authorization_details describe one specific action, so each request needs consent.
   if (request.prompt.consent || request.details !== null) return true
   const { tenantId, sub: subject } = session
   const key = { tenantId, subject, clientId: client.id }
@@ -233,7 +233,7 @@ async function askConsent(
   }
 }
 
-/** Writes the request down under its handle, unless it is kept already. */
+/** Stores the request under its handle, unless it is stored already. */
 async function keep(
   { database, clock, random }: InteractionNeeds,
   { client, request, requestedAt, pushedId, kept }: Underway,

@@ -1,4 +1,4 @@
-/** An authorization request that is being decided, and what deciding it takes. */
+/** An authorization request between its validation and its response. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -20,20 +20,20 @@ export type InteractionNeeds = {
   readonly sessionSecsMax: number
 }
 
-/** A request on its way. */
+/** A request that waits for sign-in, consent or its code. */
 export type Underway = {
   readonly client: AuthorizingClientRow
   readonly request: AuthorizationRequest
-  /** When it came to the authorization endpoint: what `max_age` and `prompt=login` are measured by. */
+  /** Its arrival at the authorization endpoint: the reference of `max_age` and `prompt=login`. */
   readonly requestedAt: Date
-  /** The pushed request that it continues. */
+  /** The pushed request that it continues. Null without one. */
   readonly pushedId: string | null
-  /** Where it is kept; null while nobody had to be asked anything. */
+  /** Where it is stored. Null if no interaction was needed so far. */
   readonly kept: { readonly id: string; readonly handle: string } | null
   readonly sessionToken: string | null
-  /** What the person just said yes to. */
+  /** The consent that the user just gave. Null without one. */
   readonly allowed: Allowed | null
 }
 
-/** A yes counts in the session that was asked, and for the scopes that the question named. */
+/** A consent is valid only for the session and the scopes of the page that asked for it. */
 export type Allowed = { readonly sessionId: string; readonly scopes: readonly string[] }

@@ -2,10 +2,10 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import {
   isRegistered,
-  judge,
-  type JudgedClient,
-  REFUSED,
-  RETURNED,
+  validateRequest,
+  type ValidatedClient,
+  PAGE_CHECKS,
+  REDIRECT_CHECKS,
 } from '../../../../actors/oauth/authorization/validate-request.js'
 import { withParameters } from '../../../../actors/oauth/authorization/locations.js'
 import { SCOPES } from '../../../../actors/domain/scopes.js'
@@ -13,7 +13,7 @@ import { readForm } from '../../../../actors/oauth/tokens/form.js'
 
 const CALLBACK = 'https://app.example/callback'
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
-const client: JudgedClient = {
+const client: ValidatedClient = {
   clientType: 'public',
   redirectUris: [CALLBACK, 'https://app.example/cb?kept=1'],
   grantTypes: ['authorization_code'],
@@ -34,18 +34,18 @@ const VALID = {
 }
 
 type Change = Record<string, string | null>
-function judged(change: Change = {}, of: Partial<JudgedClient> = {}, pushed = false) {
+function validated(change: Change = {}, of: Partial<ValidatedClient> = {}, pushed = false) {
   const fields = Object.entries({ ...VALID, ...change }).filter(
     (field): field is [string, string] => field[1] !== null,
   )
   const form = readForm(fields)
   if ('repeated' in form) throw new Error('repeated')
-  return judge({ form, client: { ...client, ...of }, pushed, levelMax: 2 })
+  return validateRequest({ form, client: { ...client, ...of }, pushed, levelMax: 2 })
 }
 
-const confidential: Partial<JudgedClient> = { clientType: 'confidential' }
+const confidential: Partial<ValidatedClient> = { clientType: 'confidential' }
 const withoutPkce: Change = { code_challenge: null, code_challenge_method: null }
-const accepted: [string, Change, Partial<JudgedClient>?, boolean?][] = [
+const accepted: [string, Change, Partial<ValidatedClient>?, boolean?][] = [
   ['the plain request', {}],
   ['the other registered address', { redirect_uri: 'https://app.example/cb?kept=1' }],
   ['no state, no nonce and no scope', { state: null, scope: null }],
@@ -73,11 +73,11 @@ const accepted: [string, Change, Partial<JudgedClient>?, boolean?][] = [
   ['an empty parameter, which is none', { request: '', prompt: '' }],
 ]
 for (const [title, change, of, pushed] of accepted) {
-  test(`${title} is accepted`, (t) => t.is(judged(change, of, pushed).tag, 'valid'))
+  test(`${title} is accepted`, (t) => t.is(validated(change, of, pushed).tag, 'valid'))
 }
 
 /** decisions.md 7.6, never redirected. */
-const refused: [string, Change, string, Partial<JudgedClient>?][] = [
+const refused: [string, Change, string, Partial<ValidatedClient>?][] = [
   ['no redirect URI', { redirect_uri: null }, 'invalid_request'],
   ['another path', { redirect_uri: 'https://app.example/callback2' }, 'invalid_redirect_uri'],
   ['a trailing slash', { redirect_uri: `${CALLBACK}/` }, 'invalid_redirect_uri'],
@@ -106,10 +106,10 @@ const refused: [string, Change, string, Partial<JudgedClient>?][] = [
 ]
 for (const [title, change, error, of] of refused) {
   test(`${title} is refused here and not by a redirect`, (t) =>
-    t.like(judged(change, of), { tag: 'refused', error }))
+    t.like(validated(change, of), { tag: 'refused', error }))
 }
 
-const returned: [string, Change, string, Partial<JudgedClient>?][] = [
+const returned: [string, Change, string, Partial<ValidatedClient>?][] = [
   ['no response type', { response_type: null }, 'invalid_request'],
   ['response_type token', { response_type: 'token' }, 'unsupported_response_type'],
   ['response_type code id_token', { response_type: 'code id_token' }, 'unsupported_response_type'],
@@ -145,7 +145,7 @@ const returned: [string, Change, string, Partial<JudgedClient>?][] = [
 ]
 for (const [title, change, error, of] of returned) {
   test(`${title} is told to the client`, (t) => {
-    const verdict = judged(change, of)
+    const verdict = validated(change, of)
     t.like(verdict, { tag: 'returned', error, redirectUri: CALLBACK })
     if (verdict.tag === 'returned' && change['state'] === undefined) t.is(verdict.state, 'a state')
   })
@@ -153,10 +153,10 @@ for (const [title, change, error, of] of returned) {
 
 test('what is not redirected comes before everything that is', (t) => {
   const everythingWrong = { response_type: 'token', scope: 'root', prompt: 'none login' }
-  t.is(judged({ ...everythingWrong, redirect_uri: 'https://evil.example' }).tag, 'refused')
-  t.is(judged({ ...everythingWrong, ...withoutPkce }).tag, 'refused')
-  t.is(judged(everythingWrong).tag, 'returned')
-  t.true(REFUSED.length > 3 && RETURNED.length > 15, 'the tables are what was run')
+  t.is(validated({ ...everythingWrong, redirect_uri: 'https://evil.example' }).tag, 'refused')
+  t.is(validated({ ...everythingWrong, ...withoutPkce }).tag, 'refused')
+  t.is(validated(everythingWrong).tag, 'returned')
+  t.true(PAGE_CHECKS.length > 3 && REDIRECT_CHECKS.length > 15, 'the tables are what was run')
 })
 
 test('no redirect is ever sent to an address that is not registered, whatever else is asked', (t) => {
@@ -178,7 +178,7 @@ test('no redirect is ever sent to an address that is not registered, whatever el
   )
   fc.assert(
     fc.property(uri, change, (redirect_uri, more) => {
-      const verdict = judged({ ...more, redirect_uri })
+      const verdict = validated({ ...more, redirect_uri })
       if (verdict.tag === 'returned') return client.redirectUris.includes(verdict.redirectUri)
       if (verdict.tag === 'valid') return client.redirectUris.includes(verdict.request.redirectUri)
       return true
@@ -213,14 +213,14 @@ test('scopes that are asked for are exactly those of the request, each once', (t
   const list = fc.array(fc.constantFrom(...SCOPES), { minLength: 1, maxLength: 8 })
   fc.assert(
     fc.property(list, (scopes) => {
-      const verdict = judged({ scope: scopes.join(' ') })
+      const verdict = validated({ scope: scopes.join(' ') })
       if (verdict.tag !== 'valid') return false
       return [...new Set(scopes)].join() === verdict.request.scopes.join()
     }),
   )
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), (scope) => {
-      const verdict = judged({ scope })
+      const verdict = validated({ scope })
       const known = scope.split(' ').every((one) => (SCOPES as readonly string[]).includes(one))
       return verdict.tag === (known ? 'valid' : 'returned')
     }),

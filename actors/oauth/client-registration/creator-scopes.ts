@@ -1,4 +1,4 @@
-/** What whoever made an initial access token may do now: its clients get no more (RFC 7591 section 3). */
+/** The current scopes of the creator of an initial access token, which bound those of its clients. */
 import { highestRole } from '../../domain/scopes.js'
 import { findAgentMaker, type TokenMaker } from '../../../storage/oauth/client-registration.js'
 import { findApplication } from '../../../storage/oauth/applications.js'
@@ -6,7 +6,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
 import { agentScopes, HUMAN_SCOPES } from '../../domain/scopes.js'
 
-/** Nothing for somebody who is gone or suspended. Accounts and agents' homes: it crosses tenants. */
+/** Empty if the creator is gone or suspended. The look-up crosses tenants for accounts and agents. */
 export async function heldNow(
   tx: Transaction,
   tenantId: string,
