@@ -1,4 +1,4 @@
-/** Requests that people decide elsewhere than where they were made. RFC 8628; decisions.md 7.3. */
+/** The device grant (RFC 8628) and CIBA: requests that the user decides on another device. */
 import type { Registry } from 'prom-client'
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { browserSessions } from '../../identity/sessions/protocol.js'
@@ -30,7 +30,7 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
     showInbox: () => undefined,
     answerInbox: ({ requestId }) => requestId,
   },
-  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: ({ registry, ...rest }) => {
     const needs = { ...rest, metrics: backchannelMetrics(registry) }

@@ -1,4 +1,4 @@
-/** A person's yes or no, written down once, with what they can give and how they had signed in. */
+/** Stores the decision of a user once, with the granted scopes and their authentication context. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -24,9 +24,9 @@ export type DecisionNeeds = {
   readonly issuer: string
 }
 
-/** Who decides, and how surely it is them. */
+/** The user who decides, and how they authenticated. */
 export type Decider = {
-  /** The session that they decide in. */
+  /** The session of the decision. */
   readonly id: string
   readonly sub: string
   readonly role: OrganizationRole
@@ -36,7 +36,7 @@ export type Decider = {
   readonly authTime: Date
 }
 
-/** The part of what is asked for that this person can give to this application. */
+/** The requested scopes that this user can grant to this application. */
 export function grantable(
   asked: readonly string[],
   client: { readonly scopes: readonly string[] },
@@ -51,20 +51,20 @@ const AUDITED: Record<BackchannelKind, { approved: AuditOnlyType; denied: AuditO
   ciba: { approved: 'auth.ciba.approved', denied: 'auth.ciba.denied' },
 }
 
-export type Deciding = {
+export type Decision = {
   readonly kind: BackchannelKind
   readonly request: PendingRequest
   readonly client: AuthorizingClientRow
   readonly decider: Decider
-  /** What is granted; null says no. */
+  /** The granted scopes. Null denies the request. */
   readonly scopes: readonly string[] | null
   readonly address: string | null
 }
 
-/** False where somebody decided before, or the time or the session ran out. */
+/** False if the request was already decided or expired, or the session ended. */
 export async function decide(
   { database, clock, random, issuer }: DecisionNeeds,
-  { kind, request, client, decider, scopes, address }: Deciding,
+  { kind, request, client, decider, scopes, address }: Decision,
   context: MessageContext,
 ): Promise<boolean> {
   const { tenantId, id } = request
@@ -74,7 +74,7 @@ export async function decide(
   return database.tenant(
     tenantId,
     async (tx) => {
-      // What the person may give was read from their session: it is over when that is.
+      // The decision is based on the session, so the session must still be open.
       if (!(await holdOpenSession(tx, tenantId, decider.id))) return false
       const done =
         scopes === null
@@ -90,7 +90,7 @@ export async function decide(
               authTime,
             })
       if (!done) return false
-      // It is on the account page from now on, and taking it back ends the tokens.
+      // The consent appears on the account page, where withdrawing it revokes the tokens.
       if (scopes !== null)
         await rememberConsent(tx, { tenantId, subject, clientId: client.id }, scopes, now)
       appendAudit(tx, [

@@ -1,10 +1,10 @@
 /**
- * The device grant: a code for the device, another one for the person, and the page where the person
- * brings the two together. RFC 8628.
+ * Device authorization grant (RFC 8628): a code for the device, a code for the user, and the
+ * verification page.
  *
- * The person is asked only once they have signed in to the application's tenant, and sees the code,
- * the application and where the request came from before they can say yes (sections 3.3 and 5.4). An
- * answer counts in the session that was asked.
+ * The page asks for consent only after a sign-in to the application's tenant. It shows the code, the
+ * application and the origin of the request first (sections 3.3 and 5.4). A decision is valid only in
+ * the session in which the page was shown.
  */
 import { createHash } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
@@ -21,9 +21,9 @@ import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { AttemptCounts } from '../../platform/attempts.js'
 import type { OAuthRefused, ProofRefused } from '../tokens/protocol.js'
-import { type AskingNeeds, readAsking } from './request.js'
+import { type ClientRequestNeeds, readClientRequest } from './request.js'
 import { decide, type DecisionNeeds, grantable } from './decision.js'
-import { type GuessSettings, judgeGuess } from './guesses.js'
+import { type GuessSettings, countGuess } from './guesses.js'
 import type { BackchannelMetrics } from './metrics.js'
 import {
   type DecideDevice,
@@ -37,12 +37,12 @@ import {
 } from './protocol.js'
 
 const DEVICE_CODE_BYTES = 32
-/** With a million codes waiting, one try in 25,000 meets one of them. */
+/** With a million pending codes, one try in 25,000 collides. */
 const USER_CODE_TRIES = 5
 const TYPED_LENGTH_SHOWN = 64
 export const DEVICE_PAGE = '/oauth/device/verify'
 
-export type DeviceNeeds = AskingNeeds &
+export type DeviceNeeds = ClientRequestNeeds &
   DecisionNeeds & {
     readonly sessions: ActorRef<BrowserSessionsProtocol>
     readonly coordination: AttemptCounts
@@ -57,9 +57,9 @@ export async function startDevice(
   context: MessageContext,
 ): Promise<DeviceStarted | OAuthRefused | ProofRefused> {
   const { database, clock, random, settings, metrics } = needs
-  const asking = await readAsking(needs, request, DEVICE_GRANT, context)
-  if (asking.tag !== 'asking') return asking
-  const { client, scopes, audience } = asking
+  const clientRequest = await readClientRequest(needs, request, DEVICE_GRANT, context)
+  if (clientRequest.tag !== 'client_request') return clientRequest
+  const { client, scopes, audience } = clientRequest
   const { ttl_secs: expiresInSecs, interval_secs: intervalSecs } = settings
   const deviceCode = random.token(DEVICE_CODE_BYTES)
   const now = clock.now()
@@ -96,7 +96,7 @@ export async function startDevice(
       intervalSecs,
     }
   }
-  throw new Error('no user code is free')
+  throw new Error('no free user code was found')
 }
 
 export async function showDevice(
@@ -125,8 +125,8 @@ export async function decideDevice(
   if ('tag' in session) return session
   const question = questionOf(found, session, uiLocales)
   const approved = action === 'approve'
-  // Nobody was asked yet, or somebody else was, or the person signed in anew meanwhile; or the
-  // application may have more by now than the question named.
+  // Show the page again if it was not shown yet, was shown in another session, or did not show all
+  // scopes that the application can get now.
   const unseen = approved && !question.scopes.every((scope) => message.scopes.includes(scope))
   if (action === null || session.id !== message.sessionId || unseen)
     return { tag: 'asked', ...question }
@@ -157,7 +157,7 @@ type Found = {
   readonly client: AuthorizingClientRow
 }
 
-/** The request that waits under a code; a wrong code counts against the address it came from. */
+/** The pending request of a user code. Wrong codes count against the client address. */
 async function find(
   { database, clock, coordination, guessing, metrics }: DeviceNeeds,
   { typed, address, uiLocales }: ShowDevice & { readonly typed: string },
@@ -168,12 +168,12 @@ async function find(
     return { tag: 'code_unknown', typed: typed.slice(0, TYPED_LENGTH_SHOWN), uiLocales }
   }
   const userCode = readUserCode(typed)
-  // Nothing is learned by what cannot be a code.
+  // A malformed code reveals nothing, so it does not count.
   if (userCode === null) return unknown()
   try {
     const from = { address, signal: context.signal }
-    const guess = await judgeGuess(coordination, guessing, from, async (wrong) => {
-      // The tenant of a code is not known before the code is: the look-up crosses tenants.
+    const guess = await countGuess(coordination, guessing, from, async (wrong) => {
+      // The tenant is unknown until the code is found, so the look-up crosses tenants.
       const request = await database.system((tx) => findByUserCode(tx, userCode, clock.now()), {
         signal: context.signal,
       })

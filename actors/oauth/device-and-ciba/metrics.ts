@@ -1,4 +1,4 @@
-/** Figures of requests that are decided elsewhere. decisions.md 14, metrics. */
+/** Metrics of device and CIBA requests. */
 import { Counter, type Registry } from 'prom-client'
 import type { BackchannelKind } from '../../../storage/oauth/backchannel-requests.js'
 
@@ -6,7 +6,7 @@ export type BackchannelOutcome =
   | 'started'
   | 'approved'
   | 'denied'
-  /** A code that nobody waits for was typed, or one too many. */
+  /** The user code does not exist. */
   | 'code_unknown'
   | 'guesses_spent'
 
@@ -18,12 +18,12 @@ const NAME = 'svc_backchannel_requests_total'
 
 export function backchannelMetrics(registry: Registry): BackchannelMetrics {
   const known = registry.getSingleMetric(NAME) as Counter<'kind' | 'outcome'> | undefined
-  // An instance that replaces a failed one goes on counting where that one stopped.
+  // A restarted actor instance continues with the counter of its predecessor.
   const counter =
     known ??
     new Counter({
       name: NAME,
-      help: 'Requests that people decide elsewhere, by what became of them.',
+      help: 'Device and CIBA requests, by outcome.',
       labelNames: ['kind', 'outcome'],
       registers: [registry],
     })

@@ -1,4 +1,4 @@
-/** Publishes metadata: encoded once, the same bytes for everybody. interface.md, Discovery and keys. */
+/** Publishes discovery metadata. Documents without tenant content are encoded once. */
 import { createHash } from 'node:crypto'
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -36,7 +36,7 @@ export type DiscoveryNeeds = {
   readonly facts: IssuerFacts
 }
 
-/** The documents that list types of `authorization_details`. RFC 9396 section 10. */
+/** The documents with `authorization_details_types_supported` (RFC 9396 section 10). */
 const METADATA = {
   'openid-configuration': openidConfiguration,
   'oauth-authorization-server': authorizationServer,
@@ -68,7 +68,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
       return { tag: 'published', body: bytes, etag, maxAgeSecs }
     }
 
-    /** The tenant, where it issues credentials. */
+    /** The tenant, if it is an active credential issuer. */
     async function issuing(
       tenantSlug: string,
       context: MessageContext,
@@ -100,7 +100,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
         const tenant = await issuing(tenantSlug, context)
         if (tenant === undefined) return { tag: 'not_enabled' }
         switch (name) {
-          // A tenant's credentials are signed with the keys of the one issuer.
+          // Tenants have no keys of their own: the service signs their credentials.
           case 'jwks':
             return keySet(context)
           case 'openid-credential-issuer':

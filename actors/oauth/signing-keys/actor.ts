@@ -1,9 +1,9 @@
 /**
- * Keeps the signing keys: in memory for those who sign and verify, in the database for good.
+ * Keeps the signing keys in memory and in the database.
  *
- * What is in memory is fresh for 30 s and looked at again at the first use after that, or at once
- * when another process tells of a change. A process that cannot look stops signing after 300 s
- * (its key may have been retired meanwhile) but goes on publishing and verifying.
+ * Keys in memory are fresh for 30 s. The first use after that reads the database again, and so does a
+ * notification of another process. A process that cannot read stops signing after 300 s, since its key
+ * may have been retired, but still publishes and verifies.
  */
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -23,7 +23,7 @@ import {
 } from './protocol.js'
 import { buildRing, type Ring } from './ring.js'
 import { carryOut, type Done } from './rotation.js'
-import { type AskedBy, tellAudit } from './audit.js'
+import { type AskedBy, auditRotation } from './audit.js'
 import {
   type KeyRow,
   planMaintenance,
@@ -35,7 +35,7 @@ import { turnEnds } from './turn-end.js'
 
 const FRESH_MS = 30_000
 const STALE_MAX_MS = STALE_MAX_SECS * 1000
-/** Looks that fail, or that unknown kids cause, happen no more often than this. */
+/** Minimum interval of reads after failures and for unknown kids. */
 const LOOK_INTERVAL_MS = 1_000
 const UNAVAILABLE = { tag: 'keys_unavailable' } as const
 
@@ -83,7 +83,7 @@ export const keysActor = defineActor<KeysProtocol, KeysNeeds>({
       async verificationKey({ kid }) {
         const found = (keeper.fresh ?? (await keeper.forVerifying()))?.verification.get(kid)
         if (found !== undefined) return found
-        // Another process may have made this key a moment ago.
+        // Another process may have created this key a moment ago.
         const ring = await keeper.lookAgain()
         if (ring === undefined) return UNAVAILABLE
         return ring.verification.get(kid) ?? { tag: 'unknown' }
@@ -132,7 +132,7 @@ function stateOf(ring: Ring | undefined, health: Awaited<ReturnType<Kms['health'
   }
 }
 
-/** The ring of this process, and when it was last compared with the database. */
+/** The key ring of this process, and when it was last compared with the database. */
 class KeyKeeper {
   readonly #needs: KeysNeeds
   readonly #log: Logger
@@ -146,13 +146,13 @@ class KeyKeeper {
     this.#log = log
   }
 
-  /** The hot path: what was compared a moment ago and can sign. */
+  /** The ring for the hot path: complete and recently compared. */
   get fresh(): Ring | undefined {
     const isComplete = this.#ring?.shut === null && this.#ring.signers.size > 0
     return isComplete && this.#ageMs() < FRESH_MS ? this.#ring : undefined
   }
 
-  /** Stale keys sign on while a look is under way, up to the limit. */
+  /** Signs with stale keys while a read is running, up to the time limit. */
   async forSigning(): Promise<Ring | undefined> {
     const ring = this.#ring
     if (ring?.shut === null && ring.signers.size > 0 && this.#ageMs() < STALE_MAX_MS) {
@@ -163,26 +163,26 @@ class KeyKeeper {
     return this.#ageMs() < STALE_MAX_MS ? looked : undefined
   }
 
-  /** Keys that were published stay good for verifying, however old they are. */
+  /** Published keys verify tokens independent of their age in memory. */
   async forVerifying(): Promise<Ring | undefined> {
     const looking = this.#lookInTurn()
     if (this.#ring !== undefined && this.#ageMs() < STALE_MAX_MS) return this.#ring
     return (await looking) ?? this.#ring
   }
 
-  /** For an unknown kid: not more often than once a second, whoever makes them up. */
+  /** Reads again for an unknown kid, at most once a second, because clients choose the kid. */
   lookAgain(): Promise<Ring | undefined> {
     return this.#lookInTurn()
   }
 
-  /** Compares with the database now. The ring afterwards; the old one when that failed. */
+  /** Reads the database now. Returns the new ring, or the old one after a failure. */
   async look(): Promise<Ring | undefined> {
-    // One that is under way may have read before the change it is asked about: wait, then look.
+    // A running read may have started before the change, so wait for it and read again.
     await this.#looking
     return this.#startLook()
   }
 
-  /** Makes a plan real and looks at the result. Undefined when database or kms do not answer. */
+  /** Executes a plan and reads the result. Undefined if the database or the kms is unavailable. */
   async change(
     planner: Parameters<typeof carryOut>[2],
     by: AskedBy,
@@ -191,7 +191,7 @@ class KeyKeeper {
     try {
       const { clock, random } = this.#needs
       const now = clock.now()
-      const outcome = await carryOut(this.#needs, now, planner, tellAudit(random, now, by))
+      const outcome = await carryOut(this.#needs, now, planner, auditRotation(random, now, by))
       await this.look()
       return outcome
     } catch (error) {
@@ -235,7 +235,8 @@ class KeyKeeper {
         listSigningKeys(tx, SYSTEM_TENANT_ID),
       )
       const ring = await buildRing(rows, this.#ring, sealer, clock.now())
-      if (ring.shut !== null) this.#log.error({ reason: ring.shut }, 'a signing key stays shut')
+      if (ring.shut !== null)
+        this.#log.error({ reason: ring.shut }, 'a signing key cannot be decrypted')
       this.#ring = ring
       this.#seenMs = this.#lastLookMs
       return ring
