@@ -21,14 +21,14 @@ import { federationActor } from '../actors/identity/identity-providers/actor.js'
 import { discoveryActor } from '../actors/oauth/discovery/actor.js'
 import { egressActor } from '../actors/vault/egress/actor.js'
 import { healthActor } from '../actors/operations/health/actor.js'
-import { keysActor } from '../actors/oauth/signing-keys/actor.js'
+import { signingKeysActor } from '../actors/oauth/signing-keys/actor.js'
 import { organizationsActor } from '../actors/identity/organizations/actor.js'
 import { notifyActor } from '../actors/operations/mail/actor.js'
 import { loginActor } from '../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../actors/identity/passkeys/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
 import { powActor } from '../actors/agents/proof-of-work/actor.js'
-import { registrationActor } from '../actors/oauth/client-registration/actor.js'
+import { clientRegistrationActor } from '../actors/oauth/client-registration/actor.js'
 import { rosterActor } from '../actors/agents/management/actor.js'
 import { sshcaActor } from '../actors/vault/ssh-certificates/actor.js'
 import { ssoActor } from '../actors/identity/federated-login/actor.js'
@@ -62,7 +62,7 @@ const X402_THREADS_MAX = 2
 export const placements = [
   //   actor              place                                                     planes
   placement(healthActor,       inline,                                                   A, C, J),
-  placement(keysActor,         inline,                                                   A, C, J),
+  placement(signingKeysActor,  inline,                                                   A, C, J),
   placement(tenantsActor,      inline,                                                   A, C, J),
   placement(throttleActor,     inline,                                                   A, C, J),
   placement(tokensActor,       inline,                                                   A, C, J),
@@ -81,7 +81,7 @@ export const placements = [
   placement(backchannelActor,  inline,                                                   A      ),
   placement(delegationActor,   inline,                                                   A      ),
   placement(accountActor,      inline,                                                   A      ),
-  placement(registrationActor, inline,                                                   A, C   ),
+  placement(clientRegistrationActor, inline,                                             A, C   ),
   placement(applicationsActor, inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(federationActor,   inline,                                                      C   ),
@@ -125,7 +125,7 @@ type PlacementSettings = Pick<Settings, 'deployment' | 'oidc' | 'passkey'>
 const isAbsent = (actor: string, { deployment, oidc, passkey }: PlacementSettings): boolean =>
   (BACKGROUND.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
-  (actor === registrationActor.address.name && !oidc.dynamic_registration_enabled)
+  (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)
 
 /** The seats that are filled; the routes of the others do not exist. */
 export function placementsWith(settings: PlacementSettings): typeof placements {

@@ -19,7 +19,7 @@ import { credentialsActor } from '../../actors/identity/password-recovery/actor.
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
-import { keysActor } from '../../actors/oauth/signing-keys/actor.js'
+import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { keys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
 import { notifyActor } from '../../actors/operations/mail/actor.js'
@@ -38,7 +38,7 @@ import { openBreaches } from '../../actors/identity/passwords/breaches.js'
 import { passwords } from '../../actors/identity/passwords/protocol.js'
 import { powActor, powPool } from '../../actors/agents/proof-of-work/actor.js'
 import { pow } from '../../actors/agents/proof-of-work/protocol.js'
-import { registrationActor } from '../../actors/oauth/client-registration/actor.js'
+import { clientRegistrationActor } from '../../actors/oauth/client-registration/actor.js'
 import { rosterActor } from '../../actors/agents/management/actor.js'
 import { sshcaActor, sshcaPool } from '../../actors/vault/ssh-certificates/actor.js'
 import { sshcaMetrics } from '../../actors/vault/ssh-certificates/metrics.js'
@@ -97,7 +97,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const unfit = () => [...resources.process.unfit(), ...(watch?.unfit() ?? [])]
       return { database, keys: ref(keys), process: { ...resources.process, unfit } }
     }),
-    wireActor(keysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
+    wireActor(signingKeysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
     wireActor(tenantsActor, () => ({
       database,
       clock,
@@ -298,7 +298,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tokens: ref(tokens),
       issuer,
     })),
-    wireActor(registrationActor, ({ ref }) => ({
+    wireActor(clientRegistrationActor, ({ ref }) => ({
       database,
       clock,
       random,

@@ -3,7 +3,7 @@ import { keys, SIGNING_KEYS_CHANNEL } from '../../actors/oauth/signing-keys/prot
 import { TENANTS_CHANNEL, tenants } from '../../actors/identity/tenants/protocol.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import type { Listener } from '../../storage/platform/listen.js'
-import { STANDING_CHANNEL } from '../../storage/oauth/token-sessions.js'
+import { TOKEN_STATUS_CHANNEL } from '../../storage/oauth/token-sessions.js'
 import type { System } from '../kernel/system.js'
 
 /** Subscribes; the answer ends the subscriptions. */
@@ -12,13 +12,13 @@ export async function followChanges(
   system: Pick<System, 'ref'>,
 ): Promise<() => Promise<void>> {
   const changed = () => system.ref(keys).send('changed', null)
-  const standing = (id: string) => system.ref(tokens).send('standingChanged', { ids: [id] })
+  const tokenStatus = (id: string) => system.ref(tokens).send('invalidate', { ids: [id] })
   const forget = (tenantId: string | null) => system.ref(tenants).send('forget', { tenantId })
   const ends = [
     await listener.listen(SIGNING_KEYS_CHANNEL, { notified: changed, caughtUp: changed }),
     await listener.listen(TENANTS_CHANNEL, { notified: forget, caughtUp: () => forget(null) }),
-    // What was missed while the connection was away is forgotten by its own short age.
-    await listener.listen(STANDING_CHANNEL, { notified: standing }),
+    // No `caughtUp`: cached entries expire after a second, so missed notifications do no harm.
+    await listener.listen(TOKEN_STATUS_CHANNEL, { notified: tokenStatus }),
   ]
   return async () => {
     for (const end of ends) end()

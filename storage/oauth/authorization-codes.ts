@@ -3,7 +3,7 @@ import { personInForce, tenantInForce } from '../platform/in-force.js'
 import { type Database, inOrderOf, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 /** Claims asked for one by one, by where they are wanted (OpenID Connect Core section 5.5). */
-export type AskedClaims = {
+export type RequestedClaims = {
   readonly idToken: readonly string[]
   readonly userinfo: readonly string[]
 }
@@ -30,7 +30,7 @@ export type CodeGrant = {
   readonly amr: readonly string[]
   readonly authTime: Date
   readonly authorizationDetails: AuthorizationDetails | null
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
   readonly createdAt: Date
   readonly expiresAt: Date
 }
@@ -191,7 +191,7 @@ export async function redeemCodes(
 
 /** A grant with claims that were asked for one by one. */
 export type ClaimedGrant = {
-  readonly claims: AskedClaims
+  readonly claims: RequestedClaims
   readonly granted: readonly string[]
   /** The scopes that its application has now. */
   readonly held: readonly string[]

@@ -3,14 +3,14 @@ import type { ApplicationRow } from './applications.js'
 import type { Transaction } from '../platform/sql.js'
 
 /** Who made a token; a person by their `sub` in the tenant. */
-export type TokenMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
+export type TokenCreator = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
 
 export type NewRegistrationToken = {
   readonly tenantId: string
   readonly id: string
   readonly tokenSha256: Uint8Array
   readonly scopes: readonly string[]
-  readonly maker: TokenMaker
+  readonly maker: TokenCreator
   readonly maxUses: number
   readonly createdAt: Date
   readonly expiresAt: Date
@@ -47,7 +47,7 @@ export type RegistrationTokenRow = {
   /** What its maker held then. */
   readonly scopes: readonly string[]
   /** Null: made before it was kept. */
-  readonly maker: TokenMaker | null
+  readonly maker: TokenCreator | null
 }
 
 /** A token that may still be used. Its tenant is not known before: the transaction crosses tenants. */
@@ -69,7 +69,7 @@ export async function findRegistrationToken(
 }
 
 /** An agent that may work in the tenant at present. Its home may be elsewhere: it crosses tenants. */
-export async function findAgentMaker(
+export async function findAgentCreator(
   tx: Transaction,
   tenantId: string,
   agentId: string,

@@ -1,5 +1,5 @@
 /** Refresh tokens in families: rotated once each, revoked together. RFC 9700 section 4.14.2. */
-import type { AskedClaims, AuthorizationDetails } from './authorization-codes.js'
+import type { RequestedClaims, AuthorizationDetails } from './authorization-codes.js'
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
 import {
   type Database,
@@ -39,7 +39,7 @@ export type RefreshTokenRow = {
   /** Level of assurance of a person when they allowed it; null for agents. */
   readonly level: number | null
   readonly authorizationDetails: AuthorizationDetails | null
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
   /** An agent acts for the person of the session. */
   readonly delegationId: string | null
   readonly sessionEndedAt: Date | null

@@ -3,7 +3,7 @@ import { agentInForce, personInForce, tenantInForce } from '../platform/in-force
 import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
 
 /** The NOTIFY channel for ids whose token status changed (migration 0004_tokens). */
-export const STANDING_CHANNEL = 'svc_standing'
+export const TOKEN_STATUS_CHANNEL = 'svc_standing'
 
 export type NewAgentSession = {
   readonly tenantId: string
@@ -137,7 +137,7 @@ export async function holdOpenSession(
 }
 
 /** Whether a token is still valid. It is valid if all members are true. */
-export type Standing = {
+export type TokenStatus = {
   /** False if the session ended, does not exist or began with a revoked key. True without a session. */
   readonly sessionOpen: boolean
   /** The tenant and the token's organization are active. */
@@ -150,7 +150,7 @@ export type Standing = {
   readonly delegationKept: boolean
 }
 
-export type StandingOf = {
+export type TokenStatusQuery = {
   readonly tenantId: string
   readonly sessionId: string | null
   /** Every agent of the token: its subject or its actors. */
@@ -171,24 +171,24 @@ export type StandingOf = {
  * Reads the status of tokens, in the order of the queries. An agent's home tenant may differ from the
  * token's, so the transaction crosses tenants.
  */
-export async function readStandings(
+export async function readTokenStatus(
   tx: Transaction,
-  asked: readonly StandingOf[],
-): Promise<readonly Standing[]> {
-  const { rows } = await tx.query<Standing>(standings(asked))
+  asked: readonly TokenStatusQuery[],
+): Promise<readonly TokenStatus[]> {
+  const { rows } = await tx.query<TokenStatus>(tokenStatusStatement(asked))
   return rows
 }
 
 /** The same in its own round trip, without a transaction. */
-export async function readStandingsTogether(
+export async function readTokenStatusBatch(
   database: Database,
-  asked: readonly StandingOf[],
-): Promise<readonly Standing[]> {
-  const [found] = await database.together(null, [standings(asked)], { pool: 'identity' })
-  return found!.rows as Standing[]
+  asked: readonly TokenStatusQuery[],
+): Promise<readonly TokenStatus[]> {
+  const [found] = await database.together(null, [tokenStatusStatement(asked)], { pool: 'identity' })
+  return found!.rows as TokenStatus[]
 }
 
-function standings(asked: readonly StandingOf[]): Statement {
+function tokenStatusStatement(asked: readonly TokenStatusQuery[]): Statement {
   return {
     name: 'session.standings',
     // The status is selected, not filtered: with `ended_at is null` in the search condition the

@@ -78,7 +78,7 @@ export function holding(needs: DelegationNeeds) {
       if (first !== undefined) metrics.took('revoked')
       return { tag: 'revoked' as const, id: delegationId, revokedAt: again }
     })
-    if (outcome.tag === 'revoked') tokens.send('standingChanged', { ids: [delegationId] })
+    if (outcome.tag === 'revoked') tokens.send('invalidate', { ids: [delegationId] })
     return outcome
   }
 

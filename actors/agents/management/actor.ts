@@ -75,7 +75,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
         if (found === undefined || !(await holdAgent(tx, found.id))) return UNKNOWN_AGENT
         return work(tx, found)
       })
-      tokens.send('standingChanged', { ids: [message.agentId] })
+      tokens.send('invalidate', { ids: [message.agentId] })
       return result
     }
 

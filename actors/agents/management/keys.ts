@@ -108,7 +108,7 @@ export function agentKeys(needs: RosterNeeds) {
       }
       return { tag: 'changed' as const, key: await readKey(tx, agentId, keyId) }
     })
-    tokens.send('standingChanged', { ids: [agentId] })
+    tokens.send('invalidate', { ids: [agentId] })
     return outcome
   }
 

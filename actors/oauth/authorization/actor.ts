@@ -224,7 +224,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           withdrawConsent(tx, { tenantId, subject, clientId }, clock.now()),
         )
         if (ended === undefined) return { tag: 'unknown_consent' }
-        tokens.send('standingChanged', { ids: ended })
+        tokens.send('invalidate', { ids: ended })
         return { tag: 'withdrawn' }
       },
 

@@ -1,6 +1,6 @@
 /** Issues an authorization code for the granted request (RFC 6749 section 4.1.2). */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { type AskedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
+import { type RequestedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
 import { consumeAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
 import { rememberConsent } from '../../../storage/oauth/consents.js'
 import { openPersonSession } from '../../../storage/oauth/token-sessions.js'
@@ -20,7 +20,7 @@ export type Granting = {
   /** The scopes that need consent: the requested ones, and those of individually requested claims. */
   readonly consented: readonly string[]
   readonly audience: readonly string[]
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
 }
 
 /** Rolls the transaction back: a concurrent request consumed the request, or the session ended. */

@@ -2,7 +2,7 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { ID_TOKEN_TYPE } from '../tokens/issue/id-token.js'
 import { decodeJwt, hasType, verifySignature } from '../../platform/jose/jwt.js'
 
@@ -15,7 +15,7 @@ export type IdTokenHint = {
 
 /** Null if the service did not sign the token, or its key no longer exists. */
 export async function readIdTokenHint(
-  keys: ActorRef<KeysProtocol>,
+  keys: ActorRef<SigningKeysProtocol>,
   issuer: string,
   token: string,
   context: MessageContext,

@@ -5,7 +5,7 @@ import { findAuthorizingClient } from '../../../storage/oauth/applications.js'
 import { endSession as endTokens } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { readForm } from '../tokens/form.js'
 import type { TokensProtocol } from '../tokens/protocol.js'
@@ -18,7 +18,7 @@ const STATE_CHARACTERS_MAX = 2048
 
 export type LogoutNeeds = {
   readonly database: Database
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly sessions: ActorRef<BrowserSessionsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
   readonly clock: Clock
@@ -58,7 +58,7 @@ export async function endSession(
       endTokens(tx, tenantId, id, 'client_logout', clock.now()),
     )
   }
-  tokens.send('standingChanged', { ids: [...ids] })
+  tokens.send('invalidate', { ids: [...ids] })
 
   // The tenant is unknown until the application is found, so the look-up crosses tenants.
   const client = await database.system((tx) => findAuthorizingClient(tx, hint.clientId), {

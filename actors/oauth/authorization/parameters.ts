@@ -1,7 +1,7 @@
 /** The stored form of an authorization request, and the readers of its parameters. */
 import { findLost } from '../../../runtime/kernel/text/json-lossiness.js'
 import type {
-  AskedClaims,
+  RequestedClaims,
   AuthorizationDetails,
 } from '../../../storage/oauth/authorization-codes.js'
 import { personClaims } from '../../domain/person-claims.js'
@@ -23,7 +23,7 @@ export type AuthorizationRequest = {
   /** From `audience` or `resource`. Empty: the application's audience. */
   readonly audience: readonly string[]
   readonly details: AuthorizationDetails | null
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
   /** The `sub` of the claims parameter: the only user that is accepted. */
   readonly sub: string | null
   readonly idTokenHint: string | null
@@ -50,7 +50,7 @@ export function readLevel(acrValues: string | null): AssuranceLevel {
 }
 
 export type ReadClaims = {
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
   readonly sub: string | null
   /**
    * Null unless `acr` is an essential claim (OpenID Connect Core section 5.5.1.1). `foreign` if none of

@@ -5,14 +5,14 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import type { AuthorizationRequest } from './parameters.js'
 
 export type InteractionNeeds = {
   readonly database: Database
   readonly sessions: ActorRef<BrowserSessionsProtocol>
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly issuer: string

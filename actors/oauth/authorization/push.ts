@@ -7,7 +7,7 @@ import { insertAuthorizationRequest } from '../../../storage/oauth/authorization
 import type { Database } from '../../../storage/platform/sql.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { knownAudience } from '../tokens/issue/audience.js'
 import { readForm } from '../tokens/form.js'
@@ -30,7 +30,7 @@ export type PushNeeds = {
   readonly database: Database
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly issuer: string

@@ -7,7 +7,7 @@
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { SCOPES } from '../../domain/scopes.js'
-import { readAskedAudience } from '../tokens/issue/audience.js'
+import { readRequestedAudience } from '../tokens/issue/audience.js'
 import { type OAuthForm, readScope } from '../tokens/form.js'
 import { type AuthorizationRequest, readClaims, readDetails, readLevel } from './parameters.js'
 import {
@@ -231,7 +231,7 @@ function hasKnownScopes({ form }: RequestToValidate): Fault<ReturnedError> | und
 }
 
 function hasValidAudience({ form }: RequestToValidate): Fault<ReturnedError> | undefined {
-  const audience = readAskedAudience(form)
+  const audience = readRequestedAudience(form)
   return 'fault' in audience ? ['invalid_target', audience.fault] : undefined
 }
 
@@ -298,7 +298,7 @@ function readRequest(
 ): AuthorizationRequest {
   const prompts = readPrompts(form)
   const claims = readClaims(form.get('claims'))!
-  const audience = readAskedAudience(form) as { readonly asked: readonly string[] }
+  const audience = readRequestedAudience(form) as { readonly asked: readonly string[] }
   const details = readDetails(form.get('authorization_details'), client.authorizationDetailsTypes)
   const scope = form.get('scope')
   const maxAge = form.get('max_age')

@@ -41,7 +41,7 @@ import {
   type MetadataRefused,
   type Registration,
   registration,
-  type RegistrationProtocol,
+  type ClientRegistrationProtocol,
 } from './protocol.js'
 
 export type RegistrationNeeds = AdmissionNeeds &
@@ -51,7 +51,7 @@ export type RegistrationNeeds = AdmissionNeeds &
 /** Rolls the transaction back: a concurrent registration took the last use of the token. */
 class TokenSpent extends Error {}
 
-export const registrationActor = defineActor<RegistrationProtocol, RegistrationNeeds>({
+export const clientRegistrationActor = defineActor<ClientRegistrationProtocol, RegistrationNeeds>({
   address: registration,
   asks: { tenants, tokens },
   // Few at once: registrations queue here, where the queue is bounded, and not for a connection.
@@ -68,7 +68,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
   create: (needs) => {
     const { database, clock, random, tokens } = needs
     /** Drops the cached client in this process. The commit notifies the other processes. */
-    const forget = (clientId: string) => tokens.send('standingChanged', { ids: [clientId] })
+    const forget = (clientId: string) => tokens.send('invalidate', { ids: [clientId] })
     const auditOf = (
       type: AuditOnlyType,
       tenantId: string,

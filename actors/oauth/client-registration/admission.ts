@@ -13,7 +13,7 @@ import {
 import type { Database } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
-import { heldNow } from './creator-scopes.js'
+import { creatorScopes } from './creator-scopes.js'
 import { refused } from './metadata.js'
 import type { MetadataRefused, TokenRefused } from './protocol.js'
 
@@ -54,7 +54,7 @@ export async function admit(
         const row = await findRegistrationToken(tx, sha256(token), clock.now())
         if (row === undefined) return undefined
         const { maker, tenantId } = row
-        return { ...row, held: maker === null ? null : await heldNow(tx, tenantId, maker) }
+        return { ...row, held: maker === null ? null : await creatorScopes(tx, tenantId, maker) }
       },
       { signal: context.signal },
     )

@@ -3,7 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { Principal } from '../../domain/principal.js'
 
-export type RegistrationProtocol = {
+export type ClientRegistrationProtocol = {
   register: Ask<Register, Registered | MetadataRefused | TokenRefused>
   read: Ask<ManageRegistration, RegistrationFound | TokenRefused>
   replace: Ask<ReplaceRegistration, RegistrationFound | MetadataRefused | TokenRefused>
@@ -73,4 +73,4 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const registration = address<RegistrationProtocol>('registration', ['read'])
+export const registration = address<ClientRegistrationProtocol>('registration', ['read'])

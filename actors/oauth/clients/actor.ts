@@ -143,8 +143,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
     }
 
     /** Drops the cached client in this process. The commit notifies the other processes. */
-    const forget = (applicationId: string) =>
-      tokens.send('standingChanged', { ids: [applicationId] })
+    const forget = (applicationId: string) => tokens.send('invalidate', { ids: [applicationId] })
 
     /** Runs `change` on the locked application of the tenant, if it exists. */
     async function changing<T>(

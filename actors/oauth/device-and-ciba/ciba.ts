@@ -10,7 +10,7 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { insertBackchannelRequest } from '../../../storage/oauth/backchannel-requests.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protocol.js'
 import { refuse } from '../tokens/refusals.js'
@@ -26,7 +26,7 @@ const AUTH_REQ_ID_BYTES = 32
 export type CibaNeeds = ClientRequestNeeds &
   DecisionNeeds &
   HintNeeds & {
-    readonly keys: ActorRef<KeysProtocol>
+    readonly keys: ActorRef<SigningKeysProtocol>
     readonly documents: Pick<Documents, 'fetch'>
     readonly settings: { readonly interval_secs: number }
     /** The highest assurance level that a sign-in can reach. */

@@ -6,7 +6,7 @@ import { findSignIn } from '../../../storage/identity/sign-ins.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { readIdTokenHint } from '../authorization/id-token-hint.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { isSignedByApplication } from '../tokens/clients/client-keys.js'
 import { decodeJwt, hasType } from '../../platform/jose/jwt.js'
 import type { OAuthRefused } from '../tokens/protocol.js'
@@ -22,7 +22,7 @@ export type HintNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly issuer: string
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   /** Fetches the `jwks_uri` of applications. */
   readonly documents: Pick<Documents, 'fetch'>
 }

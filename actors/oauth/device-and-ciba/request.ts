@@ -5,7 +5,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import { activeClient } from '../clients/active-client.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
-import { knownAudience, readAskedAudience } from '../tokens/issue/audience.js'
+import { knownAudience, readRequestedAudience } from '../tokens/issue/audience.js'
 import { describeRepeated, type OAuthForm, readForm, readScope } from '../tokens/form.js'
 import type {
   OAuthRefused,
@@ -63,7 +63,7 @@ export async function readClientRequest(
   const scopes = scope === null ? client.scopes : readScope(scope)
   if (scopes === null || !scopes.every((one) => client.scopes.includes(one)))
     return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
-  const read = readAskedAudience(form)
+  const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const audience = await knownAudience(database, issuer, client, read.asked, context)
   if (audience === null) return refuse('invalid_target', 'the audience is not known in this tenant')

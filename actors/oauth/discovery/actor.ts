@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { keys, type KeysProtocol } from '../signing-keys/protocol.js'
+import { keys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { isSlug } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -28,7 +28,7 @@ import {
 const MAX_AGE_SECS = 300
 
 export type DiscoveryNeeds = {
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
   readonly database: Database
   readonly clock: Clock

@@ -11,7 +11,7 @@ import { authorizationDetailsTypes } from '../../../storage/oauth/applications.j
 import type { Database } from '../../../storage/platform/sql.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { nameTenant, type TenancySettings } from '../../domain/tenants/resolution.js'
-import { briefMemory } from '../../platform/batching/ttl-cache.js'
+import { ttlCache } from '../../platform/batching/ttl-cache.js'
 
 /** Keeps the document small enough for clients with a size limit. */
 const TYPES_MAX = 500
@@ -30,7 +30,7 @@ export type DetailTypes = (
 ) => Promise<readonly string[] | null>
 
 export function detailTypes({ database, clock, tenants, tenancy }: DetailTypesNeeds): DetailTypes {
-  const memory = briefMemory<readonly string[]>(clock)
+  const memory = ttlCache<readonly string[]>(clock)
 
   return async (host, context) => {
     // Most requests use the host of the service, which needs no look-up.

@@ -15,7 +15,7 @@ import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
 import { listSigningKeys } from '../../../storage/oauth/signing-keys.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import {
-  type KeysProtocol,
+  type SigningKeysProtocol,
   type KeysState,
   keys,
   SIGNING_ALGORITHMS,
@@ -39,7 +39,7 @@ const STALE_MAX_MS = STALE_MAX_SECS * 1000
 const LOOK_INTERVAL_MS = 1_000
 const UNAVAILABLE = { tag: 'keys_unavailable' } as const
 
-export type KeysNeeds = {
+export type SigningKeysNeeds = {
   readonly database: Database
   readonly sealer: Sealer
   readonly kms: Kms
@@ -52,7 +52,7 @@ export type KeysNeeds = {
   }
 }
 
-export const keysActor = defineActor<KeysProtocol, KeysNeeds>({
+export const signingKeysActor = defineActor<SigningKeysProtocol, SigningKeysNeeds>({
   address: keys,
   asks: {},
   mailbox: { capacity: 16_384, inflightMax: 1_024 },
@@ -134,14 +134,14 @@ function stateOf(ring: Ring | undefined, health: Awaited<ReturnType<Kms['health'
 
 /** The key ring of this process, and when it was last compared with the database. */
 class KeyKeeper {
-  readonly #needs: KeysNeeds
+  readonly #needs: SigningKeysNeeds
   readonly #log: Logger
   #ring: Ring | undefined
   #seenMs = Number.NEGATIVE_INFINITY
   #lastLookMs = Number.NEGATIVE_INFINITY
   #looking: Promise<Ring | undefined> | undefined
 
-  constructor(needs: KeysNeeds, log: Logger) {
+  constructor(needs: SigningKeysNeeds, log: Logger) {
     this.#needs = needs
     this.#log = log
   }

@@ -2,7 +2,7 @@
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 
-export type KeysProtocol = {
+export type SigningKeysProtocol = {
   /** Signs claims as a compact JWT with the current key of an algorithm. */
   sign: Ask<SignClaims, Signed | KeysUnavailable>
   /** The JWK Set with every key that verifies tokens of the service (RFC 7517 section 5). */
@@ -111,7 +111,7 @@ export type KeysState = {
 /** No keys are in memory, and the database or the kms is unavailable. */
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 
-export const keys = address<KeysProtocol>('keys', [
+export const keys = address<SigningKeysProtocol>('keys', [
   'sign',
   'keySet',
   'verificationKey',

@@ -2,7 +2,7 @@
 import type { Logger } from '../../../runtime/kernel/log.js'
 import { isClientGone } from '../../../storage/platform/client-gone.js'
 import { isUuid } from '../../domain/ids.js'
-import { type ClientPresentation, triesBasic } from './clients/client-authentication.js'
+import { type ClientAuthenticationRead, triesBasic } from './clients/client-authentication.js'
 import type { Client } from './clients/clients.js'
 import type { OAuthError, OAuthRefused, ProofRefused } from './protocol.js'
 
@@ -11,7 +11,7 @@ export function refuse(error: OAuthError, description: string, basicTried = fals
 }
 
 /** The sender of a token request, as far as it is known at the time of a refusal. */
-export type Asker = {
+export type Requester = {
   readonly grantType: string | null
   /** The authenticated client. Null until authentication succeeds. */
   client: Client | null
@@ -27,8 +27,8 @@ const GRANT_TYPE = /^[\x21-\x7e]{1,100}$/
 export function logRefusal(
   log: Logger,
   { error, description }: OAuthRefused | ProofRefused,
-  { grantType, client }: Asker,
-  presented: ClientPresentation,
+  { grantType, client }: Requester,
+  presented: ClientAuthenticationRead,
 ): void {
   const level = EXPECTED.has(error) ? 'debug' : OURS.has(error) ? 'warn' : 'info'
   const named = 'clientId' in presented ? presented.clientId : null

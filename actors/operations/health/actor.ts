@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { keys, type KeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import { keys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import { type HealthProtocol, health } from './protocol.js'
 
 /** Pause between looks; with the limit below a loss is seen within 1.6 s. */
@@ -26,7 +26,7 @@ export interface ProcessState {
 
 export type HealthNeeds = {
   readonly database: Pick<Database, 'ping'>
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly process: ProcessState
 }
 

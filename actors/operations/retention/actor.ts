@@ -35,7 +35,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
-import { keys, type KeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import { keys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import { type UpkeepProtocol, upkeep } from './protocol.js'
 
 const ROUND_MS = 60_000
@@ -76,7 +76,7 @@ export type Retention = {
 
 export type UpkeepNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single'>
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly clock: Clock
   readonly registry: Registry
   /** Seals anew what stands under data keys that were replaced; how many values it was. */

@@ -54,7 +54,7 @@ export type Certainty = {
 }
 
 /** Each promise resolves after the change and its events are committed. */
-export interface TenantCommits {
+export interface GroupCommit {
   commit<Result>(tenantId: string, change: Change<Result>): Promise<Result>
   decide<Input, Result>(tenantId: string, change: ManyChange<Input, Result>): Promise<Result>
   write(tenantId: string, change: Certainty): Promise<void>
@@ -72,7 +72,7 @@ type Waiting = {
 }
 type Lane = { readonly waiting: Waiting[]; underWay: number; planned: boolean }
 
-export function tenantCommits(database: Database): TenantCommits {
+export function groupCommit(database: Database): GroupCommit {
   const lanes = new Map<string, Lane>()
   let waiting = 0
 

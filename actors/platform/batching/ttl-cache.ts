@@ -17,9 +17,9 @@ type Entry<Value> = {
   found: Value | undefined
 }
 
-export interface BriefMemory<Value> {
+export interface TtlCache<Value> {
   /** The cached value, synchronously. Undefined if it is absent or still being read. */
-  known(key: string): Value | undefined
+  peek(key: string): Value | undefined
   /**
    * The cached value or the result of `read`. Concurrent callers share one read.
    * @param restsOn further ids that the value depends on, known after the read.
@@ -31,14 +31,14 @@ export interface BriefMemory<Value> {
     restsOn?: (value: Value) => readonly string[],
   ): Promise<Value>
   /** Drops every value that depends on one of these ids. */
-  forget(ids: readonly string[] | 'all'): void
+  invalidate(ids: readonly string[] | 'all'): void
 }
 
-export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
+export function ttlCache<Value>(clock: Clock): TtlCache<Value> {
   const entries = new Map<string, Entry<Value>>()
 
   return {
-    known(key) {
+    peek(key) {
       const entry = entries.get(key)
       if (entry === undefined || clock.monotonicMs() - entry.readAtMs >= STALE_MS_MAX)
         return undefined
@@ -65,7 +65,7 @@ export function briefMemory<Value>(clock: Clock): BriefMemory<Value> {
       )
       return entry.value
     },
-    forget(ids) {
+    invalidate(ids) {
       if (ids === 'all') {
         entries.clear()
         return

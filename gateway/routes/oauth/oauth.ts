@@ -241,7 +241,7 @@ function tokenResponse(issued: Issued): string {
 }
 
 export const oauthRoutes: readonly Route[] = [
-  route(tokens, 'exchange', {
+  route(tokens, 'issue', {
     method: 'POST',
     path: '/oauth/token',
     operationId: 'issueToken',

@@ -6,13 +6,13 @@ import type { OAuthForm } from '../form.js'
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
-export type PresentedClient =
+export type ClientAuthentication =
   | { readonly method: 'secret'; readonly clientId: string; readonly secret: string }
   | { readonly method: 'assertion'; readonly clientId: string | null; readonly assertion: string }
   | { readonly method: 'none'; readonly clientId: string }
 
-export type ClientPresentation =
-  | PresentedClient
+export type ClientAuthenticationRead =
+  | ClientAuthentication
   | {
       readonly method: 'refused'
       readonly error: 'invalid_request' | 'invalid_client'
@@ -20,7 +20,10 @@ export type ClientPresentation =
     }
 
 /** Reads the client's credentials. Two authentication methods in one request are an error (RFC 6749 section 2.3). */
-export function readClient(authorization: string | null, form: OAuthForm): ClientPresentation {
+export function readClientAuthentication(
+  authorization: string | null,
+  form: OAuthForm,
+): ClientAuthenticationRead {
   const clientId = form.get('client_id')
   const secret = form.get('client_secret')
   const assertion = form.get('client_assertion')
@@ -52,7 +55,7 @@ export function readClient(authorization: string | null, form: OAuthForm): Clien
 }
 
 /** True if any part of the request identifies a client. */
-export function presentsClient(authorization: string | null, form: OAuthForm): boolean {
+export function identifiesClient(authorization: string | null, form: OAuthForm): boolean {
   const parameters = ['client_id', 'client_secret', 'client_assertion', 'client_assertion_type']
   return authorization !== null || parameters.some((name) => form.get(name) !== null)
 }
@@ -85,6 +88,6 @@ function decodeFormValue(text: string): string | null {
 function refused(
   error: 'invalid_request' | 'invalid_client',
   description: string,
-): ClientPresentation {
+): ClientAuthenticationRead {
   return { method: 'refused', error, description }
 }

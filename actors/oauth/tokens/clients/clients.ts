@@ -14,9 +14,9 @@ import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './client-assertion.js'
-import type { BriefMemory } from '../../../platform/batching/ttl-cache.js'
+import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
 import { isSignedByApplication } from './client-keys.js'
-import type { PresentedClient } from './client-authentication.js'
+import type { ClientAuthentication } from './client-authentication.js'
 import { readPublicJwk } from './client-key.js'
 import type { DecodedJwt } from '../../../platform/jose/jwt.js'
 
@@ -38,7 +38,7 @@ export interface Clients {
    * The client if it is active and its credentials are valid, otherwise null. Synchronous for a
    * cached client with a secret.
    */
-  authenticate(presented: PresentedClient): Client | null | Promise<Client | null>
+  authenticate(presented: ClientAuthentication): Client | null | Promise<Client | null>
   /** True if the application, or any application if `clientId` is null, lists the web origin. */
   lists(origin: string, clientId: string | null): Promise<boolean>
 }
@@ -64,8 +64,8 @@ export type ClientsNeeds = {
   readonly coordination: Pick<Coordination, 'once'>
   readonly clock: Clock
   readonly issuer: string
-  readonly memory: BriefMemory<Known>
-  readonly origins: BriefMemory<boolean>
+  readonly memory: TtlCache<Known>
+  readonly origins: TtlCache<boolean>
   /** Fetches the `jwks_uri` of clients. */
   readonly documents: Pick<Documents, 'fetch'>
 }
@@ -95,7 +95,7 @@ export function createClients({
 
   function lookUp(clientId: string): Known | Promise<Known> {
     if (!isUuid(clientId)) return UNKNOWN
-    const known = memory.known(clientId)
+    const known = memory.peek(clientId)
     if (known !== undefined) return ifActive(known)
     return memory.get(clientId, [clientId], () => read(clientId), tenantOf).then(ifActive)
   }

@@ -9,14 +9,14 @@ import type { TokenMetrics } from '../metrics.js'
 import type { GrantAgent, Granted } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
 import type { JwtSettings } from '../settings.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 
 /** RFC 8176: proof of possession of a key. */
 const AGENT_AMR = ['pop']
 
 export type AgentLoginNeeds = {
-  readonly commits: TenantCommits
+  readonly commits: GroupCommit
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly clock: Clock

@@ -16,28 +16,28 @@ import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
-import { heldClaims, heldScopes } from '../issue/effective-scopes.js'
+import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, revokedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { type Breadth, narrowed } from '../issue/downscoping.js'
+import { type TokenScope, downscope } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
-import type { FoundTogether } from '../issue/batched-lookups.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { BatchedLookups } from '../issue/batched-lookups.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
 /** RFC 7636 section 4.1. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 
 export type CodeNeeds = PersonTokensNeeds & {
-  readonly commits: TenantCommits
-  readonly found: FoundTogether
+  readonly commits: GroupCommit
+  readonly lookups: BatchedLookups
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
   /** Drops cached status of these ids, so that this process refuses their tokens at once. */
-  readonly standingChanged: (ids: readonly string[]) => void
+  readonly invalidate: (ids: readonly string[]) => void
 }
 
 export async function grantCode(
@@ -51,8 +51,8 @@ export async function grantCode(
     return refuse('unauthorized_client', 'the application does not have this grant')
   const code = form.get('code')
   if (code === null) return refuse('invalid_request', 'code is missing')
-  const { found, clock } = needs
-  const row = await found.code(hashRefreshToken(code))
+  const { lookups, clock } = needs
+  const row = await lookups.code(hashRefreshToken(code))
   if (row === undefined || row.clientId !== client.row.id)
     return refuse('invalid_grant', 'the code is unknown or belongs to another client')
   const mismatch = mismatchOf(row, form)
@@ -65,11 +65,11 @@ export async function grantCode(
   if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
   if (!row.standing)
     return refuse('invalid_grant', 'the session or the user behind the code is no longer active')
-  const scopes = heldScopes(row.scopes, client)
+  const scopes = effectiveScopes(row.scopes, client)
   if ('tag' in scopes) return scopes
-  const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
-  if ('tag' in breadth) return breadth
-  return redeem(needs, row, { scopes, breadth }, client, proof, context)
+  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes })
+  if ('tag' in tokenScope) return tokenScope
+  return redeem(needs, row, { scopes, tokenScope }, client, proof, context)
 }
 
 /** Checks redirect_uri and code_verifier against the authorization request. Returns the fault. */
@@ -94,7 +94,7 @@ function mismatchOf(
 async function redeem(
   needs: CodeNeeds,
   row: CodeRow,
-  { scopes, breadth }: { readonly scopes: readonly string[]; readonly breadth: Breadth },
+  { scopes, tokenScope }: { readonly scopes: readonly string[]; readonly tokenScope: TokenScope },
   client: Client & { readonly kind: 'application' },
   proof: RefreshProof,
   context: MessageContext,
@@ -105,13 +105,13 @@ async function redeem(
   const offline = refreshes && scopes.includes('offline_access')
   const { access, grant, idToken } = await signPersonTokens(
     needs,
-    personGrant(row, breadth, {
+    personGrant(row, tokenScope, {
       grantId: row.id,
       sessionId: row.sessionId,
       idTokenSessionId: row.sessionId,
       scopes,
       level: row.level,
-      claims: heldClaims(row.claims, client),
+      claims: effectiveClaims(row.claims, client),
       nonce: row.nonce,
       jkt: proof.jkt,
     }),
@@ -139,7 +139,7 @@ async function redeem(
   if (!redeemed) return revoke(needs, row, context)
   metrics.issued('authorization_code', 'human')
   const { accessToken, tokenType, expiresInSecs } = access
-  const { authorizationDetails } = breadth
+  const { authorizationDetails } = tokenScope
   return {
     tag: 'issued',
     accessToken,
@@ -153,7 +153,7 @@ async function redeem(
 }
 
 async function revoke(
-  { database, random, clock, standingChanged }: CodeNeeds,
+  { database, random, clock, invalidate }: CodeNeeds,
   { tenantId, id, clientId, subject, sessionId }: CodeRow,
   context: MessageContext,
 ): Promise<OAuthRefused> {
@@ -165,7 +165,7 @@ async function revoke(
     const ended = { tenantId, resource, clientId, subject, sessionId }
     appendEvents(tx, [revokedEvent(random, ended, now, context.requestId)])
   })
-  standingChanged([id])
+  invalidate([id])
   context.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was reused')
   return refuse('invalid_grant', 'the code was used before: its tokens are revoked')
 }

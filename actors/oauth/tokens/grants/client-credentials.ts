@@ -6,7 +6,7 @@ import type { OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { PERSON_SCOPES } from '../../../domain/scopes.js'
 import type { AccessGrant } from '../issue/access-token.js'
-import { knownAudience, readAskedAudience, tokenAudience } from '../issue/audience.js'
+import { knownAudience, readRequestedAudience, tokenAudience } from '../issue/audience.js'
 import type { Client } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
@@ -14,14 +14,14 @@ import type { TokenMetrics } from '../metrics.js'
 import type { Issued, OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
-import type { StandingGrants } from '../issue/prepared-grants-cache.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { PreparedGrantsCache } from '../issue/prepared-grants-cache.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { SignedAccess, TokenSigner } from '../issue/token-signer.js'
 
 export type ClientCredentialsNeeds = {
   readonly database: Database
-  readonly commits: TenantCommits
-  readonly standing: StandingGrants
+  readonly commits: GroupCommit
+  readonly preparedGrants: PreparedGrantsCache
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly random: Random
@@ -48,9 +48,9 @@ export async function grantClientCredentials(
 
   const scope = form.get('scope')
   const isPlain = jkt === null && form.get('audience') === null && form.get('resource') === null
-  const standing = isPlain ? needs.standing.of(row, scope) : undefined
-  if (standing !== undefined) {
-    const { grant, claims, issued } = standing
+  const prepared = isPlain ? needs.preparedGrants.get(row, scope) : undefined
+  if (prepared !== undefined) {
+    const { grant, claims, issued } = prepared
     const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context, claims)
     return write(needs, grant, signed, issued.fill(needs.random, signed, context.requestId))
   }
@@ -58,7 +58,7 @@ export async function grantClientCredentials(
   const scopes = askedScopes(scope, row)
   if (scopes === null)
     return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
-  const read = readAskedAudience(form)
+  const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const { database, issuer, random } = needs
   const asked = isPlain
@@ -82,7 +82,7 @@ export async function grantClientCredentials(
     jkt,
     authorizationDetails: null,
   }
-  if (isPlain) needs.standing.given(row, scope, grant)
+  if (isPlain) needs.preparedGrants.record(row, scope, grant)
   const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context)
   const event = issuedEvent(random, grant, signed, 'client_credentials', context.requestId)
   return write(needs, grant, signed, event)

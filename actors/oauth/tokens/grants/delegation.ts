@@ -20,12 +20,12 @@ import type { TokenMetrics } from '../metrics.js'
 import type { DelegatedGranted, GrantDelegated } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
 import type { JwtSettings } from '../settings.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 
 export type DelegatedNeeds = {
   readonly database: Database
-  readonly commits: TenantCommits
+  readonly commits: GroupCommit
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly clock: Clock

@@ -17,15 +17,15 @@ import {
 } from '../../../../storage/oauth/backchannel-requests.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
-import { heldScopes } from '../issue/effective-scopes.js'
+import { effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { narrowed } from '../issue/downscoping.js'
+import { downscope } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { GrantType, Issued, OAuthRefused } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
 import { refuse } from '../refusals.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
 /** Added to the interval after a poll that is too early (RFC 8628 section 3.5). */
 const SLOW_DOWN_SECS = 5
@@ -42,7 +42,7 @@ const POLLED: Record<BackchannelGrant, { kind: BackchannelKind; parameter: strin
 }
 
 export type BackchannelNeeds = PersonTokensNeeds & {
-  readonly commits: TenantCommits
+  readonly commits: GroupCommit
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
@@ -122,14 +122,14 @@ async function redeem(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { commits, random, jwt, metrics, issuer } = needs
-  const scopes = heldScopes(row.scopes, client)
+  const scopes = effectiveScopes(row.scopes, client)
   if ('tag' in scopes) return scopes
   const whole = { audience: row.audience, authorizationDetails: null }
-  const breadth = narrowed(form, whole, { issuer, scopes })
-  if ('tag' in breadth) return breadth
+  const tokenScope = downscope(form, whole, { issuer, scopes })
+  if ('tag' in tokenScope) return tokenScope
   const refreshes = client.row.grantTypes.includes('refresh_token')
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
-  const granted = personGrant(row, breadth, {
+  const granted = personGrant(row, tokenScope, {
     grantId: row.id,
     sessionId: row.id,
     idTokenSessionId: row.id,

@@ -25,10 +25,10 @@ import { delegationRevoked } from '../../../domain/events.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import type { Client } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
-import { heldClaims, heldScopes } from '../issue/effective-scopes.js'
+import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, reuseEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { type Breadth, narrowed } from '../issue/downscoping.js'
+import { type TokenScope, downscope } from '../issue/downscoping.js'
 import {
   personGrant,
   type PersonTokens,
@@ -37,8 +37,8 @@ import {
 } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
-import type { FoundTogether } from '../issue/batched-lookups.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { BatchedLookups } from '../issue/batched-lookups.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
 export const REFRESH_TOKEN_BYTES = 32
 const GRACE_MS = 10_000
@@ -46,14 +46,14 @@ const REUSED = 'the refresh token was used before: its family is revoked'
 const NOT_THEIRS = 'the refresh token is unknown or belongs to another client'
 
 export type RefreshNeeds = PersonTokensNeeds & {
-  readonly commits: TenantCommits
-  readonly found: FoundTogether
+  readonly commits: GroupCommit
+  readonly lookups: BatchedLookups
   readonly sealer: Sealer
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
   /** Drops cached status of these ids, so that this process refuses their tokens at once. */
-  readonly standingChanged: (ids: readonly string[]) => void
+  readonly invalidate: (ids: readonly string[]) => void
 }
 
 /** The key thumbprint of the request's DPoP proof, and how to refuse a request without one. */
@@ -78,8 +78,8 @@ export async function grantRefresh(
   if (client.kind === 'application' && !client.row.grantTypes.includes('refresh_token'))
     return refuse('unauthorized_client', 'the application does not have this grant')
 
-  const { found, clock } = needs
-  const row = await found.refreshToken(hashRefreshToken(token))
+  const { lookups, clock } = needs
+  const row = await lookups.refreshToken(hashRefreshToken(token))
   if (row === undefined) return refuse('invalid_grant', NOT_THEIRS)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, clock.now())
   switch (verdict) {
@@ -126,12 +126,12 @@ async function rotate(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const held = heldScopes(row.scopes, client)
+  const held = effectiveScopes(row.scopes, client)
   if ('tag' in held) return held
-  const scopes = narrowedScopes(form, held)
+  const scopes = requestedScopes(form, held)
   if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
-  const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
-  if ('tag' in breadth) return breadth
+  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes })
+  if ('tag' in tokenScope) return tokenScope
 
   const { commits, sealer, metrics, random } = needs
   // A family without a key may still get a bound access token (RFC 9449 section 5).
@@ -140,12 +140,12 @@ async function rotate(
   const { access, grant, idToken } = await sign(
     needs,
     row,
-    { scopes, breadth, jkt },
+    { scopes, tokenScope, jkt },
     client,
     context,
   )
   const { accessToken, tokenType, expiresInSecs } = access
-  const { authorizationDetails } = breadth
+  const { authorizationDetails } = tokenScope
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)
   const answer: Issued = {
     tag: 'issued',
@@ -184,30 +184,30 @@ async function rotate(
 }
 
 /** The part of a family that one token is for. */
-type Narrowed = {
+type DownscopedGrant = {
   readonly scopes: readonly string[]
-  readonly breadth: Breadth
+  readonly tokenScope: TokenScope
   readonly jkt: string | null
 }
 
 async function sign(
   needs: RefreshNeeds,
   row: RefreshTokenRow,
-  { scopes, breadth, jkt }: Narrowed,
+  { scopes, tokenScope, jkt }: DownscopedGrant,
   client: Client,
   context: MessageContext,
 ): Promise<PersonTokens> {
   const { level } = row
   if (row.subjectType === 'human' && level !== null && client.kind === 'application') {
     // A refreshed ID token has no nonce (OpenID Connect Core section 12.2).
-    const of = personGrant(row, breadth, {
+    const of = personGrant(row, tokenScope, {
       grantId: row.familyId,
       // A sign-out also ends access tokens of an offline grant, but not the grant itself.
       sessionId: row.accessSessionId,
       idTokenSessionId: row.browserSessionId ?? row.sessionId,
       scopes,
       level,
-      claims: heldClaims(row.claims, client),
+      claims: effectiveClaims(row.claims, client),
       nonce: null,
       jkt,
     })
@@ -220,7 +220,7 @@ async function sign(
     organizationId: row.organizationId,
     clientId: row.clientId,
     scopes,
-    audience: breadth.audience,
+    audience: tokenScope.audience,
     sessionId: row.sessionId,
     grantId: null,
     level: null,
@@ -255,7 +255,7 @@ async function afterLostRace(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const row = await needs.found.refreshToken(before.tokenSha256)
+  const row = await needs.lookups.refreshToken(before.tokenSha256)
   if (row === undefined) return refuse('invalid_grant', NOT_THEIRS)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, needs.clock.now())
   if (verdict === 'repeated') return repeat(needs, row, client, context)
@@ -277,7 +277,7 @@ async function repeat(
 }
 
 async function revoke(
-  { database, random, clock, standingChanged }: RefreshNeeds,
+  { database, random, clock, invalidate }: RefreshNeeds,
   row: RefreshTokenRow,
   client: Client,
   reason: string,
@@ -307,13 +307,13 @@ async function revoke(
       ),
     ])
   })
-  standingChanged([sessionId, familyId])
+  invalidate([sessionId, familyId])
   context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was reused')
   return refuse('invalid_grant', clientId === client.row.id ? REUSED : NOT_THEIRS)
 }
 
 /** At most the granted scopes. The family keeps all of them (RFC 6749 section 6). */
-function narrowedScopes(form: OAuthForm, granted: readonly string[]): readonly string[] | null {
+function requestedScopes(form: OAuthForm, granted: readonly string[]): readonly string[] | null {
   const scope = form.get('scope')
   if (scope === null) return granted
   const asked = readScope(scope)

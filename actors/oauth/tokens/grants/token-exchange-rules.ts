@@ -99,7 +99,7 @@ function isTheirs({ clientId, subjectType, audience }: Principal, exchanger: Exc
  * The scopes of the new token: the requested ones, or all that every bound allows. Null if a requested
  * scope exceeds a bound, or if no scope is left.
  */
-export function shrunkScopes(
+export function boundedScopes(
   asked: readonly string[] | null,
   bounds: readonly (readonly string[])[],
 ): readonly string[] | null {

@@ -14,15 +14,15 @@ import type { Database } from '../../../../storage/platform/sql.js'
 import { agentBelongs } from '../../../../storage/vault/vault-grants.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { AccessGrant, ReadToken } from '../issue/access-token.js'
-import { knownAudience, readAskedAudience, tokenAudience } from '../issue/audience.js'
-import type { Bearer } from '../verify/access-token-verifier.js'
+import { knownAudience, readRequestedAudience, tokenAudience } from '../issue/audience.js'
+import type { AccessTokenVerifier } from '../verify/access-token-verifier.js'
 import type { Client } from '../clients/clients.js'
 import {
   ACCESS_TOKEN_URN,
   type Exchanger,
   judgeExchange,
   readTokens,
-  shrunkScopes,
+  boundedScopes,
 } from './token-exchange-rules.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
@@ -36,15 +36,15 @@ import {
 } from '../protocol.js'
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
 import type { Presented } from './presented-tokens.js'
 
 export type ExchangeNeeds = {
   readonly database: Database
-  readonly bearer: Bearer
-  readonly commits: TenantCommits
+  readonly verifier: AccessTokenVerifier
+  readonly commits: GroupCommit
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly clock: Clock
@@ -84,7 +84,7 @@ export async function grantExchange(
 
 /** Verifies both tokens and the right to exchange them. */
 async function present(
-  { bearer, database, issuer }: ExchangeNeeds,
+  { verifier, database, issuer }: ExchangeNeeds,
   client: Client | null,
   form: OAuthForm,
   proof: ExchangeProof,
@@ -92,7 +92,8 @@ async function present(
 ): Promise<Presented | OAuthRefused | ProofRefused> {
   const tokens = readTokens(form)
   if ('tag' in tokens) return tokens
-  const actor = tokens.actor === null ? null : await inForce(bearer, tokens.actor, 'actor', context)
+  const actor =
+    tokens.actor === null ? null : await inForce(verifier, tokens.actor, 'actor', context)
   if (actor !== null && 'tag' in actor) return actor
   if (actor !== null) {
     const { subjectType, actors, audience, jkt } = actor.principal
@@ -107,7 +108,7 @@ async function present(
   const exchanger = exchangerOf(client, actor)
   if ('tag' in exchanger) return exchanger
 
-  const subject = await inForce(bearer, tokens.subject, 'subject', context)
+  const subject = await inForce(verifier, tokens.subject, 'subject', context)
   if ('tag' in subject) return subject
   const { tenantId, jkt } = subject.principal
   const tenants = [client?.kind === 'application' ? client.row.tenantId : tenantId]
@@ -132,12 +133,12 @@ async function present(
 }
 
 async function inForce(
-  bearer: Bearer,
+  verifier: AccessTokenVerifier,
   token: string,
   which: 'subject' | 'actor',
   context: MessageContext,
 ): Promise<ReadToken | OAuthRefused> {
-  const found = await bearer.inspect(token, context, 'fresh')
+  const found = await verifier.inspect(token, context, 'fresh')
   if (found.state === 'active') return found.token
   const why = found.state === 'invalid' ? 'is not valid' : `is ${found.state}`
   return refuse('invalid_grant', `${which}_token ${why}`)
@@ -180,7 +181,7 @@ async function issue(
   if (verdict.tag === 'delegated' && lent === null)
     return refuse('consent_required', 'the user has no delegation for this agent')
   if (lent !== null) bounds.push(lent.scopes)
-  const scopes = shrunkScopes(asked, bounds)
+  const scopes = boundedScopes(asked, bounds)
   if (scopes === null)
     return refuse('invalid_scope', 'the requested scope exceeds the subject token or is empty')
 
@@ -240,11 +241,11 @@ async function audienceOf(
   scopes: readonly string[],
   context: MessageContext,
 ): Promise<{ readonly audience: readonly string[] } | OAuthRefused> {
-  const read = readAskedAudience(form)
+  const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   if (read.asked.length === 0) return { audience: principal.audience }
-  const asker = { tenantId: principal.tenantId, audience: issuer }
-  const asked = await knownAudience(database, issuer, asker, read.asked, context)
+  const requester = { tenantId: principal.tenantId, audience: issuer }
+  const asked = await knownAudience(database, issuer, requester, read.asked, context)
   return asked === null
     ? refuse('invalid_target', 'the audience is not known in this tenant')
     : { audience: tokenAudience(asked, { own: asked[0]!, issuer, scopes }) }

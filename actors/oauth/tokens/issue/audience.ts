@@ -7,10 +7,10 @@ import type { OAuthForm } from '../form.js'
 
 const RESOURCES_MAX = 10
 
-export type AskedAudience = { readonly asked: readonly string[] } | { readonly fault: string }
+export type RequestedAudience = { readonly asked: readonly string[] } | { readonly fault: string }
 
 /** The audience that `audience` and `resource` request. If both are sent, they must be equal. */
-export function readAskedAudience(form: OAuthForm): AskedAudience {
+export function readRequestedAudience(form: OAuthForm): RequestedAudience {
   const audience = form.get('audience')
   const named = form.all('resource')
   const resources = named.length > 1 ? [...new Set(named)] : named
@@ -64,11 +64,11 @@ export function spelledAs(
 export async function knownAudience(
   database: Database,
   issuer: string,
-  { tenantId, audience: asker }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
+  { tenantId, audience: requester }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
   asked: readonly string[],
   context: Pick<MessageContext, 'signal'>,
 ): Promise<readonly string[] | null> {
-  const own = [issuer, asker]
+  const own = [issuer, requester]
   const others = asked.filter((audience) => !own.includes(audience))
   if (others.length === 0) return asked
   // PostgreSQL rejects NUL even in a search value.

@@ -10,12 +10,12 @@ import {
 } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 
-export interface FoundTogether {
+export interface BatchedLookups {
   refreshToken(sha256: Uint8Array): Promise<RefreshTokenRow | undefined>
   code(sha256: Uint8Array): Promise<CodeRow | undefined>
 }
 
-export function foundTogether(database: Database): FoundTogether {
+export function batchedLookups(database: Database): BatchedLookups {
   return {
     refreshToken: together((hashes) => findRefreshTokens(database, hashes)),
     code: together((hashes) => findCodes(database, hashes)),

@@ -4,13 +4,13 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { AuthorizationDetails } from '../../../../storage/oauth/authorization-codes.js'
-import { readAskedAudience, spelledAs, tokenAudience } from './audience.js'
+import { readRequestedAudience, spelledAs, tokenAudience } from './audience.js'
 import type { OAuthForm } from '../form.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 
 /** The parts of a grant, apart from its scopes, that one token can have less of. */
-export type Breadth = {
+export type TokenScope = {
   readonly audience: readonly string[]
   readonly authorizationDetails: AuthorizationDetails | null
 }
@@ -22,16 +22,16 @@ const DETAILS_CHARACTERS_MAX = 8192
  * Applies `audience`, `resource` and `authorization_details` of the request to a grant. An absent
  * parameter means all of the grant. A token with service scopes keeps the issuer in its audience.
  */
-export function narrowed(
+export function downscope(
   form: OAuthForm,
-  granted: Breadth,
+  granted: TokenScope,
   { issuer, scopes }: { readonly issuer: string; readonly scopes: readonly string[] },
-): Breadth | OAuthRefused {
-  const read = readAskedAudience(form)
+): TokenScope | OAuthRefused {
+  const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const asked = spelledAs(read.asked, granted.audience)
   if (asked === null) return refuse('invalid_target', 'the audience was not granted')
-  const authorizationDetails = narrowedDetails(
+  const authorizationDetails = downscopeDetails(
     form.get('authorization_details'),
     granted.authorizationDetails,
   )
@@ -43,7 +43,7 @@ export function narrowed(
 }
 
 /** The named details as granted. Undefined if one of them was not granted. */
-function narrowedDetails(
+function downscopeDetails(
   text: string | null,
   granted: AuthorizationDetails | null,
 ): AuthorizationDetails | null | undefined {

@@ -2,14 +2,14 @@
  * The part of a grant that an application may still have. Tokens do not get scopes that the
  * application lost after the grant. The grant keeps them, in case the application regains them.
  */
-import type { AskedClaims } from '../../../../storage/oauth/authorization-codes.js'
+import type { RequestedClaims } from '../../../../storage/oauth/authorization-codes.js'
 import { scopesOfClaims } from '../../../domain/person-claims.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 
 /** The granted scopes that the application still has. A refusal if none is left. */
-export function heldScopes(
+export function effectiveScopes(
   granted: readonly string[],
   client: Client,
 ): readonly string[] | OAuthRefused {
@@ -21,7 +21,10 @@ export function heldScopes(
 }
 
 /** The same for individually requested claims. */
-export function heldClaims(claims: AskedClaims | null, client: Client): AskedClaims | null {
+export function effectiveClaims(
+  claims: RequestedClaims | null,
+  client: Client,
+): RequestedClaims | null {
   if (claims === null || client.kind !== 'application') return claims
   const { scopes } = client.row
   return {

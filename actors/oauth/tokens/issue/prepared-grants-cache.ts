@@ -6,7 +6,7 @@ import type { ClientRow } from '../../../../storage/oauth/applications.js'
 import { type AccessGrant, grantClaims } from './access-token.js'
 import { IssuedForm } from './issued-event.js'
 
-export type StandingGrant = {
+export type PreparedGrant = {
   readonly grant: AccessGrant
   /** The shared claims, from `grantClaims`. */
   readonly claims: string
@@ -20,22 +20,22 @@ const SCOPES_MAX = 16
  * Keyed by the client row that a grant was computed from. A changed application is read as a new row,
  * so its old grants are not found any more.
  */
-export class StandingGrants {
+export class PreparedGrantsCache {
   readonly #issuer: string
-  readonly #known = new WeakMap<ClientRow, Map<string | null, StandingGrant | 'given once'>>()
+  readonly #known = new WeakMap<ClientRow, Map<string | null, PreparedGrant | 'used once'>>()
 
   constructor(issuer: string) {
     this.#issuer = issuer
   }
 
   /** @param scope the `scope` parameter as sent, or null. */
-  of(row: ClientRow, scope: string | null): StandingGrant | undefined {
+  get(row: ClientRow, scope: string | null): PreparedGrant | undefined {
     const known = this.#known.get(row)?.get(scope)
-    return known === 'given once' ? undefined : known
+    return known === 'used once' ? undefined : known
   }
 
   /** Prepares a grant on its second use, since most are requested only once. */
-  given(row: ClientRow, scope: string | null, grant: AccessGrant): void {
+  record(row: ClientRow, scope: string | null, grant: AccessGrant): void {
     let known = this.#known.get(row)
     if (known === undefined) {
       known = new Map()
@@ -44,6 +44,6 @@ export class StandingGrants {
     if (known.has(scope)) {
       const issued = new IssuedForm(grant, 'client_credentials')
       known.set(scope, { grant, claims: grantClaims(grant, this.#issuer), issued })
-    } else if (known.size < SCOPES_MAX) known.set(scope, 'given once')
+    } else if (known.size < SCOPES_MAX) known.set(scope, 'used once')
   }
 }

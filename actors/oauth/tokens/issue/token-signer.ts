@@ -3,7 +3,7 @@ import type { ActorRef, AskOptions } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import type { KeysProtocol, SigningAlgorithm } from '../../signing-keys/protocol.js'
+import type { SigningKeysProtocol, SigningAlgorithm } from '../../signing-keys/protocol.js'
 import { ACCESS_TOKEN_TYPE, type AccessGrant, accessClaims, grantClaims } from './access-token.js'
 import { ID_TOKEN_TYPE } from './id-token.js'
 
@@ -35,7 +35,7 @@ export interface TokenSigner {
 }
 
 export type TokenSignerNeeds = {
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly issuer: string

@@ -1,7 +1,7 @@
 /** The tokens of a user, access token and ID token, for a first grant and for a refresh. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type {
-  AskedClaims,
+  RequestedClaims,
   AuthorizationDetails,
 } from '../../../../storage/oauth/authorization-codes.js'
 import type { Database } from '../../../../storage/platform/sql.js'
@@ -10,7 +10,7 @@ import { claimsOf } from '../../../domain/person-claims.js'
 import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 import type { AccessGrant } from './access-token.js'
 import { idTokenClaims } from './id-token.js'
-import type { Breadth } from './downscoping.js'
+import type { TokenScope } from './downscoping.js'
 import type { JwtSettings } from '../settings.js'
 import type { SignedAccess, TokenSigner } from './token-signer.js'
 
@@ -30,7 +30,7 @@ export type PersonGrant = {
   readonly amr: readonly string[]
   readonly authTime: Date
   readonly authorizationDetails: AuthorizationDetails | null
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
   readonly nonce: string | null
   readonly jkt: string | null
 }
@@ -43,8 +43,8 @@ type OfRow = 'tenantId' | 'clientId' | 'subject' | 'organizationId' | 'amr' | 'a
  */
 export function personGrant(
   row: Pick<PersonGrant, OfRow>,
-  breadth: Breadth,
-  own: Omit<PersonGrant, OfRow | keyof Breadth>,
+  tokenScope: TokenScope,
+  own: Omit<PersonGrant, OfRow | keyof TokenScope>,
 ): PersonGrant {
   return {
     tenantId: row.tenantId,
@@ -55,11 +55,11 @@ export function personGrant(
     subject: row.subject,
     organizationId: row.organizationId,
     scopes: own.scopes,
-    audience: breadth.audience,
+    audience: tokenScope.audience,
     level: own.level,
     amr: row.amr,
     authTime: row.authTime,
-    authorizationDetails: breadth.authorizationDetails,
+    authorizationDetails: tokenScope.authorizationDetails,
     claims: own.claims,
     nonce: own.nonce,
     jkt: own.jkt,

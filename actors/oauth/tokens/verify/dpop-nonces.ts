@@ -15,17 +15,17 @@ const BUCKETS_AHEAD = 1
 const LENGTH_MAX = 256
 const CONTEXT = 'dpop:nonce'
 
-export interface ProofNonces {
+export interface DpopNonces {
   current(): Promise<string>
   isFresh(nonce: string): Promise<boolean>
 }
 
-export type ProofNoncesNeeds = {
+export type DpopNoncesNeeds = {
   readonly clock: Clock
   readonly sealer: Sealer
 }
 
-export function proofNonces({ clock, sealer }: ProofNoncesNeeds): ProofNonces {
+export function createDpopNonces({ clock, sealer }: DpopNoncesNeeds): DpopNonces {
   let made: { bucket: number; nonce: Promise<string> } | undefined
   const bucketNow = () => Math.floor(clock.nowSecs() / BUCKET_SECS)
 

@@ -1,13 +1,13 @@
-/** Verifies DPoP proofs: content, nonce and single use (RFC 9449). */
+/** Verifies DPoP dpopVerifier: content, nonce and single use (RFC 9449). */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import { proofMemorySecs, readProof } from './dpop.js'
-import type { ProofNonces } from './dpop-nonces.js'
+import type { DpopNonces } from './dpop-nonces.js'
 import type { KeyProven, ProofRefused } from '../protocol.js'
 import type { DpopSettings } from '../settings.js'
 
-export type PresentedWithToken = {
+export type DpopProofWithToken = {
   readonly proof: string
   readonly httpMethod: string
   readonly httpUrl: string
@@ -17,20 +17,25 @@ export type PresentedWithToken = {
   readonly boundTo: string | null
 }
 
-export interface ProofJudge {
-  judge(presented: PresentedWithToken): Promise<KeyProven | ProofRefused>
+export interface DpopVerifier {
+  verify(presented: DpopProofWithToken): Promise<KeyProven | ProofRefused>
   /** The refusal of a request without a proof. */
   missing(description: string): Promise<ProofRefused>
 }
 
-export type ProofJudgeNeeds = {
+export type DpopVerifierNeeds = {
   readonly clock: Clock
   readonly coordination: Pick<Coordination, 'once'>
-  readonly nonces: ProofNonces
+  readonly nonces: DpopNonces
   readonly settings: DpopSettings
 }
 
-export function proofJudge({ clock, coordination, nonces, settings }: ProofJudgeNeeds): ProofJudge {
+export function createDpopVerifier({
+  clock,
+  coordination,
+  nonces,
+  settings,
+}: DpopVerifierNeeds): DpopVerifier {
   async function refuse(error: ProofRefused['error'], description: string): Promise<ProofRefused> {
     // With nonces required, every refusal carries one, so that the retry can succeed.
     const dpopNonce = settings.require_nonce ? await nonces.current() : undefined
@@ -38,7 +43,7 @@ export function proofJudge({ clock, coordination, nonces, settings }: ProofJudge
   }
 
   return {
-    async judge({ proof, httpMethod, httpUrl, accessToken, boundTo }) {
+    async verify({ proof, httpMethod, httpUrl, accessToken, boundTo }) {
       if (!settings.enabled) return refuse('invalid_dpop_proof', 'DPoP is disabled')
       const ageSecsMax = settings.proof_max_age_secs
       const nowSecs = clock.nowSecs()

@@ -3,7 +3,7 @@ import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { findRefreshToken } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { ReadToken } from '../issue/access-token.js'
-import type { Bearer } from './access-token-verifier.js'
+import type { AccessTokenVerifier } from './access-token-verifier.js'
 import type { Client } from '../clients/clients.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { ActiveToken, Introspection } from '../protocol.js'
@@ -22,7 +22,7 @@ export type Inspector = {
 
 export type IntrospectionNeeds = {
   readonly database: Database
-  readonly bearer: Bearer
+  readonly verifier: AccessTokenVerifier
   readonly clock: Clock
   readonly issuer: string
 }
@@ -52,11 +52,11 @@ export async function introspect(
 }
 
 async function accessToken(
-  { bearer }: IntrospectionNeeds,
+  { verifier }: IntrospectionNeeds,
   token: string,
   context: MessageContext,
 ): Promise<Introspection> {
-  const found = await bearer.inspect(token, context, 'fresh')
+  const found = await verifier.inspect(token, context, 'fresh')
   return found.state === 'active' ? describe(found.token) : INACTIVE
 }
 

@@ -12,7 +12,7 @@ import { insertRevokedToken } from '../../../../storage/oauth/revoked-tokens.js'
 import { endSession } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { delegationRevoked } from '../../../domain/events.js'
-import type { Bearer } from './access-token-verifier.js'
+import type { AccessTokenVerifier } from './access-token-verifier.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { revokedEvent } from '../issue/issued-event.js'
@@ -26,11 +26,11 @@ const DONE: Revoked = { tag: 'revoked' }
 
 export type RevocationNeeds = {
   readonly database: Database
-  readonly bearer: Bearer
+  readonly verifier: AccessTokenVerifier
   readonly clock: Clock
   readonly random: Random
   /** Drops cached status of these ids, so that this process refuses their tokens at once. */
-  readonly standingChanged: (ids: readonly string[]) => void
+  readonly invalidate: (ids: readonly string[]) => void
 }
 
 export async function revoke(
@@ -47,12 +47,12 @@ export async function revoke(
 }
 
 async function revokeAccess(
-  { bearer, database, clock, random, standingChanged }: RevocationNeeds,
+  { verifier, database, clock, random, invalidate }: RevocationNeeds,
   client: Client,
   token: string,
   context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
-  const found = await bearer.read(token, context)
+  const found = await verifier.read(token, context)
   if (found === null || clock.nowSecs() >= found.principal.expiresAtSecs) return DONE
   const { tenantId, tokenId, clientId, subject, sessionId, expiresAtSecs } = found.principal
   if (clientId !== client.row.id) return notTheirs()
@@ -65,13 +65,13 @@ async function revokeAccess(
     const ended = { tenantId, resource, clientId, subject, sessionId }
     appendEvents(tx, [revokedEvent(random, ended, now, context.requestId)])
   })
-  standingChanged([tokenId])
+  invalidate([tokenId])
   return DONE
 }
 
 /** Every token of a family identifies it, including a rotated one. */
 async function revokeFamily(
-  { database, clock, random, standingChanged }: RevocationNeeds,
+  { database, clock, random, invalidate }: RevocationNeeds,
   client: Client,
   token: string,
   context: MessageContext,
@@ -101,7 +101,7 @@ async function revokeFamily(
       ...(returned === undefined ? [] : [delegationRevoked(random.uuid(), returned, by)]),
     ])
   })
-  standingChanged([familyId, sessionId])
+  invalidate([familyId, sessionId])
   return DONE
 }
 

@@ -7,10 +7,10 @@ import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
 import { Slots } from '../../../../runtime/kernel/threads/slots.js'
 import { authoritiesInForce } from '../../../../storage/vault/egress-authorities.js'
-import { readStandings } from '../../../../storage/oauth/token-sessions.js'
+import { readTokenStatus } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { Principal } from '../../../domain/principal.js'
-import { standingOf } from '../../../domain/token-status.js'
+import { tokenStatusQuery } from '../../../domain/token-status.js'
 import type { AuthorityRef } from '../../../../storage/vault/egress-authorities.js'
 import type { Relay } from '../relay/relay.js'
 
@@ -61,10 +61,12 @@ export function createWatch({ database, clock, log }: WatchNeeds): Watch {
       ...new Map(each.map((one) => [one.principal.tokenId, one.principal])).values(),
     ]
     // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
-    const standings = await database.system((tx) => readStandings(tx, principals.map(standingOf)))
+    const statuses = await database.system((tx) =>
+      readTokenStatus(tx, principals.map(tokenStatusQuery)),
+    )
     const fallen = new Set(
       principals
-        .filter((_, at) => !Object.values(standings[at]!).every(Boolean))
+        .filter((_, at) => !Object.values(statuses[at]!).every(Boolean))
         .map(({ tokenId }) => tokenId),
     )
     for (const { relay, principal, authority } of each) {

@@ -94,7 +94,7 @@ test.serial(
     const created = await create({ grantTypes: ['client_credentials'], scopes: ['users:read'] })
     if (created.tag !== 'created') return t.fail(JSON.stringify(created))
     const outcome = await town.tokens.ask(
-      'exchange',
+      'issue',
       request({
         grant_type: 'client_credentials',
         client_id: created.application.id,
@@ -260,9 +260,9 @@ test.serial(
       return rotated.clientSecret
     }
     const works = async (secret: string) => {
-      town.tokens.send('standingChanged', { ids: [app.id] })
+      town.tokens.send('invalidate', { ids: [app.id] })
       const outcome = await town.tokens.ask(
-        'exchange',
+        'issue',
         request({ grant_type: 'client_credentials', client_id: app.id, client_secret: secret }),
       )
       return outcome.tag === 'issued'

@@ -38,7 +38,7 @@ test.serial(
     const keySet = createLocalJWKSet((await document('jwks')) as never)
     const app = await town.application(await town.tenant('discovered'))
     const outcome = await town.tokens.ask(
-      'exchange',
+      'issue',
       request({ grant_type: 'client_credentials' }, app),
     )
     if (outcome.tag !== 'issued') return t.fail(outcome.tag)
@@ -81,7 +81,7 @@ test.serial(
   async (t) => {
     const app = await town.application(await town.tenant('grants'))
     for (const grant_type of [...GRANT_TYPES, 'password', 'implicit']) {
-      const outcome = await town.tokens.ask('exchange', request({ grant_type }, app))
+      const outcome = await town.tokens.ask('issue', request({ grant_type }, app))
       const known = !(outcome.tag === 'oauth_refused' && outcome.error === 'unsupported_grant_type')
       t.is(known, (GRANT_TYPES as readonly string[]).includes(grant_type), grant_type)
     }

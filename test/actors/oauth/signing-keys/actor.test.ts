@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava'
 import * as jose from 'jose'
-import { keysActor } from '../../../../actors/oauth/signing-keys/actor.js'
+import { signingKeysActor } from '../../../../actors/oauth/signing-keys/actor.js'
 import { importPublicJwk } from '../../../../actors/platform/jose/jwk.js'
 import { SIGNING_KEYS_CHANNEL } from '../../../../actors/oauth/signing-keys/protocol.js'
 import { verifyJwt } from '../../../../actors/platform/jose/jwt.js'
@@ -52,7 +52,7 @@ function keysOf(t: ExecutionContext, { database, kms, clock }: Process) {
   const sealer = createSealer({ database, kms, random, clock })
   const settings = { default_algorithm: 'ES256', key_rotation_days: 30 } as const
   const { ref, stop } = spawnInline(
-    keysActor,
+    signingKeysActor,
     { database, sealer, kms, clock, random, settings },
     { cloneMessages: true, log: silentLogger },
   )

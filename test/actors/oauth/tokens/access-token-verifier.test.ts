@@ -33,7 +33,7 @@ const present = (token: string, more: Partial<Authenticate> = {}): Authenticate 
 async function serviceToken(fields: Record<string, string> = {}) {
   const app = await town.application(tenantId)
   const outcome = await town.tokens.ask(
-    'exchange',
+    'issue',
     request({ grant_type: 'client_credentials', ...fields }, app),
   )
   if (outcome.tag !== 'issued') throw new Error(outcome.tag)
@@ -66,7 +66,7 @@ test.serial(
     for (const process of [town.tokens, elsewhere.ref])
       t.is((await process.ask('authenticate', present(accessToken))).tag, 'authenticated')
     await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
-    town.tokens.send('standingChanged', { ids: [agent.id] })
+    town.tokens.send('invalidate', { ids: [agent.id] })
     const revoked = { tag: 'refused', error: 'token_revoked' } as const
     t.like(await town.tokens.ask('authenticate', present(accessToken)), revoked)
     town.clock.advance(900)
@@ -282,7 +282,7 @@ test.serial('refresh tokens are introspectable, rotated ones are dead', async (t
     answer: { active: true, tokenType: 'refresh_token', clientId: agent.id, sessionId },
   })
   await town.tokens.ask(
-    'exchange',
+    'issue',
     request({ grant_type: 'refresh_token', client_id: agent.id, refresh_token: refreshToken }),
   )
   t.like(await inspect({ token: refreshToken }, asker), { answer: { active: false } })
@@ -317,7 +317,7 @@ test.serial('who may introspect, and who may not', async (t) => {
   const reader = await town.application(tenantId, { scopes: ['tokens:introspect'] })
   const bearerOf = async (app: typeof reader) => {
     const outcome = await town.tokens.ask(
-      'exchange',
+      'issue',
       request({ grant_type: 'client_credentials' }, app),
     )
     return outcome.tag === 'issued' ? `Bearer ${outcome.accessToken}` : ''

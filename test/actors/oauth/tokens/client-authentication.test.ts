@@ -1,7 +1,7 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import {
-  readClient,
+  readClientAuthentication,
   triesBasic,
 } from '../../../../actors/oauth/tokens/clients/client-authentication.js'
 import { type OAuthForm, readForm } from '../../../../actors/oauth/tokens/form.js'
@@ -57,7 +57,7 @@ for (const [title, authorization, fields, expected] of [
 ] as const) {
   const verdict = typeof expected === 'string' ? `refused with ${expected}` : 'read'
   test(`client authentication by ${title} is ${verdict}`, (t) => {
-    const presented = readClient(authorization, form(fields))
+    const presented = readClientAuthentication(authorization, form(fields))
     if (typeof expected === 'string') t.like(presented, { method: 'refused', error: expected })
     else t.like(presented, expected)
   })
@@ -67,7 +67,7 @@ test('whatever id and secret are encoded into a Basic header come out of it', (t
   const text = fc.string({ unit: 'grapheme', minLength: 1 })
   fc.assert(
     fc.property(text, text, (clientId, secret) => {
-      const presented = readClient(basic(clientId, secret), form({}))
+      const presented = readClientAuthentication(basic(clientId, secret), form({}))
       return (
         presented.method === 'secret' &&
         presented.clientId === clientId &&

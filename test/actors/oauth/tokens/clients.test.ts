@@ -39,7 +39,7 @@ async function keyed() {
 
 test.serial('a service token says exactly what decisions.md 7.2 lists', async (t) => {
   const app = await town.application(tenantId)
-  const outcome = await town.tokens.ask('exchange', request(GRANT, app))
+  const outcome = await town.tokens.ask('issue', request(GRANT, app))
   if (outcome.tag !== 'issued') return t.fail(outcome.tag)
   t.is(outcome.refreshToken, null)
   t.is(outcome.tokenType, 'Bearer')
@@ -94,7 +94,7 @@ test.serial(
     const own = await town.tenant('events')
     const app = await town.application(own)
     const outcomes = await Promise.all(
-      Array.from({ length: 40 }, () => town.tokens.ask('exchange', request(GRANT, app))),
+      Array.from({ length: 40 }, () => town.tokens.ask('issue', request(GRANT, app))),
     )
     const ids = outcomes.map((outcome) =>
       outcome.tag === 'issued' ? claimsOf(outcome.accessToken)['jti'] : outcome.tag,
@@ -149,7 +149,7 @@ for (const [title, attempt, expected] of matrix) {
     const app = await town.application(tenantId)
     const { fields = {}, authorization = null } = attempt(app)
     const outcome = await town.tokens.ask(
-      'exchange',
+      'issue',
       request({ ...GRANT, ...fields }, { authorization }),
     )
     t.is('error' in outcome ? outcome.error : outcome.tag, expected as never)
@@ -189,7 +189,7 @@ for (const [title, change, head, expected] of assertions) {
       ]),
     )
     const signed = await town.assertion(app.clientId, app.privateKey, moved, head)
-    const outcome = await town.tokens.ask('exchange', request({ ...GRANT, ...byAssertion(signed) }))
+    const outcome = await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(signed) }))
     t.is('error' in outcome ? outcome.error : outcome.tag, expected as never)
   })
 }
@@ -201,7 +201,7 @@ test.serial('an assertion is used once, in whatever process', async (t) => {
   const outcomes = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
       (i % 2 ? town.tokens : other.ref).ask(
-        'exchange',
+        'issue',
         request({ ...GRANT, ...byAssertion(signed) }),
       ),
     ),
@@ -215,23 +215,23 @@ test.serial('an assertion by a key of somebody else is refused and uses nothing 
   const foreign = freshKeyPair('P-256')
   const jti = town.random.uuid()
   const forged = await town.assertion(app.clientId, foreign.privateKey, { jti })
-  t.like(await town.tokens.ask('exchange', request({ ...GRANT, ...byAssertion(forged) })), {
+  t.like(await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(forged) })), {
     error: 'invalid_client',
   })
   const right = await town.assertion(app.clientId, app.privateKey, { jti })
-  const outcome = await town.tokens.ask('exchange', request({ ...GRANT, ...byAssertion(right) }))
+  const outcome = await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(right) }))
   t.is(outcome.tag, 'issued')
 })
 
 test.serial('a client with a secret cannot use a key, and one with a key no secret', async (t) => {
   // Its row has a secret, left from another method: the method decides, not the row.
   const withKey = await town.application(tenantId, { tokenEndpointAuthMethod: 'private_key_jwt' })
-  t.like(await town.tokens.ask('exchange', request(GRANT, withKey)), { error: 'invalid_client' })
+  t.like(await town.tokens.ask('issue', request(GRANT, withKey)), { error: 'invalid_client' })
   const pair = freshKeyPair('P-256')
   const jwks = { keys: [await exportJWK(pair.publicKey)] }
   const withSecret = await town.application(tenantId, { jwks } as never)
   const signed = await town.assertion(withSecret.clientId, pair.privateKey)
-  t.like(await town.tokens.ask('exchange', request({ ...GRANT, ...byAssertion(signed) })), {
+  t.like(await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(signed) })), {
     error: 'invalid_client',
   })
 })
@@ -245,7 +245,7 @@ test.serial(
       app.id,
       end,
     ])
-    const attempt = () => town.tokens.ask('exchange', request(GRANT, app))
+    const attempt = () => town.tokens.ask('issue', request(GRANT, app))
     t.is((await attempt()).tag, 'issued')
     town.clock.advance(59_999)
     t.is((await attempt()).tag, 'issued')
@@ -256,7 +256,7 @@ test.serial(
 
 test.serial('who may not have the grant is told so', async (t) => {
   const without = await town.application(tenantId, { grantTypes: ['refresh_token'] })
-  t.like(await town.tokens.ask('exchange', request(GRANT, without)), {
+  t.like(await town.tokens.ask('issue', request(GRANT, without)), {
     error: 'unauthorized_client',
   })
   const open = await town.application(tenantId, {
@@ -264,11 +264,11 @@ test.serial('who may not have the grant is told so', async (t) => {
     tokenEndpointAuthMethod: 'none',
     secretSha256: null,
   })
-  t.like(await town.tokens.ask('exchange', request({ ...GRANT, client_id: open.clientId })), {
+  t.like(await town.tokens.ask('issue', request({ ...GRANT, client_id: open.clientId })), {
     error: 'unauthorized_client',
   })
   const agent = await town.agent(tenantId)
-  t.like(await town.tokens.ask('exchange', request({ ...GRANT, client_id: agent.id })), {
+  t.like(await town.tokens.ask('issue', request({ ...GRANT, client_id: agent.id })), {
     error: 'unauthorized_client',
   })
 })
@@ -288,7 +288,7 @@ for (const [fields, error] of [
 ] as [Record<string, string>, string][]) {
   test.serial(`the form ${new URLSearchParams(fields)} is refused with ${error}`, async (t) => {
     const app = await town.application(tenantId)
-    t.like(await town.tokens.ask('exchange', request(fields, app)), {
+    t.like(await town.tokens.ask('issue', request(fields, app)), {
       tag: 'oauth_refused',
       error,
     } as never)
@@ -298,7 +298,7 @@ for (const [fields, error] of [
 test.serial('a repeated parameter is refused before anything is believed', async (t) => {
   const app = await town.application(tenantId)
   const twice = request(GRANT, app)
-  const outcome = await town.tokens.ask('exchange', {
+  const outcome = await town.tokens.ask('issue', {
     ...twice,
     form: [...twice.form, ['grant_type', 'client_credentials']],
   })
@@ -310,7 +310,7 @@ test.serial('a token is for whom it was asked for, among those the tenant knows'
   const other = await town.application(tenantId, { audience: 'https://api.example' })
   const foreign = await town.application(await town.tenant('foreign'))
   const audienceOf = async (fields: Record<string, string>) => {
-    const outcome = await town.tokens.ask('exchange', request({ ...GRANT, ...fields }, app))
+    const outcome = await town.tokens.ask('issue', request({ ...GRANT, ...fields }, app))
     return outcome.tag === 'issued' ? claimsOf(outcome.accessToken)['aud'] : outcome
   }
   t.is(await audienceOf({ scope: 'openid' }), app.audience)
@@ -323,24 +323,24 @@ test.serial('a token is for whom it was asked for, among those the tenant knows'
 test.serial('a disabled application and one of a suspended tenant get nothing', async (t) => {
   const own = await town.tenant('suspended')
   const app = await town.application(own)
-  t.is((await town.tokens.ask('exchange', request(GRANT, app))).tag, 'issued')
+  t.is((await town.tokens.ask('issue', request(GRANT, app))).tag, 'issued')
   await town.sql(`update tenants set status = 'suspended' where id = $1`, [own])
   town.clock.advance(1000)
-  t.like(await town.tokens.ask('exchange', request(GRANT, app)), { error: 'invalid_client' })
+  t.like(await town.tokens.ask('issue', request(GRANT, app)), { error: 'invalid_client' })
   const disabled = await town.application(tenantId)
   await town.sql(`update applications set status = 'disabled' where id = $1`, [disabled.id])
-  t.like(await town.tokens.ask('exchange', request(GRANT, disabled)), { error: 'invalid_client' })
+  t.like(await town.tokens.ask('issue', request(GRANT, disabled)), { error: 'invalid_client' })
 })
 
 test.serial('an application that must bind its tokens cannot do without a proof', async (t) => {
   const app = await town.application(tenantId, { dpopBoundAccessTokens: true })
-  t.like(await town.tokens.ask('exchange', request(GRANT, app)), {
+  t.like(await town.tokens.ask('issue', request(GRANT, app)), {
     tag: 'proof_refused',
     error: 'invalid_dpop_proof',
   })
   const pair = freshKeyPair('ed25519')
   const dpopProof = await town.proof(pair)
-  const outcome = await town.tokens.ask('exchange', { ...request(GRANT, app), dpopProof })
+  const outcome = await town.tokens.ask('issue', { ...request(GRANT, app), dpopProof })
   t.like(outcome, { tag: 'issued', tokenType: 'DPoP' })
 })
 

@@ -26,7 +26,7 @@ async function keyed(tenantId: string, kid: string) {
 async function exchanged(clientId: string, by: Awaited<ReturnType<typeof keyed>>, kid: string) {
   const assertion = await town.assertion(clientId, by.privateKey, {}, { kid })
   const outcome = await town.tokens.ask(
-    'exchange',
+    'issue',
     request({ ...GRANT, ...byAssertion(assertion) }),
   )
   return 'error' in outcome ? outcome.error : outcome.tag
@@ -60,7 +60,7 @@ test.serial('a kid that an application gave up signs no assertion', async (t) =>
     before.clientId,
     JSON.stringify({ keys }),
   ])
-  town.tokens.send('standingChanged', { ids: [before.clientId] })
+  town.tokens.send('invalidate', { ids: [before.clientId] })
   t.is(await exchanged(before.clientId, before, 'old'), 'invalid_client')
   t.is(await exchanged(before.clientId, before, 'new'), 'invalid_client')
   t.is(await exchanged(before.clientId, { ...before, ...after }, 'new'), 'issued')

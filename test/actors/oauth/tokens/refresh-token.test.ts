@@ -101,7 +101,7 @@ for (const [title, change, clientId, jkt, verdict] of [
 test.serial('a refresh gives a new pair that works, with the claims of the login', async (t) => {
   const agent = await town.agent(tenantId)
   const first = await town.login(tenantId, agent)
-  const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+  const second = await town.tokens.ask('issue', refresh(agent.id, first.refreshToken))
   t.is(second.tag, 'issued')
   if (second.tag !== 'issued') return
   t.not(second.refreshToken, first.refreshToken)
@@ -119,7 +119,7 @@ test.serial('a refresh gives a new pair that works, with the claims of the login
     tag: 'authenticated',
     principal: { subject: agent.id, subjectType: 'agent', tenantId, sessionId: first.sessionId },
   })
-  const third = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+  const third = await town.tokens.ask('issue', refresh(agent.id, second.refreshToken!))
   t.is(third.tag, 'issued')
 })
 
@@ -129,7 +129,7 @@ test.serial('an agent may also refresh with an assertion by its registered key',
     const { refreshToken } = await town.login(tenantId, agent)
     const signed = await town.assertion(agent.id, agent.privateKey)
     const outcome = await town.tokens.ask(
-      'exchange',
+      'issue',
       request({ grant_type: 'refresh_token', refresh_token: refreshToken, ...byAssertion(signed) }),
     )
     t.is(outcome.tag, 'issued', kind)
@@ -143,7 +143,7 @@ test.serial('of 50 parallel refreshes one rotates, and all get the same answer',
   const processes = Array.from({ length: 5 }, () => town.spawnTokens())
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, (_, i) =>
-      processes[i % 5]!.ref.ask('exchange', refresh(agent.id, refreshToken)),
+      processes[i % 5]!.ref.ask('issue', refresh(agent.id, refreshToken)),
     ),
   )
   await Promise.all(processes.map((process) => process.stop()))
@@ -165,13 +165,13 @@ test.serial(
   async (t) => {
     const agent = await town.agent(tenantId)
     const first = await town.login(tenantId, agent)
-    const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    const second = await town.tokens.ask('issue', refresh(agent.id, first.refreshToken))
     t.is(second.tag, 'issued')
     if (second.tag !== 'issued') return
     town.clock.advance(10_001)
-    const replay = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    const replay = await town.tokens.ask('issue', refresh(agent.id, first.refreshToken))
     t.like(replay, { tag: 'oauth_refused', error: 'invalid_grant' })
-    const successor = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+    const successor = await town.tokens.ask('issue', refresh(agent.id, second.refreshToken!))
     t.like(successor, { tag: 'oauth_refused', error: 'invalid_grant' })
     const judged = await town.tokens.ask('authenticate', {
       token: second.accessToken,
@@ -192,13 +192,13 @@ test.serial(
   async (t) => {
     const agent = await town.agent(tenantId)
     const first = await town.login(tenantId, agent)
-    const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    const second = await town.tokens.ask('issue', refresh(agent.id, first.refreshToken))
     if (second.tag !== 'issued') return t.fail(second.tag)
-    const third = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+    const third = await town.tokens.ask('issue', refresh(agent.id, second.refreshToken!))
     if (third.tag !== 'issued') return t.fail(third.tag)
-    const replay = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    const replay = await town.tokens.ask('issue', refresh(agent.id, first.refreshToken))
     t.like(replay, { error: 'invalid_grant' })
-    const last = await town.tokens.ask('exchange', refresh(agent.id, third.refreshToken!))
+    const last = await town.tokens.ask('issue', refresh(agent.id, third.refreshToken!))
     t.like(last, { error: 'invalid_grant' })
     t.is((await reuses(first.sessionId)).length, 1)
   },
@@ -208,12 +208,12 @@ test.serial('scopes narrow for one token and never grow', async (t) => {
   const agent = await town.agent(tenantId)
   const first = await town.login(tenantId, agent)
   const wider = refresh(agent.id, first.refreshToken, { scope: 'vault:read tenant:manage' })
-  t.like(await town.tokens.ask('exchange', wider), { error: 'invalid_scope' })
+  t.like(await town.tokens.ask('issue', wider), { error: 'invalid_scope' })
   const narrow = refresh(agent.id, first.refreshToken, { scope: 'vault:read' })
-  const second = await town.tokens.ask('exchange', narrow)
+  const second = await town.tokens.ask('issue', narrow)
   t.like(second, { tag: 'issued', scopes: ['vault:read'] })
   if (second.tag !== 'issued') return
-  const third = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+  const third = await town.tokens.ask('issue', refresh(agent.id, second.refreshToken!))
   t.like(third, { tag: 'issued', scopes: ['vault:list', 'vault:read'] })
 })
 
@@ -221,21 +221,21 @@ test.serial('only the audience of the grant may be named', async (t) => {
   const agent = await town.agent(tenantId)
   const first = await town.login(tenantId, agent)
   const foreign = refresh(agent.id, first.refreshToken, { resource: 'https://other.example' })
-  t.like(await town.tokens.ask('exchange', foreign), { error: 'invalid_target' })
+  t.like(await town.tokens.ask('issue', foreign), { error: 'invalid_target' })
   const same = refresh(agent.id, first.refreshToken, { resource: 'https://auth.svc.example' })
-  t.is((await town.tokens.ask('exchange', same)).tag, 'issued')
+  t.is((await town.tokens.ask('issue', same)).tag, 'issued')
 })
 
 test.serial('the lifetime of a family is absolute', async (t) => {
   const agent = await town.agent(tenantId)
   let { refreshToken } = await town.login(tenantId, agent)
   for (let hour = 0; hour < 24; hour += 6) {
-    const outcome = await town.tokens.ask('exchange', refresh(agent.id, refreshToken))
+    const outcome = await town.tokens.ask('issue', refresh(agent.id, refreshToken))
     if (outcome.tag !== 'issued') return t.fail(`after ${hour} hours`)
     refreshToken = outcome.refreshToken!
     town.clock.advance(6 * 3600_000)
   }
-  t.like(await town.tokens.ask('exchange', refresh(agent.id, refreshToken)), {
+  t.like(await town.tokens.ask('issue', refresh(agent.id, refreshToken)), {
     error: 'invalid_grant',
   })
 })
@@ -244,17 +244,17 @@ test.serial('a token of one agent is worth nothing to another, and stays alive',
   const agent = await town.agent(tenantId)
   const thief = await town.agent(tenantId)
   const { refreshToken } = await town.login(tenantId, agent)
-  t.like(await town.tokens.ask('exchange', refresh(thief.id, refreshToken)), {
+  t.like(await town.tokens.ask('issue', refresh(thief.id, refreshToken)), {
     error: 'invalid_grant',
   })
-  t.is((await town.tokens.ask('exchange', refresh(agent.id, refreshToken))).tag, 'issued')
+  t.is((await town.tokens.ask('issue', refresh(agent.id, refreshToken))).tag, 'issued')
 })
 
 test.serial('a suspended agent refreshes nothing', async (t) => {
   const agent = await town.agent(tenantId)
   const { refreshToken } = await town.login(tenantId, agent)
   await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
-  t.like(await town.tokens.ask('exchange', refresh(agent.id, refreshToken)), {
+  t.like(await town.tokens.ask('issue', refresh(agent.id, refreshToken)), {
     error: 'invalid_client',
   })
 })
@@ -265,20 +265,20 @@ test.serial(
     const agent = await town.agent(tenantId)
     const jkt = agent.fingerprint
     const { refreshToken } = await town.login(tenantId, agent, jkt)
-    const bare = await town.tokens.ask('exchange', refresh(agent.id, refreshToken))
+    const bare = await town.tokens.ask('issue', refresh(agent.id, refreshToken))
     t.like(bare, { tag: 'proof_refused', error: 'invalid_dpop_proof' })
     const other = await town.agent(tenantId, 'es256')
     const wrong = { ...refresh(agent.id, refreshToken), dpopProof: await town.proof(other) }
-    t.like(await town.tokens.ask('exchange', wrong), { error: 'invalid_dpop_proof' })
+    t.like(await town.tokens.ask('issue', wrong), { error: 'invalid_dpop_proof' })
     const right = { ...refresh(agent.id, refreshToken), dpopProof: await town.proof(agent) }
-    t.like(await town.tokens.ask('exchange', right), { tag: 'issued', tokenType: 'DPoP' })
+    t.like(await town.tokens.ask('issue', right), { tag: 'issued', tokenType: 'DPoP' })
   },
 )
 
 test.serial('an unknown token and a missing one are told apart', async (t) => {
   const agent = await town.agent(tenantId)
   const unknown = refresh(agent.id, 'A'.repeat(43))
-  t.like(await town.tokens.ask('exchange', unknown), { error: 'invalid_grant' })
+  t.like(await town.tokens.ask('issue', unknown), { error: 'invalid_grant' })
   const missing = request({ grant_type: 'refresh_token', client_id: agent.id })
-  t.like(await town.tokens.ask('exchange', missing), { error: 'invalid_request' })
+  t.like(await town.tokens.ask('issue', missing), { error: 'invalid_request' })
 })

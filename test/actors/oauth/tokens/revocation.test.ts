@@ -23,7 +23,7 @@ const authenticates = async (token: string, process = town.tokens) => {
 }
 const tokenOf = async (app: App) => {
   const outcome = await town.tokens.ask(
-    'exchange',
+    'issue',
     request({ grant_type: 'client_credentials' }, { authorization: app.authorization }),
   )
   if (outcome.tag !== 'issued') throw new Error(outcome.tag)
@@ -71,7 +71,7 @@ test.serial('a refresh token ends its family and the access tokens of it', async
   const agent = await town.agent(tenantId)
   const login = await town.login(tenantId, agent)
   const refreshed = await town.tokens.ask(
-    'exchange',
+    'issue',
     request({
       grant_type: 'refresh_token',
       refresh_token: login.refreshToken,
@@ -84,7 +84,7 @@ test.serial('a refresh token ends its family and the access tokens of it', async
   t.is(await authenticates(refreshed.accessToken), 'token_revoked')
   t.like(
     await town.tokens.ask(
-      'exchange',
+      'issue',
       request({
         grant_type: 'refresh_token',
         refresh_token: refreshed.refreshToken!,

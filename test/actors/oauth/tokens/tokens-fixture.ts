@@ -4,7 +4,7 @@ import { exportJWK, SignJWT } from 'jose'
 import { Registry } from 'prom-client'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
 import { discoveryActor } from '../../../../actors/oauth/discovery/actor.js'
-import { keysActor } from '../../../../actors/oauth/signing-keys/actor.js'
+import { signingKeysActor } from '../../../../actors/oauth/signing-keys/actor.js'
 import { tokensActor } from '../../../../actors/oauth/tokens/actor.js'
 import { readPublicJwk } from '../../../../actors/oauth/tokens/clients/client-key.js'
 import type { FormFields, TokenRequest } from '../../../../actors/oauth/tokens/protocol.js'
@@ -58,7 +58,7 @@ export async function buildTown() {
   const random = systemRandom(clock)
   const kms = memoryKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
-  const keys = spawnInline(keysActor, {
+  const keys = spawnInline(signingKeysActor, {
     database,
     sealer,
     kms,

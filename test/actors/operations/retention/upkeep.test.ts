@@ -28,7 +28,7 @@ test.serial('a round removes what ran out and leaves what did not', async (t) =>
   const old = await town.login(tenantId, agent)
   const refresh = (refresh_token: string) =>
     town.tokens.ask(
-      'exchange',
+      'issue',
       request({ grant_type: 'refresh_token', client_id: agent.id, refresh_token }),
     )
   await refresh(old.refreshToken)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
-import { tenantCommits } from '../../../../actors/platform/batching/group-commit.js'
+import { groupCommit } from '../../../../actors/platform/batching/group-commit.js'
 import type { NewEvent } from '../../../../storage/platform/outbox.js'
 import { eventsAfter } from '../../../../storage/platform/outbox.js'
 import { openDatabase } from '../../../../storage/platform/database.js'
@@ -59,7 +59,7 @@ const told = async (tenantId: string) => {
 
 test('more than can wait are told that the database has too much to do', async (t) => {
   const stuck = { ...town.database, together: () => new Promise<never>(() => undefined) }
-  const commits = tenantCommits(stuck)
+  const commits = groupCommit(stuck)
   for (let at = 0; at < 10_000; at += 1) {
     void commits.write(randomUUID(), { events: [] })
   }
@@ -73,7 +73,7 @@ test('what comes while one is under way shares the next, decided by one call for
   const tenantId = await town.tenant('together')
   const before = await told(tenantId)
   const { watched, release, transactions } = counted(town.database)
-  const commits = tenantCommits(watched)
+  const commits = groupCommit(watched)
   const calls: (readonly number[])[] = []
   const decide = async (_: Transaction, __: string, inputs: readonly number[]) => {
     calls.push(inputs)
@@ -112,7 +112,7 @@ test('few changes wait for the commit under way, many are the next at once', asy
   const tenantId = await town.tenant('next')
   const before = (await told(tenantId)).length
   const { watched, release, transactions } = counted(town.database)
-  const commits = tenantCommits(watched)
+  const commits = groupCommit(watched)
   const write = (count: number) =>
     Array.from({ length: count }, () => commits.write(tenantId, { events: [event(tenantId)] }))
   const written = write(3)
@@ -136,7 +136,7 @@ test('of changes that come together, the one that fails takes no other along', a
   const tenantId = await town.tenant('apart')
   const before = await told(tenantId)
   const { watched, release } = counted(town.database)
-  const commits = tenantCommits(watched)
+  const commits = groupCommit(watched)
   const first = commits.write(tenantId, { events: [event(tenantId)] })
   await context()
   const decide = async (_: Transaction, __: string, inputs: readonly string[]) => {
@@ -171,7 +171,7 @@ for (const [title, lost] of [
     const database = await openDatabase(options)
     t.teardown(() => database.close())
     const tenantId = randomUUID()
-    const commits = tenantCommits(database)
+    const commits = groupCommit(database)
     let decided = 0
     const decide = async (tx: Transaction, _: string, inputs: readonly string[]) => {
       decided += 1

@@ -349,14 +349,14 @@ test('an application is replaced, given a new secret and deleted over HTTP', asy
   t.is(rotated.headers.get('cache-control'), 'no-store')
   const { client_secret: next, ...told } = (await rotated.json()) as { client_secret: string }
   t.deepEqual(Object.keys(told), ['client_id', 'rotated_at'])
-  town.tokens.send('standingChanged', { ids: [app.id] })
+  town.tokens.send('invalidate', { ids: [app.id] })
   t.is(await authenticates(app.secret), 200, 'both are valid during the overlap')
   t.is(await authenticates(next), 200)
   for (const body of [{ overlap_secs: -1 }, { overlap_secs: 86_401 }, { overlap_secs: 'x' }])
     t.is((await send('POST', '/rotate-secret', body)).status, 400)
 
   t.is((await send('DELETE')).status, 204)
-  town.tokens.send('standingChanged', { ids: [app.id] })
+  town.tokens.send('invalidate', { ids: [app.id] })
   t.is(await authenticates(next), 401)
   t.is((await send('DELETE')).status, 404)
   t.is((await send('PUT', '', { name: 'x' })).status, 404)
