@@ -20,7 +20,7 @@ import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
 import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
-import { keys } from '../../actors/oauth/signing-keys/protocol.js'
+import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
 import { notifyActor } from '../../actors/operations/mail/actor.js'
 import { loginActor } from '../../actors/identity/sign-in/actor.js'
@@ -95,7 +95,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const watch = openChainWatch(settings)
       if (watch !== null) onStop(() => watch.close())
       const unfit = () => [...resources.process.unfit(), ...(watch?.unfit() ?? [])]
-      return { database, keys: ref(keys), process: { ...resources.process, unfit } }
+      return { database, keys: ref(signingKeys), process: { ...resources.process, unfit } }
     }),
     wireActor(signingKeysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
     wireActor(tenantsActor, () => ({
@@ -112,7 +112,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       onStop(() => documents.close())
       onStop(() => vault.close())
       return {
-        keys: ref(keys),
+        keys: ref(signingKeys),
         database,
         coordination,
         sealer,
@@ -127,7 +127,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       }
     }),
     wireActor(discoveryActor, ({ ref }) => ({
-      keys: ref(keys),
+      keys: ref(signingKeys),
       tenants: ref(tenants),
       database,
       clock,
@@ -248,7 +248,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     })),
     wireActor(authorizationActor, ({ ref }) => ({
       ...means,
-      keys: ref(keys),
+      keys: ref(signingKeys),
       tokens: ref(tokens),
       tenants: ref(tenants),
       sessions: ref(browserSessions),
@@ -263,7 +263,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       coordination,
       registry,
       issuer,
-      keys: ref(keys),
+      keys: ref(signingKeys),
       documents,
       tokens: ref(tokens),
       tenants: ref(tenants),
@@ -374,7 +374,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     wireActor(reconciliationActor, ({ onStop }) => reconciliationNeeds(resources, onStop)),
     wireActor(upkeepActor, ({ ref }) => ({
       database,
-      keys: ref(keys),
+      keys: ref(signingKeys),
       clock,
       registry,
       reseal: resealOf(resources),

@@ -1,5 +1,5 @@
 /** What other processes tell of, handed to the actors that remember it. architecture: storage, 6. */
-import { keys, SIGNING_KEYS_CHANNEL } from '../../actors/oauth/signing-keys/protocol.js'
+import { signingKeys, SIGNING_KEYS_CHANNEL } from '../../actors/oauth/signing-keys/protocol.js'
 import { TENANTS_CHANNEL, tenants } from '../../actors/identity/tenants/protocol.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import type { Listener } from '../../storage/platform/listen.js'
@@ -11,7 +11,7 @@ export async function followChanges(
   listener: Listener,
   system: Pick<System, 'ref'>,
 ): Promise<() => Promise<void>> {
-  const changed = () => system.ref(keys).send('changed', null)
+  const changed = () => system.ref(signingKeys).send('changed', null)
   const tokenStatus = (id: string) => system.ref(tokens).send('invalidate', { ids: [id] })
   const forget = (tenantId: string | null) => system.ref(tenants).send('forget', { tenantId })
   const ends = [

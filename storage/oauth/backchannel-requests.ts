@@ -181,7 +181,7 @@ export async function redeemBackchannelRequest(
 }
 
 /** A request that waits for its person. */
-export type PendingRequest = {
+export type PendingBackchannelRequest = {
   readonly tenantId: string
   readonly id: string
   readonly clientId: string
@@ -199,8 +199,8 @@ export async function findByUserCode(
   tx: Transaction,
   userCode: string,
   now: Date,
-): Promise<PendingRequest | undefined> {
-  const { rows } = await tx.query<PendingRequest>({
+): Promise<PendingBackchannelRequest | undefined> {
+  const { rows } = await tx.query<PendingBackchannelRequest>({
     name: 'backchannel_request.by_user_code',
     text: `select ${PENDING} from backchannel_requests r
            where r.user_code = $1 and r.status = 'pending' and r.expires_at > $2`,
@@ -210,7 +210,7 @@ export async function findByUserCode(
 }
 
 /** A request in the inbox of the person it asks (CIBA). */
-export type InboxRequest = PendingRequest & {
+export type InboxRequest = PendingBackchannelRequest & {
   readonly clientName: string
   /** What the application may have now. */
   readonly clientScopes: readonly string[]
@@ -241,8 +241,8 @@ export async function findInInbox(
   tx: Transaction,
   { tenantId, subject, now }: { tenantId: string; subject: string; now: Date },
   id: string,
-): Promise<PendingRequest | undefined> {
-  const { rows } = await tx.query<PendingRequest>({
+): Promise<PendingBackchannelRequest | undefined> {
+  const { rows } = await tx.query<PendingBackchannelRequest>({
     name: 'backchannel_request.in_inbox',
     text: `select ${PENDING} from backchannel_requests r
            where r.tenant_id = $1 and r.id = $4 and r.subject = $2 and r.kind = 'ciba'

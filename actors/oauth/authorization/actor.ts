@@ -13,7 +13,7 @@ import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/name
 import { browserSessions } from '../../identity/sessions/protocol.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
-import { keys } from '../signing-keys/protocol.js'
+import { signingKeys } from '../signing-keys/protocol.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { type OAuthForm, readForm } from '../tokens/form.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
@@ -46,7 +46,7 @@ export type AuthorizationNeeds = InteractionNeeds & {
 
 export const authorizationActor = defineActor<AuthorizationProtocol, AuthorizationNeeds>({
   address: authorization,
-  asks: { sessions: browserSessions, keys, tenants, tokens },
+  asks: { sessions: browserSessions, keys: signingKeys, tenants, tokens },
   mailbox: { capacity: 4096, inflightMax: 512 },
   lane: {
     begin: () => undefined,
@@ -84,7 +84,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     }
 
     /** Finds a request by its resume handle or its whole request_uri. The two formats cannot collide. */
-    async function kept(handle: string, context: MessageContext) {
+    async function findRequest(handle: string, context: MessageContext) {
       // The tenant is unknown until the request is found, so the look-up crosses tenants.
       return database.system(
         (tx) =>
@@ -100,7 +100,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       sessionToken: string | null,
       context: MessageContext,
     ): Promise<Outcome> {
-      const row = await kept(requestUri, context)
+      const row = await findRequest(requestUri, context)
       if (row === undefined || row.clientId !== client.id)
         return refused('invalid_request_uri', 'the request is unknown, expired or was used')
       const { request } = row
@@ -114,7 +114,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           request,
           requestedAt,
           pushedId: row.id,
-          kept: null,
+          stored: null,
           sessionToken,
           allowed: null,
         },
@@ -123,9 +123,9 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     }
 
     /** A stored request with the current state of its client. */
-    async function waiting(handle: string, context: MessageContext) {
+    async function findPending(handle: string, context: MessageContext) {
       if (!HANDLE.test(handle)) return null
-      const row = await kept(handle, context)
+      const row = await findRequest(handle, context)
       const client = row === undefined ? null : await clientOf(row.clientId, context)
       if (row === undefined || client === null) return null
       return isRegistered(row.request.redirectUri, client.redirectUris) ? { row, client } : null
@@ -168,7 +168,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       }
       const { request } = verdict
       const requestedAt = clock.now()
-      const none = { pushedId: null, kept: null, allowed: null }
+      const none = { pushedId: null, stored: null, allowed: null }
       return proceed(needs, { client, request, requestedAt, sessionToken, ...none }, context)
     }
 
@@ -176,26 +176,30 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       async begin(message, context) {
         const form = readForm(message.parameters)
         if ('repeated' in form) return refused('invalid_request', 'a parameter is repeated')
-        const outcome = await beginRequest(form, message, context).catch(unlessGone)
+        const outcome = await beginRequest(form, message, context).catch(refuseDeletedClient)
         return outcome.tag === 'refused'
           ? { ...outcome, uiLocales: form.get('ui_locales') }
           : outcome
       },
 
       async resume({ handle, sessionToken }, context) {
-        const found = await waiting(handle, context)
+        const found = await findPending(handle, context)
         if (found === null) return notPending(handle, context)
-        return proceed(needs, { ...underway(found, handle), sessionToken, allowed: null }, context)
+        return proceed(
+          needs,
+          { ...pendingRequest(found, handle), sessionToken, allowed: null },
+          context,
+        )
       },
 
       async decide({ handle, sessionToken, sessionId, scopes, action }, context) {
-        const found = await waiting(handle, context)
+        const found = await findPending(handle, context)
         if (found === null) return notPending(handle, context)
         const { row } = found
         if (action === 'allow')
           return proceed(
             needs,
-            { ...underway(found, handle), sessionToken, allowed: { sessionId, scopes } },
+            { ...pendingRequest(found, handle), sessionToken, allowed: { sessionId, scopes } },
             context,
           )
         const ids = [row.id, row.pushedId].filter((id) => id !== null)
@@ -238,7 +242,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
 /** 32 bytes in base64url. A request_uri never matches. */
 const HANDLE = /^[A-Za-z0-9_-]{43}$/
 
-type Waiting = {
+type StoredRequest = {
   readonly row: {
     readonly id: string
     readonly pushedId: string | null
@@ -248,9 +252,9 @@ type Waiting = {
   readonly client: AuthorizingClientRow
 }
 
-function underway({ row, client }: Waiting, handle: string) {
+function pendingRequest({ row, client }: StoredRequest, handle: string) {
   const { id, pushedId, request, createdAt } = row
-  return { client, request, requestedAt: createdAt, pushedId, kept: { id, handle } }
+  return { client, request, requestedAt: createdAt, pushedId, stored: { id, handle } }
 }
 
 const OVER: Refused = {
@@ -260,7 +264,7 @@ const OVER: Refused = {
 }
 
 /** Maps the foreign-key error of an application that was deleted during the request. */
-function unlessGone(error: unknown): Refused {
+function refuseDeletedClient(error: unknown): Refused {
   if (!isClientGone(error)) throw error
   return refused('invalid_client', 'the application does not exist')
 }

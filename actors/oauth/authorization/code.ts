@@ -7,7 +7,7 @@ import { openPersonSession } from '../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { hashRefreshToken } from '../tokens/grants/refresh-token.js'
-import type { InteractionNeeds, Underway } from './pending-request.js'
+import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import { codeLocation } from './locations.js'
 import type { Answered, Refused } from './protocol.js'
 
@@ -24,25 +24,25 @@ export type Granting = {
 }
 
 /** Rolls the transaction back: a concurrent request consumed the request, or the session ended. */
-class Overtaken extends Error {}
+class RequestConsumed extends Error {}
 
 /** Consumes the request, stores the consent and inserts the code in one transaction. */
 export async function issueCode(
   needs: InteractionNeeds,
-  underway: Underway,
+  pending: PendingRequest,
   granting: Granting,
   context: MessageContext,
 ): Promise<Answered | Refused> {
-  const { client, request } = underway
+  const { client, request } = pending
   const code = needs.random.token(CODE_BYTES)
   try {
     await needs.database.tenant(
       client.tenantId,
-      (tx) => write(needs, tx, underway, granting, code),
+      (tx) => write(needs, tx, pending, granting, code),
       { signal: context.signal },
     )
   } catch (error) {
-    if (!(error instanceof Overtaken)) throw error
+    if (!(error instanceof RequestConsumed)) throw error
     return { tag: 'refused', error: 'invalid_request_uri', description: error.message }
   }
   const location = codeLocation({ ...request, issuer: needs.issuer }, code)
@@ -52,7 +52,7 @@ export async function issueCode(
 async function write(
   { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   tx: Transaction,
-  { client, request, pushedId, kept, allowed }: Underway,
+  { client, request, pushedId, stored, allowed }: PendingRequest,
   { session, scopes, consented, audience, claims }: Granting,
   code: string,
 ): Promise<void> {
@@ -60,9 +60,9 @@ async function write(
   const after = (secs: number) => new Date(now.getTime() + secs * 1000)
   const { tenantId, id: clientId } = client
   const { id: sessionId, sub: subject, organizationId, level, amr, authTime } = session
-  const used = [kept?.id ?? null, pushedId].filter((id) => id !== null)
+  const used = [stored?.id ?? null, pushedId].filter((id) => id !== null)
   if (used.length > 0 && !(await consumeAuthorizationRequests(tx, tenantId, used, now)))
-    throw new Overtaken('the request was already used')
+    throw new RequestConsumed('the request was already used')
   const opened = await openPersonSession(tx, {
     tenantId,
     sessionId,
@@ -71,7 +71,7 @@ async function write(
     organizationId,
     expiresAt: after(sessionSecsMax),
   })
-  if (!opened) throw new Overtaken('the session has ended')
+  if (!opened) throw new RequestConsumed('the session has ended')
   if (allowed !== null) {
     await rememberConsent(tx, { tenantId, subject, clientId }, consented, now)
   }

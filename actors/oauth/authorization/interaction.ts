@@ -17,7 +17,7 @@ import { type Granting, issueCode } from './code.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
 import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
-import type { Allowed, InteractionNeeds, Underway } from './pending-request.js'
+import type { Allowed, InteractionNeeds, PendingRequest } from './pending-request.js'
 
 /** Time to sign in and consent: the hour of a sign-in and a margin. */
 const REQUEST_MS = 75 * 60_000
@@ -32,22 +32,22 @@ export function handleSha256(handle: string): Uint8Array {
 
 export async function proceed(
   needs: InteractionNeeds,
-  underway: Underway,
+  pending: PendingRequest,
   context: MessageContext,
 ): Promise<Outcome> {
-  const { client, request } = underway
+  const { client, request } = pending
   const back = (error: ReturnedError, description: string): Answered => ({
     tag: 'answered',
     location: errorLocation({ ...request, issuer: needs.issuer }, error, description),
   })
-  const person = await demandedPerson(needs, underway, context)
+  const person = await demandedPerson(needs, pending, context)
   if ('fault' in person) return back('invalid_request', person.fault)
   const { sub } = person
   const { database, issuer } = needs
   const audience = await knownAudience(database, issuer, client, request.audience, context)
   if (audience === null) return back('invalid_target', 'the audience is not known in this tenant')
 
-  const found = await findSession(needs, underway, sub, context)
+  const found = await findSession(needs, pending, sub, context)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
   const { session } = found
   const held: readonly string[] = HUMAN_SCOPES[session.role]
@@ -55,13 +55,13 @@ export async function proceed(
   const scopes = request.scopes.filter(may)
   if (scopes.length === 0) return back('access_denied', 'the user has none of the requested scopes')
   const whom = tokenAudience(audience, { own: client.audience, issuer, scopes })
-  const granting = grantingOf(underway, session, { scopes, audience: whom }, may)
+  const granting = grantingOf(pending, session, { scopes, audience: whom }, may)
 
-  const isConsented = isAllowed(underway.allowed, granting)
-  if (isConsented || !(await asksConsent(needs, underway, granting, context)))
-    return issueCode(needs, underway, granting, context)
+  const isConsented = isAllowed(pending.allowed, granting)
+  if (isConsented || !(await asksConsent(needs, pending, granting, context)))
+    return issueCode(needs, pending, granting, context)
   if (request.prompt.none) return back('consent_required', 'the user has not given consent yet')
-  return askConsent(needs, underway, session, granting, context)
+  return askConsent(needs, pending, session, granting, context)
 }
 
 type Found =
@@ -72,12 +72,12 @@ type Found =
 /** A session that satisfies the request, the page that creates one, or an error. */
 async function findSession(
   needs: InteractionNeeds,
-  underway: Underway,
+  pending: PendingRequest,
   sub: string | null,
   context: MessageContext,
 ): Promise<Found> {
-  const { client, request, sessionToken } = underway
-  const demand = demandOf(underway)
+  const { client, request, sessionToken } = pending
+  const demand = demandOf(pending)
   if (request.prompt.none) {
     const read = await needs.sessions.ask('read', { token: sessionToken }, context)
     const session = read.tag === 'open' ? read.session : null
@@ -92,9 +92,9 @@ async function findSession(
         }
       : { tag: 'none', error: ['login_required', 'no user is signed in as the request requires'] }
   }
-  if (sub !== null && (await signedInOther(needs, underway, sub, context)))
+  if (sub !== null && (await signedInOther(needs, pending, sub, context)))
     return { tag: 'none', error: ['login_required', 'another user signed in'] }
-  const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
+  const handle = pending.stored?.handle ?? needs.random.token(HANDLE_BYTES)
   const verdict = await needs.sessions.ask(
     'demand',
     {
@@ -113,7 +113,7 @@ async function findSession(
     context,
   )
   if (verdict.tag === 'met') return { tag: 'session', session: verdict.session }
-  await keep(needs, underway, handle, context)
+  await store(needs, pending, handle, context)
   return { tag: 'interaction', location: verdict.location }
 }
 
@@ -123,11 +123,11 @@ async function findSession(
  */
 async function signedInOther(
   { sessions }: InteractionNeeds,
-  { client, requestedAt, kept, sessionToken }: Underway,
+  { client, requestedAt, stored, sessionToken }: PendingRequest,
   sub: string,
   context: MessageContext,
 ): Promise<boolean> {
-  if (kept === null) return false
+  if (stored === null) return false
   const read = await sessions.ask('read', { token: sessionToken }, context)
   if (read.tag !== 'open' || read.session.tenantId !== client.tenantId) return false
   return read.session.sub !== sub && read.session.createdAt >= requestedAt
@@ -137,7 +137,7 @@ async function signedInOther(
 export function demandOf({
   request: { level, maxAgeSecs, prompt },
   requestedAt,
-}: Pick<Underway, 'request' | 'requestedAt'>): SessionDemand {
+}: Pick<PendingRequest, 'request' | 'requestedAt'>): SessionDemand {
   const newest = requestedAt.getTime()
   const oldest = maxAgeSecs === null ? null : newest - maxAgeSecs * 1000
   const since = prompt.login ? newest : oldest
@@ -147,7 +147,7 @@ export function demandOf({
 /** The user that the request is for. `sub` is null if any user is accepted. */
 export async function demandedPerson(
   { keys, issuer }: Pick<InteractionNeeds, 'keys' | 'issuer'>,
-  { client, request }: Pick<Underway, 'client' | 'request'>,
+  { client, request }: Pick<PendingRequest, 'client' | 'request'>,
   context: MessageContext,
 ): Promise<{ readonly sub: string | null } | { readonly fault: string }> {
   const { idTokenHint, sub } = request
@@ -161,7 +161,7 @@ export async function demandedPerson(
 }
 
 function grantingOf(
-  { request }: Underway,
+  { request }: PendingRequest,
   session: BrowserSession,
   { scopes, audience }: Pick<Granting, 'scopes' | 'audience'>,
   may: (scope: string) => boolean,
@@ -169,24 +169,24 @@ function grantingOf(
   const { claims } = request
   const allowed = (names: readonly string[]) =>
     names.filter((name) => scopesOfClaims([name]).every(may))
-  const asked = claims && {
+  const requested = claims && {
     idToken: allowed(claims.idToken),
     userinfo: allowed(claims.userinfo),
   }
-  const names = [...(asked?.idToken ?? []), ...(asked?.userinfo ?? [])]
+  const names = [...(requested?.idToken ?? []), ...(requested?.userinfo ?? [])]
   return {
     session,
     scopes,
     // An individually requested claim needs the same consent as its scope.
     consented: [...new Set([...scopes, ...scopesOfClaims(names)])],
     audience,
-    claims: asked,
+    claims: requested,
   }
 }
 
 /**
  * True if the user consented to all of it in this session. The grant is computed anew: if the
- * application got more scopes after the page was shown, the user is asked again.
+ * application got more scopes after the page was shown, the user is requested again.
  */
 function isAllowed(allowed: Allowed | null, { session, consented }: Granting): boolean {
   return (
@@ -196,7 +196,7 @@ function isAllowed(allowed: Allowed | null, { session, consented }: Granting): b
 
 async function asksConsent(
   { database }: InteractionNeeds,
-  { client, request }: Underway,
+  { client, request }: PendingRequest,
   { session, consented }: Granting,
   { signal }: MessageContext,
 ): Promise<boolean> {
@@ -210,14 +210,14 @@ async function asksConsent(
 
 async function askConsent(
   needs: InteractionNeeds,
-  underway: Underway,
+  pending: PendingRequest,
   session: BrowserSession,
   { consented }: Granting,
   context: MessageContext,
 ): Promise<ConsentAsked> {
-  const { client, request } = underway
-  const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
-  await keep(needs, underway, handle, context)
+  const { client, request } = pending
+  const handle = pending.stored?.handle ?? needs.random.token(HANDLE_BYTES)
+  await store(needs, pending, handle, context)
   return {
     tag: 'consent',
     handle,
@@ -234,13 +234,13 @@ async function askConsent(
 }
 
 /** Stores the request under its handle, unless it is stored already. */
-async function keep(
+async function store(
   { database, clock, random }: InteractionNeeds,
-  { client, request, requestedAt, pushedId, kept }: Underway,
+  { client, request, requestedAt, pushedId, stored }: PendingRequest,
   handle: string,
   { signal }: MessageContext,
 ): Promise<void> {
-  if (kept !== null) return
+  if (stored !== null) return
   const { tenantId } = client
   const row = {
     tenantId,

@@ -70,13 +70,13 @@ export function readClaims(text: string | null): ReadClaims | null {
   if (!isObject(idToken) || !isObject(userinfo)) return null
   for (const wish of [...Object.values(idToken), ...Object.values(userinfo)])
     if (wish !== null && !isObject(wish)) return null
-  const asked = {
+  const requested = {
     idToken: personClaims(Object.keys(idToken)),
     userinfo: personClaims(Object.keys(userinfo)),
   }
-  const none = asked.idToken.length + asked.userinfo.length === 0
+  const none = requested.idToken.length + requested.userinfo.length === 0
   const sub = valueOf(idToken['sub']) ?? valueOf(userinfo['sub'])
-  return { claims: none ? null : asked, sub, level: essentialLevel(idToken['acr']) }
+  return { claims: none ? null : requested, sub, level: essentialLevel(idToken['acr']) }
 }
 
 /** `authorization_details` (RFC 9396 section 2) of the given types. Null if absent. */

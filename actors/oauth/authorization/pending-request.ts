@@ -21,7 +21,7 @@ export type InteractionNeeds = {
 }
 
 /** A request that waits for sign-in, consent or its code. */
-export type Underway = {
+export type PendingRequest = {
   readonly client: AuthorizingClientRow
   readonly request: AuthorizationRequest
   /** Its arrival at the authorization endpoint: the reference of `max_age` and `prompt=login`. */
@@ -29,7 +29,7 @@ export type Underway = {
   /** The pushed request that it continues. Null without one. */
   readonly pushedId: string | null
   /** Where it is stored. Null if no interaction was needed so far. */
-  readonly kept: { readonly id: string; readonly handle: string } | null
+  readonly stored: { readonly id: string; readonly handle: string } | null
   readonly sessionToken: string | null
   /** The consent that the user just gave. Null without one. */
   readonly allowed: Allowed | null

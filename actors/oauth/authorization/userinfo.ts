@@ -43,7 +43,7 @@ export async function userinfo(
   const [, scheme = 'bearer', inHeader] = CREDENTIALS.exec(authorization ?? '') ?? []
   const token = inBody ?? inHeader
   if (token === undefined) return authorization === null ? { tag: 'no_token' } : MALFORMED
-  const judged = await tokens.ask(
+  const verified = await tokens.ask(
     'authenticate',
     {
       ...request,
@@ -54,8 +54,8 @@ export async function userinfo(
     },
     context,
   )
-  if (judged.tag === 'refused') return judged
-  const { tenantId, subject, subjectType, scopes, grantId } = judged.principal
+  if (verified.tag === 'refused') return verified
+  const { tenantId, subject, subjectType, scopes, grantId } = verified.principal
   const there = await tenants.ask('resolve', { host }, context)
   if (namesAnother(there, tenantId)) return { tag: 'misplaced' }
   if (subjectType !== 'human' || !scopes.includes('openid'))

@@ -298,7 +298,7 @@ function readRequest(
 ): AuthorizationRequest {
   const prompts = readPrompts(form)
   const claims = readClaims(form.get('claims'))!
-  const audience = readRequestedAudience(form) as { readonly asked: readonly string[] }
+  const audience = readRequestedAudience(form) as { readonly requested: readonly string[] }
   const details = readDetails(form.get('authorization_details'), client.authorizationDetailsTypes)
   const scope = form.get('scope')
   const maxAge = form.get('max_age')
@@ -317,7 +317,7 @@ function readRequest(
     },
     maxAgeSecs: maxAge === null ? null : Number(maxAge),
     level: levelOf(form),
-    audience: audience.asked,
+    audience: audience.requested,
     details: details as Exclude<typeof details, { fault: string }>,
     claims: claims.claims,
     sub: claims.sub,
@@ -328,9 +328,9 @@ function readRequest(
 }
 
 function levelOf(form: OAuthForm) {
-  const asked = readLevel(form.get('acr_values'))
+  const requested = readLevel(form.get('acr_values'))
   const essential = readClaims(form.get('claims'))?.level
-  return typeof essential === 'number' && essential > asked ? essential : asked
+  return typeof essential === 'number' && essential > requested ? essential : requested
 }
 
 function readPrompts(form: OAuthForm): readonly string[] {

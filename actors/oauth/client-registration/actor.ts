@@ -40,19 +40,22 @@ import {
   type ClientMetadata,
   type MetadataRefused,
   type Registration,
-  registration,
+  clientRegistration,
   type ClientRegistrationProtocol,
 } from './protocol.js'
 
-export type RegistrationNeeds = AdmissionNeeds &
+export type ClientRegistrationNeeds = AdmissionNeeds &
   InitialTokenNeeds &
   ValidateMetadataNeeds & { readonly tokens: ActorRef<TokensProtocol> }
 
 /** Rolls the transaction back: a concurrent registration took the last use of the token. */
 class TokenSpent extends Error {}
 
-export const clientRegistrationActor = defineActor<ClientRegistrationProtocol, RegistrationNeeds>({
-  address: registration,
+export const clientRegistrationActor = defineActor<
+  ClientRegistrationProtocol,
+  ClientRegistrationNeeds
+>({
+  address: clientRegistration,
   asks: { tenants, tokens },
   // Few at once: registrations queue here, where the queue is bounded, and not for a connection.
   mailbox: { capacity: 512, inflightMax: 8 },

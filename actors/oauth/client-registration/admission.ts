@@ -18,7 +18,7 @@ import { refused } from './metadata.js'
 import type { MetadataRefused, TokenRefused } from './protocol.js'
 
 /** The scope that creating an initial access token needs. */
-const MAKER_SCOPE = 'applications:manage'
+const CREATOR_SCOPE = 'applications:manage'
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type AdmissionNeeds = {
@@ -46,24 +46,27 @@ export async function admit(
   host: string,
   context: MessageContext,
 ): Promise<Admission | TokenRefused | MetadataRefused> {
-  const token = bearerOf(authorization)
+  const token = bearerTokenOf(authorization)
   if (token !== null) {
     // The tenant is unknown until the token is found, so the look-up crosses tenants.
     const found = await database.system(
       async (tx) => {
         const row = await findRegistrationToken(tx, sha256(token), clock.now())
         if (row === undefined) return undefined
-        const { maker, tenantId } = row
-        return { ...row, held: maker === null ? null : await creatorScopes(tx, tenantId, maker) }
+        const { maker: creator, tenantId } = row
+        return {
+          ...row,
+          allowed: creator === null ? null : await creatorScopes(tx, tenantId, creator),
+        }
       },
       { signal: context.signal },
     )
     if (found === undefined)
       return denied('the initial access token is unknown, expired or used up')
-    const { tenantId, tenantSlug, held, id: tokenId } = found
-    if (held?.includes(MAKER_SCOPE) === false)
+    const { tenantId, tenantSlug, allowed, id: tokenId } = found
+    if (allowed?.includes(CREATOR_SCOPE) === false)
       return denied('the creator of the initial access token may no longer manage applications')
-    const scopes = found.scopes.filter((scope) => held?.includes(scope) ?? true)
+    const scopes = found.scopes.filter((scope) => allowed?.includes(scope) ?? true)
     return { tag: 'admitted', tenantId, tenantSlug, scopes, tokenId }
   }
   if (tokenRequired || authorization !== null)
@@ -83,7 +86,7 @@ export async function managed(
   authorization: string | null,
   context: MessageContext,
 ): Promise<{ tag: 'managed'; row: RegisteredRow; token: string } | TokenRefused> {
-  const token = bearerOf(authorization)
+  const token = bearerTokenOf(authorization)
   const row =
     token === null || !isUuid(clientId)
       ? undefined
@@ -105,6 +108,6 @@ export function denied(description: string): TokenRefused {
   return { tag: 'token_refused', description }
 }
 
-function bearerOf(authorization: string | null): string | null {
+function bearerTokenOf(authorization: string | null): string | null {
   return BEARER.exec(authorization ?? '')?.[1] ?? null
 }

@@ -221,9 +221,9 @@ function someOf(
   name: string,
   isKnown: (one: string) => boolean,
 ): readonly string[] | null {
-  const asked = texts(value, name)
-  const known = asked?.filter(isKnown) ?? null
-  if (known?.length === 0 && asked?.length !== 0)
+  const requested = texts(value, name)
+  const known = requested?.filter(isKnown) ?? null
+  if (known?.length === 0 && requested?.length !== 0)
     throw new Fault(`${name} contains no value that this service supports`)
   return known
 }

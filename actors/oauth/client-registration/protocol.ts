@@ -73,4 +73,4 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const registration = address<ClientRegistrationProtocol>('registration', ['read'])
+export const clientRegistration = address<ClientRegistrationProtocol>('registration', ['read'])

@@ -64,7 +64,7 @@ export type Application = {
   readonly scopes: readonly string[]
   /**
    * The scopes of client_credentials without `scope`, all among `scopes`. Null selects the service
-   * default (`withoutRequest`).
+   * default (`defaultScopesOf`).
    */
   readonly defaultScopes: readonly string[] | null
   readonly jwks: ClientJwks | null

@@ -2,7 +2,7 @@
 import type { Registry } from 'prom-client'
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { browserSessions } from '../../identity/sessions/protocol.js'
-import { keys } from '../signing-keys/protocol.js'
+import { signingKeys } from '../signing-keys/protocol.js'
 import { tenants } from '../../identity/tenants/protocol.js'
 import { tokens } from '../tokens/protocol.js'
 import { refuseGone } from '../tokens/refusals.js'
@@ -18,7 +18,7 @@ export type BackchannelNeeds = Omit<DeviceNeeds & CibaNeeds & InboxNeeds, 'metri
 
 export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeeds>({
   address: backchannel,
-  asks: { sessions: browserSessions, tenants, tokens, keys },
+  asks: { sessions: browserSessions, tenants, tokens, keys: signingKeys },
   mailbox: { capacity: 2048, inflightMax: 256 },
   lane: {
     startDevice: () => undefined,

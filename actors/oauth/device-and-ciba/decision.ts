@@ -8,7 +8,7 @@ import {
   approveBackchannelRequest,
   type BackchannelKind,
   denyBackchannelRequest,
-  type PendingRequest,
+  type PendingBackchannelRequest,
 } from '../../../storage/oauth/backchannel-requests.js'
 import { rememberConsent } from '../../../storage/oauth/consents.js'
 import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
@@ -38,12 +38,12 @@ export type Decider = {
 
 /** The requested scopes that this user can grant to this application. */
 export function grantable(
-  asked: readonly string[],
+  requested: readonly string[],
   client: { readonly scopes: readonly string[] },
   role: OrganizationRole,
 ): readonly string[] {
   const held: readonly string[] = HUMAN_SCOPES[role]
-  return asked.filter((scope) => client.scopes.includes(scope) && held.includes(scope))
+  return requested.filter((scope) => client.scopes.includes(scope) && held.includes(scope))
 }
 
 const AUDITED: Record<BackchannelKind, { approved: AuditOnlyType; denied: AuditOnlyType }> = {
@@ -53,7 +53,7 @@ const AUDITED: Record<BackchannelKind, { approved: AuditOnlyType; denied: AuditO
 
 export type Decision = {
   readonly kind: BackchannelKind
-  readonly request: PendingRequest
+  readonly request: PendingBackchannelRequest
   readonly client: AuthorizingClientRow
   readonly decider: Decider
   /** The granted scopes. Null denies the request. */

@@ -12,7 +12,7 @@ import type { AuthorizingClientRow } from '../../../storage/oauth/applications.j
 import {
   findByUserCode,
   insertBackchannelRequest,
-  type PendingRequest,
+  type PendingBackchannelRequest,
 } from '../../../storage/oauth/backchannel-requests.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { activeClient } from '../clients/active-client.js'
@@ -153,7 +153,7 @@ export async function decideDevice(
 type Found = {
   readonly tag: 'found'
   readonly userCode: string
-  readonly request: PendingRequest
+  readonly request: PendingBackchannelRequest
   readonly client: AuthorizingClientRow
 }
 

@@ -9,7 +9,7 @@ import {
   findInInbox,
   type InboxRequest,
   listInbox,
-  type PendingRequest,
+  type PendingBackchannelRequest,
 } from '../../../storage/oauth/backchannel-requests.js'
 import { findTenantFace } from '../../../storage/identity/sign-in-flows.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
@@ -92,7 +92,7 @@ function entryOf(row: InboxRequest, role: Decider['role']): InboxEntry {
   }
 }
 
-const levelOf = ({ levelAsked }: Pick<PendingRequest, 'levelAsked'>): 2 | 3 =>
+const levelOf = ({ levelAsked }: Pick<PendingBackchannelRequest, 'levelAsked'>): 2 | 3 =>
   levelAsked === 3 ? 3 : 2
 
 export async function decideInInbox(

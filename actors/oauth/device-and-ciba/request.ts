@@ -65,7 +65,7 @@ export async function readClientRequest(
     return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
-  const audience = await knownAudience(database, issuer, client, read.asked, context)
+  const audience = await knownAudience(database, issuer, client, read.requested, context)
   if (audience === null) return refuse('invalid_target', 'the audience is not known in this tenant')
   return { tag: 'client_request', form, client, scopes, audience }
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { keys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
+import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { isSlug } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -44,7 +44,7 @@ const METADATA = {
 
 export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
   address: discovery,
-  asks: { keys, tenants },
+  asks: { keys: signingKeys, tenants },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   lane: {
     document: () => undefined,

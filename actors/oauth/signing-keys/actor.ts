@@ -17,7 +17,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import {
   type SigningKeysProtocol,
   type KeysState,
-  keys,
+  signingKeys,
   SIGNING_ALGORITHMS,
   type SigningAlgorithm,
 } from './protocol.js'
@@ -53,7 +53,7 @@ export type SigningKeysNeeds = {
 }
 
 export const signingKeysActor = defineActor<SigningKeysProtocol, SigningKeysNeeds>({
-  address: keys,
+  address: signingKeys,
   asks: {},
   mailbox: { capacity: 16_384, inflightMax: 1_024 },
   lane: {

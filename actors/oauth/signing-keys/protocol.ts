@@ -111,7 +111,7 @@ export type KeysState = {
 /** No keys are in memory, and the database or the kms is unavailable. */
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 
-export const keys = address<SigningKeysProtocol>('keys', [
+export const signingKeys = address<SigningKeysProtocol>('keys', [
   'sign',
   'keySet',
   'verificationKey',

@@ -9,7 +9,7 @@ import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { TokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
-import { keys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
+import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { grantAgent } from './grants/agent-login.js'
 import { grantOrganization } from './grants/organization-token.js'
 import { grantCode } from './grants/authorization-code.js'
@@ -91,7 +91,7 @@ type Grant = (
 
 export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   address: tokens,
-  asks: { keys },
+  asks: { keys: signingKeys },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   lane: {
     authenticate: () => undefined,

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { keys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import { type HealthProtocol, health } from './protocol.js'
 
 /** Pause between looks; with the limit below a loss is seen within 1.6 s. */
@@ -34,7 +34,7 @@ type Findings = { readonly faults: readonly string[]; readonly keysLoaded: boole
 
 export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   address: health,
-  asks: { keys },
+  asks: { keys: signingKeys },
   mailbox: { capacity: 4096, inflightMax: 1024 },
   lane: { live: () => undefined, startup: () => undefined, ready: () => undefined },
   create: ({ database, keys, process }, { signal, log }) => {

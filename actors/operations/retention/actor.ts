@@ -35,7 +35,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
-import { keys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import { type UpkeepProtocol, upkeep } from './protocol.js'
 
 const ROUND_MS = 60_000
@@ -138,7 +138,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
 
 export const upkeepActor = defineActor<UpkeepProtocol, UpkeepNeeds>({
   address: upkeep,
-  asks: { keys },
+  asks: { keys: signingKeys },
   mailbox: { capacity: 4, inflightMax: 1 },
   lane: { sweep: () => 'round' },
   supervision: { onFailure: 'resume' },

@@ -19,8 +19,8 @@ const CHANGES_PER_COMMIT_MAX = 100
  * Concurrent commits per tenant. The second one waits inside PostgreSQL and continues without this
  * process, however busy it is. It starts only with enough changes, since small commits waste fsyncs.
  */
-const UNDER_WAY_MAX = 2
-const NEXT_FROM = 8
+const RUNNING_MAX = 2
+const SECOND_COMMIT_MIN = 8
 /** Changes that may wait. Above it the service answers that it is overloaded. */
 const WAITING_MAX = 10_000
 
@@ -35,7 +35,7 @@ export type Change<Result> = {
 export type Applied<Result> = { readonly result: Result; readonly events: readonly NewEvent[] }
 
 /** A change that one statement decides for many rows. */
-export type ManyChange<Input, Result> = {
+export type BatchedChange<Input, Result> = {
   readonly row: string
   /** Returns the results in the order of the inputs, which are sorted by row. */
   readonly decide: (
@@ -48,7 +48,7 @@ export type ManyChange<Input, Result> = {
 }
 
 /** A change without a decision: it reads nothing and cannot be refused. */
-export type Certainty = {
+export type UnconditionalChange = {
   readonly statements?: readonly Statement[] | undefined
   readonly events: readonly OutboxEvent[]
 }
@@ -56,50 +56,50 @@ export type Certainty = {
 /** Each promise resolves after the change and its events are committed. */
 export interface GroupCommit {
   commit<Result>(tenantId: string, change: Change<Result>): Promise<Result>
-  decide<Input, Result>(tenantId: string, change: ManyChange<Input, Result>): Promise<Result>
-  write(tenantId: string, change: Certainty): Promise<void>
+  decide<Input, Result>(tenantId: string, change: BatchedChange<Input, Result>): Promise<Result>
+  write(tenantId: string, change: UnconditionalChange): Promise<void>
 }
 
-type Any =
+type AnyChange =
   | ({ readonly kind: 'one' } & Change<unknown>)
-  | ({ readonly kind: 'many' } & ManyChange<unknown, unknown>)
-  | ({ readonly kind: 'certain' } & Certainty)
-type Many = Extract<Any, { kind: 'many' }>
+  | ({ readonly kind: 'many' } & BatchedChange<unknown, unknown>)
+  | ({ readonly kind: 'unconditional' } & UnconditionalChange)
+type AnyBatched = Extract<AnyChange, { kind: 'many' }>
 type Waiting = {
-  readonly change: Any
+  readonly change: AnyChange
   readonly committed: (result: unknown) => void
   readonly failed: (reason: unknown) => void
 }
-type Lane = { readonly waiting: Waiting[]; underWay: number; planned: boolean }
+type TenantQueue = { readonly waiting: Waiting[]; running: number; planned: boolean }
 
 export function groupCommit(database: Database): GroupCommit {
-  const lanes = new Map<string, Lane>()
+  const queues = new Map<string, TenantQueue>()
   let waiting = 0
 
-  async function together(tenantId: string, batch: readonly Waiting[]): Promise<void> {
+  async function commitBatch(tenantId: string, batch: readonly Waiting[]): Promise<void> {
     const statements: Statement[] = []
     const events: OutboxEvent[] = []
-    let certain = 0
+    let unconditional = 0
     for (const { change } of batch) {
-      if (change.kind !== 'certain') continue
-      certain += 1
+      if (change.kind !== 'unconditional') continue
+      unconditional += 1
       for (const statement of change.statements ?? NONE) statements.push(statement)
       for (const event of change.events) events.push(event)
     }
-    if (certain === batch.length) {
+    if (unconditional === batch.length) {
       await commitEvents(database, tenantId, statements, events)
       for (const { committed } of batch) committed(undefined)
       return
     }
     const results = await database.tenant(tenantId, async (tx) => {
-      const found = new Map<Any, unknown>()
+      const found = new Map<AnyChange, unknown>()
       const decide = async () => {
         for (const changes of kindsOf(batch)) {
           const inputs = changes.map(({ input }) => input)
           const decided = await changes[0]!.decide(tx, tenantId, inputs)
-          for (const [at, change] of changes.entries()) {
-            found.set(change, decided[at])
-            events.push(...change.events(decided[at]))
+          for (const [index, change] of changes.entries()) {
+            found.set(change, decided[index])
+            events.push(...change.events(decided[index]))
           }
         }
       }
@@ -122,41 +122,41 @@ export function groupCommit(database: Database): GroupCommit {
    * Not so if the database is unavailable: it may have committed the batch, and a retry would be
    * refused as a reuse.
    */
-  async function settle(tenantId: string, batch: readonly Waiting[]): Promise<void> {
+  async function commitOrSplit(tenantId: string, batch: readonly Waiting[]): Promise<void> {
     try {
-      await together(tenantId, batch)
+      await commitBatch(tenantId, batch)
     } catch (error) {
-      const isAway = error instanceof DatabaseUnavailable && !isGivenUp(error.cause)
-      if (batch.length === 1 || isAway) {
+      const isUnavailable = error instanceof DatabaseUnavailable && !isGivenUp(error.cause)
+      if (batch.length === 1 || isUnavailable) {
         for (const { failed } of batch) failed(error)
         return
       }
-      for (const one of batch) await settle(tenantId, [one])
+      for (const one of batch) await commitOrSplit(tenantId, [one])
     }
   }
 
-  async function run(tenantId: string, lane: Lane): Promise<void> {
-    const batch = lane.waiting.splice(0, CHANGES_PER_COMMIT_MAX)
+  async function run(tenantId: string, queue: TenantQueue): Promise<void> {
+    const batch = queue.waiting.splice(0, CHANGES_PER_COMMIT_MAX)
     batch.sort((a, b) => (rowOf(a) < rowOf(b) ? -1 : 1))
-    lane.underWay += 1
-    await settle(tenantId, batch)
-    lane.underWay -= 1
+    queue.running += 1
+    await commitOrSplit(tenantId, batch)
+    queue.running -= 1
     waiting -= batch.length
-    if (lane.waiting.length > 0) plan(tenantId, lane)
-    else if (lane.underWay === 0) lanes.delete(tenantId)
+    if (queue.waiting.length > 0) plan(tenantId, queue)
+    else if (queue.running === 0) queues.delete(tenantId)
   }
 
   /** Schedules a commit after the current tick, so that it includes all changes made in the tick. */
-  function plan(tenantId: string, lane: Lane): void {
-    if (lane.planned || !isTimely(lane)) return
-    lane.planned = true
+  function plan(tenantId: string, queue: TenantQueue): void {
+    if (queue.planned || !isDue(queue)) return
+    queue.planned = true
     process.nextTick(() => {
-      lane.planned = false
-      void run(tenantId, lane)
+      queue.planned = false
+      void run(tenantId, queue)
     })
   }
 
-  function enter<Result>(tenantId: string, change: Any): Promise<Result> {
+  function enqueue<Result>(tenantId: string, change: AnyChange): Promise<Result> {
     if (waiting >= WAITING_MAX) {
       const reason = 'too many changes wait to be committed'
       return Promise.reject(new DatabaseUnavailable(reason, undefined, true))
@@ -164,45 +164,48 @@ export function groupCommit(database: Database): GroupCommit {
     waiting += 1
     return new Promise<Result>((resolve, failed) => {
       const committed = (result: unknown) => resolve(result as Result)
-      let lane = lanes.get(tenantId)
-      if (lane === undefined) {
-        lane = { waiting: [], underWay: 0, planned: false }
-        lanes.set(tenantId, lane)
+      let queue = queues.get(tenantId)
+      if (queue === undefined) {
+        queue = { waiting: [], running: 0, planned: false }
+        queues.set(tenantId, queue)
       }
-      lane.waiting.push({ change, committed, failed })
-      plan(tenantId, lane)
+      queue.waiting.push({ change, committed, failed })
+      plan(tenantId, queue)
     })
   }
 
   return {
-    commit: (tenantId, change) => enter(tenantId, { kind: 'one', ...change }),
-    decide: (tenantId, change) => enter(tenantId, { kind: 'many', ...change } as unknown as Many),
+    commit: (tenantId, change) => enqueue(tenantId, { kind: 'one', ...change }),
+    decide: (tenantId, change) =>
+      enqueue(tenantId, { kind: 'many', ...change } as unknown as AnyBatched),
     write: (tenantId, { statements, events }) =>
-      enter(tenantId, { kind: 'certain', statements, events }),
+      enqueue(tenantId, { kind: 'unconditional', statements, events }),
   }
 }
 
 /** False if the waiting changes should wait for more changes before they are committed. */
-function isTimely({ underWay, waiting }: Lane): boolean {
-  if (underWay === 0) return true
-  return underWay < UNDER_WAY_MAX && waiting.length >= NEXT_FROM
+function isDue({ running, waiting }: TenantQueue): boolean {
+  if (running === 0) return true
+  return running < RUNNING_MAX && waiting.length >= SECOND_COMMIT_MIN
 }
 
 /** An unconditional change locks no row, so it sorts first. */
 function rowOf({ change }: Waiting): string {
-  return change.kind === 'certain' ? '' : change.row
+  return change.kind === 'unconditional' ? '' : change.row
 }
 
 /** Groups the changes by statement, in the same order in every process. */
-function kindsOf(batch: readonly Waiting[]): Many[][] {
-  const kinds = new Map<unknown, Many[]>()
+function kindsOf(batch: readonly Waiting[]): AnyBatched[][] {
+  const kinds = new Map<unknown, AnyBatched[]>()
   for (const { change } of batch) {
     if (change.kind !== 'many') continue
-    const alike = kinds.get(change.decide)
-    if (alike === undefined) kinds.set(change.decide, [change])
-    else alike.push(change)
+    const sameKind = kinds.get(change.decide)
+    if (sameKind === undefined) kinds.set(change.decide, [change])
+    else sameKind.push(change)
   }
-  return [...kinds].sort(([a], [b]) => (nameOf(a) < nameOf(b) ? -1 : 1)).map(([, alike]) => alike)
+  return [...kinds]
+    .sort(([a], [b]) => (nameOf(a) < nameOf(b) ? -1 : 1))
+    .map(([, sameKind]) => sameKind)
 }
 
 const nameOf = (decide: unknown): string => (decide as { name: string }).name

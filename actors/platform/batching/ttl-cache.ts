@@ -22,13 +22,13 @@ export interface TtlCache<Value> {
   peek(key: string): Value | undefined
   /**
    * The cached value or the result of `read`. Concurrent callers share one read.
-   * @param restsOn further ids that the value depends on, known after the read.
+   * @param dependsOn further ids that the value depends on, known after the read.
    */
   get(
     key: string,
     ids: readonly string[],
     read: () => Promise<Value>,
-    restsOn?: (value: Value) => readonly string[],
+    dependsOn?: (value: Value) => readonly string[],
   ): Promise<Value>
   /** Drops every value that depends on one of these ids. */
   invalidate(ids: readonly string[] | 'all'): void
@@ -44,7 +44,7 @@ export function ttlCache<Value>(clock: Clock): TtlCache<Value> {
         return undefined
       return entry.found
     },
-    get(key, ids, read, restsOn) {
+    get(key, ids, read, dependsOn) {
       const nowMs = clock.monotonicMs()
       const known = entries.get(key)
       if (known !== undefined && nowMs - known.readAtMs < STALE_MS_MAX) return known.value
@@ -56,7 +56,7 @@ export function ttlCache<Value>(clock: Clock): TtlCache<Value> {
       entry.value.then(
         (found) => {
           entry.found = found
-          if (restsOn !== undefined) entry.ids = [...ids, ...restsOn(found)]
+          if (dependsOn !== undefined) entry.ids = [...ids, ...dependsOn(found)]
         },
         // A failed read is not cached: the next caller reads again.
         () => {
@@ -70,9 +70,9 @@ export function ttlCache<Value>(clock: Clock): TtlCache<Value> {
         entries.clear()
         return
       }
-      const gone = new Set(ids)
+      const invalid = new Set(ids)
       for (const [key, entry] of entries) {
-        if (entry.ids.some((id) => gone.has(id))) entries.delete(key)
+        if (entry.ids.some((id) => invalid.has(id))) entries.delete(key)
       }
     },
   }

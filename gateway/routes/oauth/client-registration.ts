@@ -3,7 +3,7 @@ import { z } from 'zod'
 import {
   type MetadataRefused,
   type Registration,
-  registration,
+  clientRegistration,
   type TokenRefused,
 } from '../../../actors/oauth/client-registration/protocol.js'
 import { choice, empty, json, oauthError, problem, type Route, reply, route } from '../../route.js'
@@ -124,7 +124,7 @@ const shared = {
 const Client = z.object({ client_id: z.string().max(64) })
 
 export const registrationRoutes: readonly Route[] = [
-  route(registration, 'register', {
+  route(clientRegistration, 'register', {
     ...shared,
     method: 'POST',
     path: '/oauth/register',
@@ -145,7 +145,7 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { registered: reply(201, Information, information), refused, token_refused },
   }),
-  route(registration, 'read', {
+  route(clientRegistration, 'read', {
     ...shared,
     method: 'GET',
     path: PATH,
@@ -160,7 +160,7 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { found, token_refused },
   }),
-  route(registration, 'replace', {
+  route(clientRegistration, 'replace', {
     ...shared,
     method: 'PUT',
     path: PATH,
@@ -177,7 +177,7 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { found, refused, token_refused },
   }),
-  route(registration, 'remove', {
+  route(clientRegistration, 'remove', {
     ...shared,
     method: 'DELETE',
     path: PATH,
@@ -192,7 +192,7 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { removed: empty(204), token_refused },
   }),
-  route(registration, 'createToken', {
+  route(clientRegistration, 'createToken', {
     method: 'POST',
     path: '/api/v1/oauth/registration-tokens',
     operationId: 'createRegistrationToken',

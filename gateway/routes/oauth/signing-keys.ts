@@ -1,6 +1,6 @@
 /** The keys that sign for the whole deployment, looked after. decisions.md 8 and 17. */
 import { z } from 'zod'
-import { keys, SIGNING_ALGORITHMS } from '../../../actors/oauth/signing-keys/protocol.js'
+import { signingKeys, SIGNING_ALGORITHMS } from '../../../actors/oauth/signing-keys/protocol.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 
 const Rotation = z
@@ -21,7 +21,7 @@ const Rotated = z
   .meta({ id: 'SigningKeysRotated' })
 
 export const signingKeyRoutes: readonly Route[] = [
-  route(keys, 'rotate', {
+  route(signingKeys, 'rotate', {
     method: 'POST',
     path: '/api/v1/signing-keys/rotate',
     operationId: 'rotateSigningKeys',

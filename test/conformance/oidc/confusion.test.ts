@@ -1,7 +1,7 @@
 /** One kind of token in the place of another, all of them real and fresh. RFC 8725 section 3.11. */
 import test from 'ava'
 import { decodeJwt, exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { keys } from '../../../actors/oauth/signing-keys/protocol.js'
+import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { bootstrap, callerOf } from '../../support/agents/journey.js'
 import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import {
@@ -74,7 +74,7 @@ test('what our own key signed as another kind opens no API, whatever it claims',
     callerOf(running.baseUrl).call('/userinfo', { headers: { authorization: `Bearer ${token}` } })
   const claims = JSON.stringify(decodeJwt(tokens.access))
   const signed = async (typ: string) => {
-    const made = await running.service.ref(keys).ask('sign', { typ, claims })
+    const made = await running.service.ref(signingKeys).ask('sign', { typ, claims })
     if (made.tag !== 'signed') throw new Error(made.tag)
     return made.token
   }

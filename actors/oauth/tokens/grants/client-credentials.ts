@@ -55,16 +55,17 @@ export async function grantClientCredentials(
     return write(needs, grant, signed, issued.fill(needs.random, signed, context.requestId))
   }
 
-  const scopes = askedScopes(scope, row)
+  const scopes = requestedScopes(scope, row)
   if (scopes === null)
     return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const { database, issuer, random } = needs
-  const asked = isPlain
-    ? read.asked
-    : await knownAudience(database, issuer, row, read.asked, context)
-  if (asked === null) return refuse('invalid_target', 'the audience is not known in this tenant')
+  const requested = isPlain
+    ? read.requested
+    : await knownAudience(database, issuer, row, read.requested, context)
+  if (requested === null)
+    return refuse('invalid_target', 'the audience is not known in this tenant')
 
   const grant: AccessGrant = {
     subject: row.id,
@@ -73,7 +74,7 @@ export async function grantClientCredentials(
     organizationId: null,
     clientId: row.id,
     scopes,
-    audience: tokenAudience(asked, { own: row.audience, issuer, scopes }),
+    audience: tokenAudience(requested, { own: row.audience, issuer, scopes }),
     sessionId: null,
     grantId: null,
     level: null,
@@ -111,10 +112,10 @@ async function write(
 }
 
 /** The scopes of the token, or null if the request names one that the application does not have. */
-function askedScopes(scope: string | null, row: DefaultedScopes): readonly string[] | null {
-  if (scope === null) return withoutRequest(row)
-  const asked = readScope(scope)
-  return asked?.every((one) => row.scopes.includes(one)) ? asked : null
+function requestedScopes(scope: string | null, row: DefaultedScopes): readonly string[] | null {
+  if (scope === null) return defaultScopesOf(row)
+  const requested = readScope(scope)
+  return requested?.every((one) => row.scopes.includes(one)) ? requested : null
 }
 
 type DefaultedScopes = Pick<ClientRow, 'scopes' | 'defaultScopes'>
@@ -124,7 +125,7 @@ type DefaultedScopes = Pick<ClientRow, 'scopes' | 'defaultScopes'>
  * application's `default_scopes`. Without these, all of its scopes except `*:manage`, `vault:*` and
  * the user scopes, so that a token gets such a power only on request.
  */
-export function withoutRequest({ scopes, defaultScopes }: DefaultedScopes): readonly string[] {
+export function defaultScopesOf({ scopes, defaultScopes }: DefaultedScopes): readonly string[] {
   // The application may have lost a scope since: its defaults do not restore it.
   if (defaultScopes !== null) return defaultScopes.filter((scope) => scopes.includes(scope))
   return scopes.filter(

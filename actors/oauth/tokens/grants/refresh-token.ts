@@ -316,8 +316,8 @@ async function revoke(
 function requestedScopes(form: OAuthForm, granted: readonly string[]): readonly string[] | null {
   const scope = form.get('scope')
   if (scope === null) return granted
-  const asked = readScope(scope)
-  return asked?.every((one) => granted.includes(one)) ? asked : null
+  const requested = readScope(scope)
+  return requested?.every((one) => granted.includes(one)) ? requested : null
 }
 
 function answerContext({ familyId, generation }: RefreshTokenRow): string {

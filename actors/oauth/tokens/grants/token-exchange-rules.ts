@@ -20,7 +20,7 @@ export type Exchanger =
     }
   | { readonly kind: 'agent'; readonly id: string }
 
-export type ExchangeAsked = {
+export type ExchangeRequest = {
   readonly subject: ReadToken
   readonly exchanger: Exchanger
   /** The agent of the actor token, or null without one. */
@@ -38,20 +38,30 @@ export type ExchangeVerdict =
   | { readonly tag: 'delegated'; readonly agentId: string }
   | OAuthRefused
 
+/** The verified tokens of a request, its requester and the decision about them. */
+export type VerifiedExchange = {
+  readonly subject: ReadToken
+  readonly exchanger: Exchanger
+  readonly actor: ReadToken | null
+  readonly verdict: Exclude<ExchangeVerdict, OAuthRefused>
+  readonly mayAct: string | null
+}
+
 /** Decides whether the exchange is allowed, before scopes, audience and lifetime are checked. */
-export function judgeExchange(asked: ExchangeAsked): ExchangeVerdict {
-  const { actors } = asked.subject.principal
-  const verdict = actors.length > 0 ? judgeDelegated(asked, actors) : judgePlain(asked)
-  if (asked.mayAct === null || verdict.tag === 'oauth_refused') return verdict
+export function judgeExchange(request: ExchangeRequest): ExchangeVerdict {
+  const { actors } = request.subject.principal
+  const verdict =
+    actors.length > 0 ? judgeDelegatedToken(request, actors) : judgeDirectToken(request)
+  if (request.mayAct === null || verdict.tag === 'oauth_refused') return verdict
   if (verdict.tag !== 'kept' || actors.length === 0)
     return refuse('invalid_request', 'may_act needs a delegated token of the acting agent')
-  return asked.mayAct === actors[0]?.sub
+  return request.mayAct === actors[0]?.sub
     ? refuse('invalid_request', 'may_act names the agent that already acts')
     : verdict
 }
 
-function judgeDelegated(
-  { subject, exchanger, actor }: ExchangeAsked,
+function judgeDelegatedToken(
+  { subject, exchanger, actor }: ExchangeRequest,
   actors: readonly ActingParty[],
 ): ExchangeVerdict {
   if (exchanger.kind !== 'agent')
@@ -69,24 +79,24 @@ function judgeDelegated(
   return { tag: 'handed_on', actors: [{ sub: exchanger.id, subjectType: 'agent' }, ...actors] }
 }
 
-function judgePlain({ subject, exchanger, actor }: ExchangeAsked): ExchangeVerdict {
+function judgeDirectToken({ subject, exchanger, actor }: ExchangeRequest): ExchangeVerdict {
   const { principal } = subject
   const { subjectType } = principal
-  const theirs = isTheirs(principal, exchanger)
+  const isOwn = isOwnToken(principal, exchanger)
   if (actor === null || principal.subject === actor) {
-    return theirs
+    return isOwn
       ? { tag: 'kept' }
       : refuse('consent_required', 'the token was not issued to this client or for its audience')
   }
   // An application may exchange a user's token on behalf of an agent if it may exchange it itself.
-  const maySpeak = exchanger.kind === 'agent' ? exchanger.id === actor : theirs
-  return subjectType === 'human' && maySpeak
+  const mayActFor = exchanger.kind === 'agent' ? exchanger.id === actor : isOwn
+  return subjectType === 'human' && mayActFor
     ? { tag: 'delegated', agentId: actor }
     : refuse('consent_required', 'the agent has no permission to act for this subject')
 }
 
 /** True if the token was issued to the client, or is for the client's audience. */
-function isTheirs({ clientId, subjectType, audience }: Principal, exchanger: Exchanger): boolean {
+function isOwnToken({ clientId, subjectType, audience }: Principal, exchanger: Exchanger): boolean {
   if (clientId === exchanger.id) return true
   return (
     exchanger.kind === 'application' &&
@@ -100,13 +110,13 @@ function isTheirs({ clientId, subjectType, audience }: Principal, exchanger: Exc
  * scope exceeds a bound, or if no scope is left.
  */
 export function boundedScopes(
-  asked: readonly string[] | null,
+  requested: readonly string[] | null,
   bounds: readonly (readonly string[])[],
 ): readonly string[] | null {
   const [first = [], ...others] = bounds
   const most = first.filter((scope) => others.every((bound) => bound.includes(scope)))
-  if (asked !== null && !asked.every((scope) => most.includes(scope))) return null
-  const scopes = asked ?? most
+  if (requested !== null && !requested.every((scope) => most.includes(scope))) return null
+  const scopes = requested ?? most
   return scopes.length === 0 ? null : scopes
 }
 

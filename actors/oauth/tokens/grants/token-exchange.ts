@@ -23,6 +23,7 @@ import {
   judgeExchange,
   readTokens,
   boundedScopes,
+  type VerifiedExchange,
 } from './token-exchange-rules.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
@@ -39,7 +40,6 @@ import type { JwtSettings } from '../settings.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
-import type { Presented } from './presented-tokens.js'
 
 export type ExchangeNeeds = {
   readonly database: Database
@@ -75,25 +75,25 @@ export async function grantExchange(
     return refuse('invalid_request', 'this requested_token_type is not supported')
   const fromVault = readVaultTarget(form, requested)
   if (fromVault !== null && fromVault.tag === 'oauth_refused') return fromVault
-  const presented = await present(needs, client, form, proof, context)
-  if ('tag' in presented) return presented
+  const verified = await verifyTokens(needs, client, form, proof, context)
+  if ('tag' in verified) return verified
   if (fromVault !== null)
-    return exportCredential(needs, presented, fromVault, proof.address, context)
-  return issue(needs, presented, form, proof.jkt, context)
+    return exportCredential(needs, verified, fromVault, proof.address, context)
+  return issue(needs, verified, form, proof.jkt, context)
 }
 
 /** Verifies both tokens and the right to exchange them. */
-async function present(
+async function verifyTokens(
   { verifier, database, issuer }: ExchangeNeeds,
   client: Client | null,
   form: OAuthForm,
   proof: ExchangeProof,
   context: MessageContext,
-): Promise<Presented | OAuthRefused | ProofRefused> {
+): Promise<VerifiedExchange | OAuthRefused | ProofRefused> {
   const tokens = readTokens(form)
   if ('tag' in tokens) return tokens
   const actor =
-    tokens.actor === null ? null : await inForce(verifier, tokens.actor, 'actor', context)
+    tokens.actor === null ? null : await readActive(verifier, tokens.actor, 'actor', context)
   if (actor !== null && 'tag' in actor) return actor
   if (actor !== null) {
     const { subjectType, actors, audience, jkt } = actor.principal
@@ -108,7 +108,7 @@ async function present(
   const exchanger = exchangerOf(client, actor)
   if ('tag' in exchanger) return exchanger
 
-  const subject = await inForce(verifier, tokens.subject, 'subject', context)
+  const subject = await readActive(verifier, tokens.subject, 'subject', context)
   if ('tag' in subject) return subject
   const { tenantId, jkt } = subject.principal
   const tenants = [client?.kind === 'application' ? client.row.tenantId : tenantId]
@@ -132,7 +132,7 @@ async function present(
   return { subject, exchanger, actor, verdict, mayAct }
 }
 
-async function inForce(
+async function readActive(
   verifier: AccessTokenVerifier,
   token: string,
   which: 'subject' | 'actor',
@@ -163,25 +163,25 @@ function exchangerOf(client: Client | null, actor: ReadToken | null): Exchanger 
 
 async function issue(
   needs: ExchangeNeeds,
-  { subject, exchanger, verdict, mayAct }: Presented,
+  { subject, exchanger, verdict, mayAct }: VerifiedExchange,
   form: OAuthForm,
   jkt: string | null,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { principal } = subject
   const scope = form.get('scope')
-  const asked = scope === null ? null : readScope(scope)
-  if (scope !== null && asked === null) return refuse('invalid_scope', 'the scope is malformed')
+  const requested = scope === null ? null : readScope(scope)
+  if (scope !== null && requested === null) return refuse('invalid_scope', 'the scope is malformed')
   const bounds = [principal.scopes]
   if (exchanger.kind === 'application') bounds.push(exchanger.scopes)
-  const lent =
+  const delegation =
     verdict.tag === 'delegated'
-      ? await delegationOf(needs, principal, verdict.agentId, asked, context)
+      ? await delegationOf(needs, principal, verdict.agentId, requested, context)
       : null
-  if (verdict.tag === 'delegated' && lent === null)
+  if (verdict.tag === 'delegated' && delegation === null)
     return refuse('consent_required', 'the user has no delegation for this agent')
-  if (lent !== null) bounds.push(lent.scopes)
-  const scopes = boundedScopes(asked, bounds)
+  if (delegation !== null) bounds.push(delegation.scopes)
+  const scopes = boundedScopes(requested, bounds)
   if (scopes === null)
     return refuse('invalid_scope', 'the requested scope exceeds the subject token or is empty')
 
@@ -194,9 +194,9 @@ async function issue(
     audience: audience.audience,
     jkt,
     mayAct,
-    ...actingOf(verdict, lent, subject),
+    ...actingOf(verdict, delegation, subject),
   })
-  const secs = lifetimeSecs(needs, grant, subject, lent)
+  const secs = lifetimeSecs(needs, grant, subject, delegation)
   if (secs < 1) return refuse('invalid_grant', 'subject_token is expired')
   const signed = await signer.sign(grant, secs, context)
   const event = issuedEvent(random, grant, signed, TOKEN_EXCHANGE, context.requestId)
@@ -221,7 +221,7 @@ async function delegationOf(
   { database, clock }: ExchangeNeeds,
   { tenantId, subject }: ReadToken['principal'],
   agentId: string,
-  asked: readonly string[] | null,
+  requested: readonly string[] | null,
   { signal }: MessageContext,
 ): Promise<DelegationRow | null> {
   const rows = await database.tenant(
@@ -229,9 +229,11 @@ async function delegationOf(
     (tx) => activeDelegations(tx, tenantId, subject, clock.now()),
     { signal },
   )
-  const theirs = rows.filter((row) => row.agentId === agentId)
-  const wide = theirs.find(({ scopes }) => asked?.every((one) => scopes.includes(one)) ?? true)
-  return wide ?? theirs[0] ?? null
+  const ofAgent = rows.filter((row) => row.agentId === agentId)
+  const covering = ofAgent.find(
+    ({ scopes }) => requested?.every((one) => scopes.includes(one)) ?? true,
+  )
+  return covering ?? ofAgent[0] ?? null
 }
 
 async function audienceOf(
@@ -243,28 +245,28 @@ async function audienceOf(
 ): Promise<{ readonly audience: readonly string[] } | OAuthRefused> {
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
-  if (read.asked.length === 0) return { audience: principal.audience }
+  if (read.requested.length === 0) return { audience: principal.audience }
   const requester = { tenantId: principal.tenantId, audience: issuer }
-  const asked = await knownAudience(database, issuer, requester, read.asked, context)
-  return asked === null
+  const requested = await knownAudience(database, issuer, requester, read.requested, context)
+  return requested === null
     ? refuse('invalid_target', 'the audience is not known in this tenant')
-    : { audience: tokenAudience(asked, { own: asked[0]!, issuer, scopes }) }
+    : { audience: tokenAudience(requested, { own: requested[0]!, issuer, scopes }) }
 }
 
 /** The actors of the new token, the delegation behind them, and the user's authentication context. */
 function actingOf(
-  verdict: Presented['verdict'],
-  lent: DelegationRow | null,
+  verdict: VerifiedExchange['verdict'],
+  delegation: DelegationRow | null,
   { principal, amr }: ReadToken,
 ): Pick<AccessGrant, 'actors' | 'delegationId' | 'level' | 'amr' | 'authTimeSecs'> {
-  if (lent !== null) {
+  if (delegation !== null) {
     return {
-      actors: [{ sub: lent.agentId, subjectType: 'agent' }],
-      delegationId: lent.id,
+      actors: [{ sub: delegation.agentId, subjectType: 'agent' }],
+      delegationId: delegation.id,
       // How the user authenticated when they approved the delegation.
-      level: lent.level,
-      amr: lent.amr,
-      authTimeSecs: Math.floor(lent.authTime.getTime() / 1000),
+      level: delegation.level,
+      amr: delegation.amr,
+      authTimeSecs: Math.floor(delegation.authTime.getTime() / 1000),
     }
   }
   const level = /^aal([1-3])$/.exec(principal.acr ?? '')?.[1]
@@ -311,7 +313,7 @@ function lifetimeSecs(
   { clock, jwt }: ExchangeNeeds,
   { subjectType, actors = [] }: AccessGrant,
   { principal }: ReadToken,
-  lent: DelegationRow | null,
+  delegation: DelegationRow | null,
 ): number {
   const nowSecs = clock.nowSecs()
   const usual =
@@ -319,6 +321,6 @@ function lifetimeSecs(
       ? jwt.access_token_lifetime_human_secs
       : jwt.access_token_lifetime_agent_secs
   const ends = [principal.expiresAtSecs]
-  if (lent !== null) ends.push(Math.floor(lent.expiresAt.getTime() / 1000))
+  if (delegation !== null) ends.push(Math.floor(delegation.expiresAt.getTime() / 1000))
   return Math.min(usual, ...ends.map((end) => end - nowSecs))
 }

@@ -5,11 +5,10 @@
 import type { ExportKind, VaultExports } from '../../../vault/vault/protocol.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { isUuid } from '../../../domain/ids.js'
-import { ACCESS_TOKEN_URN } from './token-exchange-rules.js'
+import { ACCESS_TOKEN_URN, type VerifiedExchange } from './token-exchange-rules.js'
 import type { OAuthForm } from '../form.js'
 import type { OAuthRefused, SecretIssued } from '../protocol.js'
 import { refuse, refuseScope } from '../refusals.js'
-import type { Presented } from './presented-tokens.js'
 
 export const VAULT_SECRET_URN = 'urn:svc:params:oauth:token-type:vault-secret'
 const CREDENTIAL_URN = 'urn:svc:vault:credential:'
@@ -49,7 +48,7 @@ export function readVaultTarget(
 
 export async function exportCredential(
   { vault }: { readonly vault: Pick<VaultExports, 'export'> },
-  { subject, verdict }: Presented,
+  { subject, verdict }: VerifiedExchange,
   { credentialId, kind }: VaultTarget,
   address: string,
   context: MessageContext,

@@ -7,7 +7,9 @@ import type { OAuthForm } from '../form.js'
 
 const RESOURCES_MAX = 10
 
-export type RequestedAudience = { readonly asked: readonly string[] } | { readonly fault: string }
+export type RequestedAudience =
+  | { readonly requested: readonly string[] }
+  | { readonly fault: string }
 
 /** The audience that `audience` and `resource` request. If both are sent, they must be equal. */
 export function readRequestedAudience(form: OAuthForm): RequestedAudience {
@@ -18,21 +20,21 @@ export function readRequestedAudience(form: OAuthForm): RequestedAudience {
   // RFC 8707 section 2: an absolute URI without a fragment.
   if (!resources.every((resource) => URL.canParse(resource) && !resource.includes('#')))
     return { fault: 'resource must be an absolute URI without a fragment' }
-  if (audience === null) return { asked: resources }
+  if (audience === null) return { requested: resources }
   const isSame = resources.length === 0 || spelledAs(resources, [audience])?.length === 1
   if (!isSame) return { fault: 'audience and resource must name the same audience' }
-  return { asked: [audience] }
+  return { requested: [audience] }
 }
 
 /**
- * The `aud` of a token. `asked` are known audiences, `own` is the application's. A token with service
+ * The `aud` of a token. `requested` are known audiences, `own` is the application's. A token with service
  * scopes also has the issuer in its audience.
  */
 export function tokenAudience(
-  asked: readonly string[],
+  requested: readonly string[],
   { own, issuer, scopes }: { own: string; issuer: string; scopes: readonly string[] },
 ): readonly string[] {
-  const audience = asked.length === 0 ? [own] : [...asked]
+  const audience = requested.length === 0 ? [own] : [...requested]
   const service = scopes.some((scope) => !PERSON_SCOPES.has(scope))
   return service && !audience.includes(issuer) ? [...audience, issuer] : audience
 }
@@ -50,10 +52,12 @@ function spellingsOf(audience: string): readonly string[] {
 
 /** The requested audiences in the spelling of `known`, without duplicates. Null if one is unknown. */
 export function spelledAs(
-  asked: readonly string[],
+  requested: readonly string[],
   known: readonly string[],
 ): readonly string[] | null {
-  const spelled = asked.map((one) => spellingsOf(one).find((spelling) => known.includes(spelling)))
+  const spelled = requested.map((one) =>
+    spellingsOf(one).find((spelling) => known.includes(spelling)),
+  )
   return spelled.every((one) => one !== undefined) ? [...new Set(spelled)] : null
 }
 
@@ -65,17 +69,17 @@ export async function knownAudience(
   database: Database,
   issuer: string,
   { tenantId, audience: requester }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
-  asked: readonly string[],
+  requested: readonly string[],
   context: Pick<MessageContext, 'signal'>,
 ): Promise<readonly string[] | null> {
   const own = [issuer, requester]
-  const others = asked.filter((audience) => !own.includes(audience))
-  if (others.length === 0) return asked
+  const others = requested.filter((audience) => !own.includes(audience))
+  if (others.length === 0) return requested
   // PostgreSQL rejects NUL even in a search value.
   if (others.some((audience) => audience.includes('\0'))) return null
   const spellings = others.flatMap(spellingsOf)
   const found = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, spellings), {
     signal: context.signal,
   })
-  return spelledAs(asked, [...found, ...own])
+  return spelledAs(requested, [...found, ...own])
 }

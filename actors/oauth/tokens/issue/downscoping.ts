@@ -29,8 +29,8 @@ export function downscope(
 ): TokenScope | OAuthRefused {
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
-  const asked = spelledAs(read.asked, granted.audience)
-  if (asked === null) return refuse('invalid_target', 'the audience was not granted')
+  const requested = spelledAs(read.requested, granted.audience)
+  if (requested === null) return refuse('invalid_target', 'the audience was not granted')
   const authorizationDetails = downscopeDetails(
     form.get('authorization_details'),
     granted.authorizationDetails,
@@ -38,7 +38,9 @@ export function downscope(
   if (authorizationDetails === undefined)
     return refuse('invalid_authorization_details', 'the authorization_details were not granted')
   const audience =
-    asked.length === 0 ? granted.audience : tokenAudience(asked, { own: asked[0]!, issuer, scopes })
+    requested.length === 0
+      ? granted.audience
+      : tokenAudience(requested, { own: requested[0]!, issuer, scopes })
   return { audience, authorizationDetails }
 }
 
@@ -48,11 +50,11 @@ function downscopeDetails(
   granted: AuthorizationDetails | null,
 ): AuthorizationDetails | null | undefined {
   if (text === null) return granted
-  const asked = readArray(text)
-  if (asked === null || granted === null) return undefined
-  const known = asked.every((one) => granted.some((other) => isDeepStrictEqual(one, other)))
+  const requested = readArray(text)
+  if (requested === null || granted === null) return undefined
+  const known = requested.every((one) => granted.some((other) => isDeepStrictEqual(one, other)))
   return known
-    ? granted.filter((one) => asked.some((other) => isDeepStrictEqual(one, other)))
+    ? granted.filter((one) => requested.some((other) => isDeepStrictEqual(one, other)))
     : undefined
 }
 

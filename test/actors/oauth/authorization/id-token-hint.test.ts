@@ -1,4 +1,4 @@
-/** A hint that cannot be judged now is neither right nor wrong. */
+/** A hint that cannot be verified now is neither right nor wrong. */
 import test from 'ava'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import { readIdTokenHint } from '../../../../actors/oauth/authorization/id-token-hint.js'
