@@ -230,7 +230,7 @@ function tokenStatusStatement(asked: readonly TokenStatusQuery[]): Statement {
   }
 }
 
-/** Ends a session once; true for the call that ended it. */
+/** Ends a session once. True for the call that ended it. */
 export async function endSession(
   tx: Transaction,
   tenantId: string,

@@ -1,4 +1,4 @@
-/** The pages of the device grant: the code, the question, what came of it. decisions.md 20, device. */
+/** The pages of the device grant: code entry, consent and result. */
 import type {
   CodeAsked,
   CodeUnknown,
@@ -12,7 +12,7 @@ import { type Frame, renderPage } from '../platform/render.js'
 
 export const DEVICE_PAGE = '/oauth/device/verify'
 
-/** The field for the code, with what was wrong with the last one. */
+/** The code entry page, with the error of the last code. */
 export function deviceCodePage(
   shown: CodeAsked | CodeUnknown | GuessesSpent,
   { browser: { csrfToken: csrf, languages } }: ReplyContext,
@@ -46,7 +46,7 @@ export function deviceCodePage(
   }
 }
 
-/** What the person is about to allow, and the code to compare. */
+/** The consent page, with the code to compare. */
 export function deviceConfirmPage(
   asked: DeviceAsked | NothingToGrant,
   { browser: { csrfToken: csrf, languages } }: ReplyContext,
