@@ -52,7 +52,7 @@ const draft = (more: Partial<ApplicationDraft> = {}): ApplicationDraft => ({
 const create = (more: Partial<ApplicationDraft> = {}) =>
   actor.ref.ask('create', { caller: caller(), draft: draft(more), idempotency: null })
 
-test.serial('what is left out takes the defaults of decisions.md 7.4', async (t) => {
+test.serial('absent members get the documented defaults', async (t) => {
   const created = await create()
   if (created.tag !== 'created') return t.fail(JSON.stringify(created))
   t.regex(created.clientSecret!, /^svcs_[A-Za-z0-9_-]{43}$/)
@@ -89,7 +89,7 @@ test.serial('what is left out takes the defaults of decisions.md 7.4', async (t)
 })
 
 test.serial(
-  'a created application works at the token endpoint, and its secret is stored nowhere',
+  'a created application works at the token endpoint, and its secret is not stored',
   async (t) => {
     const created = await create({ grantTypes: ['client_credentials'], scopes: ['users:read'] })
     if (created.tag !== 'created') return t.fail(JSON.stringify(created))
@@ -124,14 +124,14 @@ test.serial('the same idempotency key creates once and shows the secret once', a
   })
 })
 
-test.serial('nobody creates an application that holds more than they do', async (t) => {
+test.serial('an application cannot be created with more scopes than its creator has', async (t) => {
   t.deepEqual(await create({ scopes: ['openid', 'users:read', 'vault:manage'] }), {
     tag: 'forbidden',
     scopes: ['vault:manage'],
   })
 })
 
-test.serial('an audience is one application’s', async (t) => {
+test.serial('an audience belongs to one application', async (t) => {
   t.is((await create({ audience: 'https://api.example' })).tag, 'created')
   t.deepEqual(await create({ audience: 'https://api.example' }), { tag: 'audience_taken' })
 })
@@ -146,11 +146,11 @@ test.serial('an application of another tenant is unknown', async (t) => {
   })
 })
 
-test.serial('pages follow one another without a gap or a repetition', async (t) => {
+test.serial('pages follow each other without gaps or repetitions', async (t) => {
   const own = await town.tenant('paged')
   const ids: string[] = []
   for (let i = 0; i < 7; i += 1) {
-    // Three share a moment, so that the id has to decide.
+    // Three share a creation time, so that the id decides the order.
     if (i % 3 === 0) town.clock.advance(5)
     ids.push((await town.application(own)).id)
   }
@@ -169,7 +169,7 @@ test.serial('pages follow one another without a gap or a repetition', async (t) 
 const manage = (applicationId: string, more: Partial<ApplicationDraft> = {}, tenant = tenantId) =>
   actor.ref.ask('replace', { caller: caller(tenant), applicationId, draft: draft(more) })
 
-test.serial('a replacement returns what it does not state to its default', async (t) => {
+test.serial('a replacement resets absent members to their defaults', async (t) => {
   const created = await create({
     audience: 'https://replaced.example',
     postLogoutRedirectUris: ['https://shop.example/bye'],
@@ -197,31 +197,34 @@ test.serial('a replacement returns what it does not state to its default', async
   t.deepEqual((await manage(id, { redirectUris: ['ftp://x'] })).tag, 'invalid')
 })
 
-test.serial('a replacement gives and takes the secret with the way to authenticate', async (t) => {
-  const created = await create({ clientType: 'public' })
-  if (created.tag !== 'created') return t.fail(created.tag)
-  const { id } = created.application
-  const confidential = await manage(id, { clientType: 'confidential' })
-  if (confidential.tag !== 'replaced') return t.fail(confidential.tag)
-  t.regex(confidential.clientSecret!, /^svcs_/)
-  t.like(await manage(id, { clientType: 'public' }), { tag: 'replaced', clientSecret: null })
-  const { rows } = await town.sql(
-    'select 1 from application_secrets where application_id = $1::uuid',
-    [id],
-  )
-  t.is(rows.length, 0)
-  t.deepEqual(
-    await actor.ref.ask('rotateSecret', {
-      caller: caller(),
-      applicationId: id,
-      overlapSecs: 0,
-    }),
-    { tag: 'no_secret' },
-  )
-})
+test.serial(
+  'a replacement creates or removes the secret with the authentication method',
+  async (t) => {
+    const created = await create({ clientType: 'public' })
+    if (created.tag !== 'created') return t.fail(created.tag)
+    const { id } = created.application
+    const confidential = await manage(id, { clientType: 'confidential' })
+    if (confidential.tag !== 'replaced') return t.fail(confidential.tag)
+    t.regex(confidential.clientSecret!, /^svcs_/)
+    t.like(await manage(id, { clientType: 'public' }), { tag: 'replaced', clientSecret: null })
+    const { rows } = await town.sql(
+      'select 1 from application_secrets where application_id = $1::uuid',
+      [id],
+    )
+    t.is(rows.length, 0)
+    t.deepEqual(
+      await actor.ref.ask('rotateSecret', {
+        caller: caller(),
+        applicationId: id,
+        overlapSecs: 0,
+      }),
+      { tag: 'no_secret' },
+    )
+  },
+)
 
 test.serial(
-  'an application of another tenant is neither replaced nor rotated nor removed',
+  'an application of another tenant cannot be replaced, rotated or deleted',
   async (t) => {
     const foreign = await town.application(await town.tenant('foreign-managed'))
     const unknown = { tag: 'unknown' } as const
@@ -234,20 +237,23 @@ test.serial(
   },
 )
 
-test.serial('nobody takes over an application that holds more than they do', async (t) => {
-  const strong = await town.application(tenantId, { scopes: ['openid', 'vault:manage'] })
-  t.deepEqual(
-    await actor.ref.ask('rotateSecret', {
-      caller: caller(),
-      applicationId: strong.id,
-      overlapSecs: 0,
-    }),
-    { tag: 'forbidden', scopes: ['vault:manage'] },
-  )
-})
+test.serial(
+  'an application with more scopes than the caller has cannot be taken over',
+  async (t) => {
+    const strong = await town.application(tenantId, { scopes: ['openid', 'vault:manage'] })
+    t.deepEqual(
+      await actor.ref.ask('rotateSecret', {
+        caller: caller(),
+        applicationId: strong.id,
+        overlapSecs: 0,
+      }),
+      { tag: 'forbidden', scopes: ['vault:manage'] },
+    )
+  },
+)
 
 test.serial(
-  'a secret overlaps with its successor for as long as was asked, and not at all by default',
+  'a secret overlaps with its successor for the requested time, and not at all by default',
   async (t) => {
     const app = await town.application(tenantId, { scopes: ['openid'] })
     const rotate = async (overlapSecs: number) => {
@@ -281,7 +287,7 @@ test.serial(
   },
 )
 
-test.serial('parallel rotations leave one secret without an end', async (t) => {
+test.serial('parallel rotations leave one secret that does not expire', async (t) => {
   const app = await town.application(tenantId, { scopes: ['openid'] })
   const rotation = { caller: caller(), applicationId: app.id, overlapSecs: 60 }
   await Promise.all(Array.from({ length: 10 }, () => actor.ref.ask('rotateSecret', rotation)))
@@ -354,7 +360,7 @@ for (const [title, change, pointer] of [
   )
 }
 
-test.serial('an agent of the control plane manages no applications there', async (t) => {
+test.serial('an agent of the control plane cannot manage applications there', async (t) => {
   const { tenant } = await town.tenants.ask('ensureControlPlane', {})
   const shared = tenant.id
   const { id } = await town.application(shared)

@@ -40,7 +40,7 @@ async function serviceToken(fields: Record<string, string> = {}) {
   return { app, token: outcome.accessToken }
 }
 
-test.serial('a token authenticates until its last second', async (t) => {
+test.serial('a token is valid until its last second', async (t) => {
   const { token } = await serviceToken()
   t.is((await town.tokens.ask('authenticate', present(token))).tag, 'authenticated')
   town.clock.advance(299_000)
@@ -52,13 +52,13 @@ test.serial('a token authenticates until its last second', async (t) => {
   })
 })
 
-test.serial('a token for an application alone does not open our own API', async (t) => {
+test.serial('a token for an application only is not valid at our own API', async (t) => {
   const { token } = await serviceToken({ scope: 'openid' })
   t.like(await town.tokens.ask('authenticate', present(token)), { error: 'unauthorized' })
 })
 
 test.serial(
-  'a suspension is effective at once where it is told, and within a second elsewhere',
+  'a suspension is effective at once in its process, and within a second in others',
   async (t) => {
     const agent = await town.agent(tenantId)
     const { accessToken } = await town.login(tenantId, agent)
@@ -75,7 +75,7 @@ test.serial(
   },
 )
 
-test.serial('every change of standing is announced by the database itself', async (t) => {
+test.serial('the database notifies every change of token status', async (t) => {
   const pg = await import('pg')
   const client = new pg.default.Client({ connectionString: town.fresh.superuserUrl })
   await client.connect()
@@ -95,7 +95,7 @@ test.serial('every change of standing is announced by the database itself', asyn
   for (const id of [sessionId, agent.id, app.id, own]) t.true(heard.has(id), id)
 })
 
-test.serial('what only looks like a token of ours is refused', async (t) => {
+test.serial('forged and malformed tokens are refused', async (t) => {
   const { token } = await serviceToken()
   const [head, body, signature] = token.split('.') as [string, string, string]
   const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>
@@ -118,8 +118,8 @@ test.serial('what only looks like a token of ours is refused', async (t) => {
     ['alg HS256', `${part({ alg: 'HS256', typ: 'at+jwt', kid })}.${body}.${signature}`],
     ['no kid', await forge({ alg: 'ES256', typ: 'at+jwt' })],
     ['an unknown kid', await forge({ alg: 'ES256', typ: 'at+jwt', kid: 'x' })],
-    ['a kid that is a path', await forge({ alg: 'ES256', typ: 'at+jwt', kid: '../../etc/passwd' })],
-    ['a key of their own', await forge({ alg: 'ES256', typ: 'at+jwt', kid })],
+    ['a path as kid', await forge({ alg: 'ES256', typ: 'at+jwt', kid: '../../etc/passwd' })],
+    ['a foreign key', await forge({ alg: 'ES256', typ: 'at+jwt', kid })],
     ['more claims', `${head}.${part({ ...claims, scope: 'tenant:manage' })}.${signature}`],
     ['a trailing part', `${token}.x`],
     ['padding', `${token}=`],
@@ -135,7 +135,7 @@ test.serial('what only looks like a token of ours is refused', async (t) => {
     ['no iat', await ours('at+jwt', { iat: undefined })],
     ['an nbf in the future', await ours('at+jwt', { nbf: town.clock.nowSecs() + 60 })],
     ['an empty audience', await ours('at+jwt', { aud: [] })],
-    ['an actor that is no object', await ours('at+jwt', { act: 'me' })],
+    ['an actor that is not an object', await ours('at+jwt', { act: 'me' })],
   ] as const) {
     const judged = await town.tokens.ask('authenticate', present(text))
     t.like(judged, { tag: 'refused', error: 'unauthorized' }, title)
@@ -177,7 +177,7 @@ test.serial(
   },
 )
 
-test.serial('a token that is bound to nothing is not a DPoP token', async (t) => {
+test.serial('a token without a key is not a DPoP token', async (t) => {
   const { token } = await serviceToken()
   const pair = freshKeyPair('ed25519')
   const dpopProof = await town.proof(pair, { htm: 'GET', htu: API }, token)
@@ -186,37 +186,34 @@ test.serial('a token that is bound to nothing is not a DPoP token', async (t) =>
   })
 })
 
-test.serial(
-  'required nonces are handed out with the refusal, work for minutes, and not for ever',
-  async (t) => {
-    const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
-    const elsewhere = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
-    const pair = freshKeyPair('ed25519')
-    const prove = async (nonce?: string, process = strict) =>
-      process.ref.ask('proveKey', {
-        proof: await town.proof(pair, nonce === undefined ? {} : { nonce }),
-        httpMethod: 'POST',
-        httpUrl: `${ISSUER}/oauth/token`,
-      })
-    const first = await prove()
-    if (first.tag !== 'proof_refused') return t.fail(first.tag)
-    t.is(first.error, 'use_dpop_nonce')
-    const nonce = first.dpopNonce!
-    t.regex(nonce, /^[A-Za-z0-9_-]+$/)
-    t.is((await prove(nonce)).tag, 'proven')
-    t.is((await prove(nonce, elsewhere)).tag, 'proven', 'in another process')
-    t.like(await prove('A'.repeat(60)), { error: 'use_dpop_nonce' }, 'forged')
-    t.like(await prove(`${nonce.slice(0, -2)}AA`), { error: 'use_dpop_nonce' }, 'changed')
-    town.clock.advance(4 * 60_000)
-    t.is((await prove(nonce)).tag, 'proven', 'after four minutes')
-    town.clock.advance(60_000)
-    t.like(await prove(nonce), { error: 'use_dpop_nonce' }, 'after five')
-    await strict.stop()
-    await elsewhere.stop()
-  },
-)
+test.serial('required nonces come with the refusal, work for minutes, and expire', async (t) => {
+  const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
+  const elsewhere = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
+  const pair = freshKeyPair('ed25519')
+  const prove = async (nonce?: string, process = strict) =>
+    process.ref.ask('proveKey', {
+      proof: await town.proof(pair, nonce === undefined ? {} : { nonce }),
+      httpMethod: 'POST',
+      httpUrl: `${ISSUER}/oauth/token`,
+    })
+  const first = await prove()
+  if (first.tag !== 'proof_refused') return t.fail(first.tag)
+  t.is(first.error, 'use_dpop_nonce')
+  const nonce = first.dpopNonce!
+  t.regex(nonce, /^[A-Za-z0-9_-]+$/)
+  t.is((await prove(nonce)).tag, 'proven')
+  t.is((await prove(nonce, elsewhere)).tag, 'proven', 'in another process')
+  t.like(await prove('A'.repeat(60)), { error: 'use_dpop_nonce' }, 'forged')
+  t.like(await prove(`${nonce.slice(0, -2)}AA`), { error: 'use_dpop_nonce' }, 'changed')
+  town.clock.advance(4 * 60_000)
+  t.is((await prove(nonce)).tag, 'proven', 'after four minutes')
+  town.clock.advance(60_000)
+  t.like(await prove(nonce), { error: 'use_dpop_nonce' }, 'after five')
+  await strict.stop()
+  await elsewhere.stop()
+})
 
-test.serial('a deployment without DPoP says so', async (t) => {
+test.serial('a deployment without DPoP refuses proofs', async (t) => {
   const without = town.spawnTokens({ ...DPOP_DEFAULT, enabled: false })
   const proof = await town.proof(freshKeyPair('ed25519'))
   const outcome = await without.ref.ask('proveKey', {
@@ -234,7 +231,7 @@ const inspect = (
 ) => town.tokens.ask('introspect', { ...request(fields), httpUrl: INTROSPECT_URL, ...more })
 
 test.serial(
-  'introspection tells a client of the tenant everything, until the token dies',
+  'introspection returns all claims to a client of the tenant, until the token expires',
   async (t) => {
     const { app, token } = await serviceToken()
     const asker = await town.application(tenantId)
@@ -260,7 +257,7 @@ test.serial(
   },
 )
 
-test.serial('introspection sees a suspension with no delay at all', async (t) => {
+test.serial('introspection sees a suspension without delay', async (t) => {
   const agent = await town.agent(tenantId)
   const { accessToken, refreshToken } = await town.login(tenantId, agent)
   const asker = await town.application(tenantId)
@@ -274,7 +271,7 @@ test.serial('introspection sees a suspension with no delay at all', async (t) =>
     })
 })
 
-test.serial('refresh tokens are introspectable, rotated ones are dead', async (t) => {
+test.serial('refresh tokens can be introspected, rotated ones are inactive', async (t) => {
   const agent = await town.agent(tenantId)
   const { refreshToken, sessionId } = await town.login(tenantId, agent)
   const asker = await town.application(tenantId)
@@ -288,20 +285,17 @@ test.serial('refresh tokens are introspectable, rotated ones are dead', async (t
   t.like(await inspect({ token: refreshToken }, asker), { answer: { active: false } })
 })
 
-test.serial(
-  'a token of another tenant, garbage and nonsense are all simply inactive',
-  async (t) => {
-    const foreign = await town.application(await town.tenant('elsewhere'))
-    const { token } = await serviceToken()
-    for (const text of [token, 'x', 'a.b.c', 'A'.repeat(43)])
-      t.deepEqual(await inspect({ token: text }, foreign), {
-        tag: 'introspected',
-        answer: { active: false },
-      })
-  },
-)
+test.serial('tokens of other tenants and garbage are inactive', async (t) => {
+  const foreign = await town.application(await town.tenant('elsewhere'))
+  const { token } = await serviceToken()
+  for (const text of [token, 'x', 'a.b.c', 'A'.repeat(43)])
+    t.deepEqual(await inspect({ token: text }, foreign), {
+      tag: 'introspected',
+      answer: { active: false },
+    })
+})
 
-test.serial('who may introspect, and who may not', async (t) => {
+test.serial('which clients can introspect', async (t) => {
   const { token } = await serviceToken()
   const open = await town.application(tenantId, {
     clientType: 'public',

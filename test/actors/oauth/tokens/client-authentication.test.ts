@@ -26,8 +26,8 @@ for (const [title, authorization, fields, expected] of [
   ['another scheme', 'Digest abc', {}, 'invalid_client'],
   ['a secret in the form', null, { client_id: 'c', client_secret: 's' }, { method: 'secret' }],
   ['a secret without an id', null, { client_secret: 's' }, 'invalid_client'],
-  ['an id alone', null, { client_id: 'c' }, { method: 'none', clientId: 'c' }],
-  ['nothing at all', null, {}, 'invalid_client'],
+  ['only an id', null, { client_id: 'c' }, { method: 'none', clientId: 'c' }],
+  ['no credentials', null, {}, 'invalid_client'],
   [
     'an assertion',
     null,
@@ -63,7 +63,7 @@ for (const [title, authorization, fields, expected] of [
   })
 }
 
-test('whatever id and secret are encoded into a Basic header come out of it', (t) => {
+test('every id and secret survives encoding into a Basic header', (t) => {
   const text = fc.string({ unit: 'grapheme', minLength: 1 })
   fc.assert(
     fc.property(text, text, (clientId, secret) => {
@@ -78,7 +78,7 @@ test('whatever id and secret are encoded into a Basic header come out of it', (t
   t.pass()
 })
 
-test('only the Basic scheme counts as an attempt at it', (t) => {
+test('only the Basic scheme counts as an attempt to use it', (t) => {
   t.true(triesBasic('Basic x'))
   t.true(triesBasic('basic'))
   t.false(triesBasic('Basically no'))

@@ -37,7 +37,7 @@ async function keyed() {
   return { ...application, ...pair }
 }
 
-test.serial('a service token says exactly what decisions.md 7.2 lists', async (t) => {
+test.serial('a service token has exactly the documented claims', async (t) => {
   const app = await town.application(tenantId)
   const outcome = await town.tokens.ask('issue', request(GRANT, app))
   if (outcome.tag !== 'issued') return t.fail(outcome.tag)
@@ -63,7 +63,7 @@ test.serial('a service token says exactly what decisions.md 7.2 lists', async (t
   t.deepEqual(header, { alg: 'ES256', typ: 'at+jwt' })
 })
 
-test.serial('an agent token says exactly what decisions.md 7.2 and 21 list', async (t) => {
+test.serial('an agent token has exactly the documented claims', async (t) => {
   const agent = await town.agent(tenantId)
   const granted = await town.login(tenantId, agent, 'thumbprint')
   t.is(granted.tokenType, 'DPoP')
@@ -89,7 +89,7 @@ test.serial('an agent token says exactly what decisions.md 7.2 and 21 list', asy
 })
 
 test.serial(
-  'every issued token has its event, and the event does not hold the token',
+  'every issued token has its event, and the event does not contain the token',
   async (t) => {
     const own = await town.tenant('events')
     const app = await town.application(own)
@@ -126,8 +126,8 @@ const matrix: [string, (app: Awaited<ReturnType<Town['application']>>) => Attemp
     (app) => ({ fields: { client_id: app.clientId, client_secret: 'x' } }),
     'invalid_client',
   ],
-  ['the id alone', (app) => ({ fields: { client_id: app.clientId } }), 'invalid_client'],
-  ['nothing', () => ({}), 'invalid_client'],
+  ['only the id', (app) => ({ fields: { client_id: app.clientId } }), 'invalid_client'],
+  ['no credentials', () => ({}), 'invalid_client'],
   [
     'an unknown client',
     (app) => ({ authorization: basic('018f0000-0000-7000-8000-000000000000', app.secret) }),
@@ -159,24 +159,24 @@ for (const [title, attempt, expected] of matrix) {
 }
 
 const assertions: [string, Record<string, unknown>, Record<string, unknown>, string][] = [
-  ['that is right', {}, {}, 'issued'],
-  ['that names its key', {}, { kid: 'k1' }, 'issued'],
-  ['of the type client-authentication+jwt', {}, { typ: 'client-authentication+jwt' }, 'issued'],
-  ['whose clock is 10 s ahead', { iat: 10, nbf: 10 }, {}, 'issued'],
-  ['that names another key', {}, { kid: 'k2' }, 'invalid_client'],
+  ['with valid claims', {}, {}, 'issued'],
+  ['with the kid of its key', {}, { kid: 'k1' }, 'issued'],
+  ['of type client-authentication+jwt', {}, { typ: 'client-authentication+jwt' }, 'issued'],
+  ['with a clock 10 s ahead', { iat: 10, nbf: 10 }, {}, 'issued'],
+  ['with another kid', {}, { kid: 'k2' }, 'invalid_client'],
   ['for the token endpoint', { aud: TOKEN_URL }, {}, 'invalid_client'],
   ['for a list with the issuer', { aud: [ISSUER] }, {}, 'invalid_client'],
-  ['for nobody', { aud: undefined }, {}, 'invalid_client'],
+  ['without an audience', { aud: undefined }, {}, 'invalid_client'],
   ['of another issuer', { iss: 'x' }, {}, 'invalid_client'],
-  ['about somebody else', { sub: 'x' }, {}, 'invalid_client'],
+  ['with another subject', { sub: 'x' }, {}, 'invalid_client'],
   ['without an id', { jti: undefined }, {}, 'invalid_client'],
   ['that is over', { exp: 0 }, {}, 'invalid_client'],
-  ['without an end', { exp: undefined }, {}, 'invalid_client'],
-  ['that lasts for two hours', { exp: 7200 }, {}, 'invalid_client'],
+  ['that has expired', { exp: undefined }, {}, 'invalid_client'],
+  ['without an expiry', { exp: 7200 }, {}, 'invalid_client'],
   ['from the future', { iat: 120 }, {}, 'invalid_client'],
   ['not valid yet', { nbf: 120 }, {}, 'invalid_client'],
-  ['of the type at+jwt', {}, { typ: 'at+jwt' }, 'invalid_client'],
-  ['of the type dpop+jwt', {}, { typ: 'dpop+jwt' }, 'invalid_client'],
+  ['of type at+jwt', {}, { typ: 'at+jwt' }, 'invalid_client'],
+  ['of type dpop+jwt', {}, { typ: 'dpop+jwt' }, 'invalid_client'],
 ]
 for (const [title, change, head, expected] of assertions) {
   test.serial(`private_key_jwt with an assertion ${title} is ${expected}`, async (t) => {
@@ -194,47 +194,50 @@ for (const [title, change, head, expected] of assertions) {
   })
 }
 
-test.serial('an assertion is used once, in whatever process', async (t) => {
+test.serial('an assertion is used once, in any process', async (t) => {
   const app = await keyed()
   const other = town.spawnTokens()
   const signed = await town.assertion(app.clientId, app.privateKey)
   const outcomes = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
-      (i % 2 ? town.tokens : other.ref).ask(
-        'issue',
-        request({ ...GRANT, ...byAssertion(signed) }),
-      ),
+      (i % 2 ? town.tokens : other.ref).ask('issue', request({ ...GRANT, ...byAssertion(signed) })),
     ),
   )
   await other.stop()
   t.is(outcomes.filter(({ tag }) => tag === 'issued').length, 1)
 })
 
-test.serial('an assertion by a key of somebody else is refused and uses nothing up', async (t) => {
-  const app = await keyed()
-  const foreign = freshKeyPair('P-256')
-  const jti = town.random.uuid()
-  const forged = await town.assertion(app.clientId, foreign.privateKey, { jti })
-  t.like(await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(forged) })), {
-    error: 'invalid_client',
-  })
-  const right = await town.assertion(app.clientId, app.privateKey, { jti })
-  const outcome = await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(right) }))
-  t.is(outcome.tag, 'issued')
-})
+test.serial(
+  'an assertion signed with a foreign key is refused and not marked as used',
+  async (t) => {
+    const app = await keyed()
+    const foreign = freshKeyPair('P-256')
+    const jti = town.random.uuid()
+    const forged = await town.assertion(app.clientId, foreign.privateKey, { jti })
+    t.like(await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(forged) })), {
+      error: 'invalid_client',
+    })
+    const right = await town.assertion(app.clientId, app.privateKey, { jti })
+    const outcome = await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(right) }))
+    t.is(outcome.tag, 'issued')
+  },
+)
 
-test.serial('a client with a secret cannot use a key, and one with a key no secret', async (t) => {
-  // Its row has a secret, left from another method: the method decides, not the row.
-  const withKey = await town.application(tenantId, { tokenEndpointAuthMethod: 'private_key_jwt' })
-  t.like(await town.tokens.ask('issue', request(GRANT, withKey)), { error: 'invalid_client' })
-  const pair = freshKeyPair('P-256')
-  const jwks = { keys: [await exportJWK(pair.publicKey)] }
-  const withSecret = await town.application(tenantId, { jwks } as never)
-  const signed = await town.assertion(withSecret.clientId, pair.privateKey)
-  t.like(await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(signed) })), {
-    error: 'invalid_client',
-  })
-})
+test.serial(
+  'a client with a secret cannot use a key, and a client with a key cannot use a secret',
+  async (t) => {
+    // The row still has the secret of another method: the method decides, not the row.
+    const withKey = await town.application(tenantId, { tokenEndpointAuthMethod: 'private_key_jwt' })
+    t.like(await town.tokens.ask('issue', request(GRANT, withKey)), { error: 'invalid_client' })
+    const pair = freshKeyPair('P-256')
+    const jwks = { keys: [await exportJWK(pair.publicKey)] }
+    const withSecret = await town.application(tenantId, { jwks } as never)
+    const signed = await town.assertion(withSecret.clientId, pair.privateKey)
+    t.like(await town.tokens.ask('issue', request({ ...GRANT, ...byAssertion(signed) })), {
+      error: 'invalid_client',
+    })
+  },
+)
 
 test.serial(
   'two secrets work while they overlap, and the old one not a second longer',
@@ -254,7 +257,7 @@ test.serial(
   },
 )
 
-test.serial('who may not have the grant is told so', async (t) => {
+test.serial('a client without the grant gets unauthorized_client', async (t) => {
   const without = await town.application(tenantId, { grantTypes: ['refresh_token'] })
   t.like(await town.tokens.ask('issue', request(GRANT, without)), {
     error: 'unauthorized_client',
@@ -295,7 +298,7 @@ for (const [fields, error] of [
   })
 }
 
-test.serial('a repeated parameter is refused before anything is believed', async (t) => {
+test.serial('a repeated parameter is refused before any other check', async (t) => {
   const app = await town.application(tenantId)
   const twice = request(GRANT, app)
   const outcome = await town.tokens.ask('issue', {
@@ -305,7 +308,7 @@ test.serial('a repeated parameter is refused before anything is believed', async
   t.like(outcome, { error: 'invalid_request', description: 'grant_type is repeated' })
 })
 
-test.serial('a token is for whom it was asked for, among those the tenant knows', async (t) => {
+test.serial('a token has the requested audience, if the tenant knows it', async (t) => {
   const app = await town.application(tenantId)
   const other = await town.application(tenantId, { audience: 'https://api.example' })
   const foreign = await town.application(await town.tenant('foreign'))
@@ -320,7 +323,7 @@ test.serial('a token is for whom it was asked for, among those the tenant knows'
   t.like(await audienceOf({ audience: foreign.audience }), { error: 'invalid_target' })
 })
 
-test.serial('a disabled application and one of a suspended tenant get nothing', async (t) => {
+test.serial('disabled applications and those of suspended tenants get no token', async (t) => {
   const own = await town.tenant('suspended')
   const app = await town.application(own)
   t.is((await town.tokens.ask('issue', request(GRANT, app))).tag, 'issued')
@@ -332,7 +335,7 @@ test.serial('a disabled application and one of a suspended tenant get nothing', 
   t.like(await town.tokens.ask('issue', request(GRANT, disabled)), { error: 'invalid_client' })
 })
 
-test.serial('an application that must bind its tokens cannot do without a proof', async (t) => {
+test.serial('an application with bound tokens needs a DPoP proof', async (t) => {
   const app = await town.application(tenantId, { dpopBoundAccessTokens: true })
   t.like(await town.tokens.ask('issue', request(GRANT, app)), {
     tag: 'proof_refused',
@@ -344,7 +347,7 @@ test.serial('an application that must bind its tokens cannot do without a proof'
   t.like(outcome, { tag: 'issued', tokenType: 'DPoP' })
 })
 
-test.serial('issued tokens are counted by grant and kind of subject', async (t) => {
+test.serial('issued tokens are counted by grant and subject type', async (t) => {
   const text = await town.registry.metrics()
   t.regex(
     text,

@@ -64,7 +64,7 @@ const rotated = { rotatedAt: at(20), successorAnswer: new Uint8Array(1) }
 for (const [title, change, clientId, jkt, verdict] of [
   ['a live token', {}, 'c', null, 'live'],
   ['a live token from another client', {}, 'd', null, 'refused'],
-  ['a live token at its end', { expiresAt: at(30) }, 'c', null, 'refused'],
+  ['a live token at its expiry', { expiresAt: at(30) }, 'c', null, 'refused'],
   ['a live token of a revoked family', { revokedAt: at(1) }, 'c', null, 'refused'],
   ['a live token of an ended session', { sessionEndedAt: at(1) }, 'c', null, 'refused'],
   ['a live token of a suspended tenant', { tenantActive: false }, 'c', null, 'refused'],
@@ -98,7 +98,7 @@ for (const [title, change, clientId, jkt, verdict] of [
   )
 }
 
-test.serial('a refresh gives a new pair that works, with the claims of the login', async (t) => {
+test.serial('a refresh returns a new pair that works, with the claims of the login', async (t) => {
   const agent = await town.agent(tenantId)
   const first = await town.login(tenantId, agent)
   const second = await town.tokens.ask('issue', refresh(agent.id, first.refreshToken))
@@ -123,23 +123,30 @@ test.serial('a refresh gives a new pair that works, with the claims of the login
   t.is(third.tag, 'issued')
 })
 
-test.serial('an agent may also refresh with an assertion by its registered key', async (t) => {
-  for (const kind of ['ed25519', 'es256'] as const) {
-    const agent = await town.agent(tenantId, kind)
-    const { refreshToken } = await town.login(tenantId, agent)
-    const signed = await town.assertion(agent.id, agent.privateKey)
-    const outcome = await town.tokens.ask(
-      'issue',
-      request({ grant_type: 'refresh_token', refresh_token: refreshToken, ...byAssertion(signed) }),
-    )
-    t.is(outcome.tag, 'issued', kind)
-  }
-})
+test.serial(
+  'an agent can also refresh with an assertion signed by its registered key',
+  async (t) => {
+    for (const kind of ['ed25519', 'es256'] as const) {
+      const agent = await town.agent(tenantId, kind)
+      const { refreshToken } = await town.login(tenantId, agent)
+      const signed = await town.assertion(agent.id, agent.privateKey)
+      const outcome = await town.tokens.ask(
+        'issue',
+        request({
+          grant_type: 'refresh_token',
+          refresh_token: refreshToken,
+          ...byAssertion(signed),
+        }),
+      )
+      t.is(outcome.tag, 'issued', kind)
+    }
+  },
+)
 
-test.serial('of 50 parallel refreshes one rotates, and all get the same answer', async (t) => {
+test.serial('of 50 parallel refreshes one rotates, and all get the same response', async (t) => {
   const agent = await town.agent(tenantId)
   const { refreshToken, sessionId } = await town.login(tenantId, agent)
-  // Five processes, so that lanes alone cannot order them.
+  // Five processes, so that the order within a process does not matter.
   const processes = Array.from({ length: 5 }, () => town.spawnTokens())
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, (_, i) =>
@@ -161,7 +168,7 @@ test.serial('of 50 parallel refreshes one rotates, and all get the same answer',
 })
 
 test.serial(
-  'a replay after the grace kills the family, its session and its access tokens',
+  'a replay after the grace period revokes the family, its session and its access tokens',
   async (t) => {
     const agent = await town.agent(tenantId)
     const first = await town.login(tenantId, agent)
@@ -188,7 +195,7 @@ test.serial(
 )
 
 test.serial(
-  'a replay within the grace but after the successor was used kills the family',
+  'a replay in the grace period but after the use of the successor revokes the family',
   async (t) => {
     const agent = await town.agent(tenantId)
     const first = await town.login(tenantId, agent)
@@ -204,7 +211,7 @@ test.serial(
   },
 )
 
-test.serial('scopes narrow for one token and never grow', async (t) => {
+test.serial('scopes are downscoped for one token and never grow', async (t) => {
   const agent = await town.agent(tenantId)
   const first = await town.login(tenantId, agent)
   const wider = refresh(agent.id, first.refreshToken, { scope: 'vault:read tenant:manage' })
@@ -217,7 +224,7 @@ test.serial('scopes narrow for one token and never grow', async (t) => {
   t.like(third, { tag: 'issued', scopes: ['vault:list', 'vault:read'] })
 })
 
-test.serial('only the audience of the grant may be named', async (t) => {
+test.serial('only the audience of the grant can be requested', async (t) => {
   const agent = await town.agent(tenantId)
   const first = await town.login(tenantId, agent)
   const foreign = refresh(agent.id, first.refreshToken, { resource: 'https://other.example' })
@@ -226,7 +233,7 @@ test.serial('only the audience of the grant may be named', async (t) => {
   t.is((await town.tokens.ask('issue', same)).tag, 'issued')
 })
 
-test.serial('the lifetime of a family is absolute', async (t) => {
+test.serial('the lifetime of a family is fixed', async (t) => {
   const agent = await town.agent(tenantId)
   let { refreshToken } = await town.login(tenantId, agent)
   for (let hour = 0; hour < 24; hour += 6) {
@@ -240,7 +247,7 @@ test.serial('the lifetime of a family is absolute', async (t) => {
   })
 })
 
-test.serial('a token of one agent is worth nothing to another, and stays alive', async (t) => {
+test.serial('another agent cannot use a refresh token, and it stays valid', async (t) => {
   const agent = await town.agent(tenantId)
   const thief = await town.agent(tenantId)
   const { refreshToken } = await town.login(tenantId, agent)
@@ -250,7 +257,7 @@ test.serial('a token of one agent is worth nothing to another, and stays alive',
   t.is((await town.tokens.ask('issue', refresh(agent.id, refreshToken))).tag, 'issued')
 })
 
-test.serial('a suspended agent refreshes nothing', async (t) => {
+test.serial('a suspended agent cannot refresh', async (t) => {
   const agent = await town.agent(tenantId)
   const { refreshToken } = await town.login(tenantId, agent)
   await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
@@ -260,7 +267,7 @@ test.serial('a suspended agent refreshes nothing', async (t) => {
 })
 
 test.serial(
-  'a bound refresh token needs a proof by its key, and gives a bound token',
+  'a bound refresh token needs a proof by its key, and returns a bound token',
   async (t) => {
     const agent = await town.agent(tenantId)
     const jkt = agent.fingerprint
@@ -275,7 +282,7 @@ test.serial(
   },
 )
 
-test.serial('an unknown token and a missing one are told apart', async (t) => {
+test.serial('an unknown token and a missing one get different errors', async (t) => {
   const agent = await town.agent(tenantId)
   const unknown = refresh(agent.id, 'A'.repeat(43))
   t.like(await town.tokens.ask('issue', unknown), { error: 'invalid_grant' })

@@ -35,7 +35,7 @@ const secretOf = (app: App) => ({ client_id: app.clientId, client_secret: app.se
 const DONE = { tag: 'revoked' } as const
 
 test.serial(
-  'a revoked access token is refused from the next request on, and only that one',
+  'a revoked access token is refused from the next request on, and no other token is',
   async (t) => {
     const app = await town.application(tenantId)
     const [one, other] = [await tokenOf(app), await tokenOf(app)]
@@ -54,7 +54,7 @@ test.serial(
 )
 
 test.serial(
-  'another process refuses it as soon as it is told, and within a second at the latest',
+  'another process refuses it after the notification, and within a second at the latest',
   async (t) => {
     const app = await town.application(tenantId)
     const token = await tokenOf(app)
@@ -67,7 +67,7 @@ test.serial(
   },
 )
 
-test.serial('a refresh token ends its family and the access tokens of it', async (t) => {
+test.serial('a refresh token revokes its family and its access tokens', async (t) => {
   const agent = await town.agent(tenantId)
   const login = await town.login(tenantId, agent)
   const refreshed = await town.tokens.ask(
@@ -95,7 +95,7 @@ test.serial('a refresh token ends its family and the access tokens of it', async
   )
 })
 
-test.serial('a token of another client is refused and stays', async (t) => {
+test.serial('a token of another client is refused and stays valid', async (t) => {
   const [mine, theirs] = [await town.application(tenantId), await town.application(tenantId)]
   const token = await tokenOf(theirs)
   t.like(await revoke(token, secretOf(mine)), { tag: 'oauth_refused', error: 'invalid_grant' })
@@ -106,7 +106,7 @@ test.serial('a token of another client is refused and stays', async (t) => {
   t.is(await authenticates(login.accessToken), 'authenticated')
 })
 
-test.serial('what is no token of ours is answered like one that was revoked', async (t) => {
+test.serial('an unknown token gets the response of a revoked one', async (t) => {
   const app = await town.application(tenantId)
   const token = await tokenOf(app)
   const forged = `${token.slice(0, -8)}AAAAAAAA`
@@ -119,7 +119,7 @@ test.serial('what is no token of ours is answered like one that was revoked', as
   })
 })
 
-test.serial('a revocation is kept until its token would have ended, not longer', async (t) => {
+test.serial('a revocation is stored until its token would have expired, not longer', async (t) => {
   const { removeEndedRevocations } = await import('../../../../storage/oauth/revoked-tokens.js')
   const app = await town.application(tenantId)
   await revoke(await tokenOf(app), secretOf(app))

@@ -1,4 +1,4 @@
-/** A small real world for the token tests: database, keys, tokens, a tenant with clients in it. */
+/** A fixture for token tests: database, keys, tokens, and a tenant with clients. */
 import { createHash, type KeyObject } from 'node:crypto'
 import { exportJWK, SignJWT } from 'jose'
 import { Registry } from 'prom-client'
@@ -70,7 +70,7 @@ export async function buildTown() {
   const coordination = postgresCoordination(database)
   const registry = new Registry()
 
-  /** Another process: the same database, coordination and keys, a memory of its own. */
+  /** Another process: the same database, coordination and keys, with its own memory. */
   const spawnTokens = (dpop = DPOP_DEFAULT) =>
     spawnInline(
       tokensActor,
@@ -88,7 +88,7 @@ export async function buildTown() {
         jwt: JWT_DEFAULT,
         dpop,
       },
-      // Deadlines run on real time: whoever moves the held clock must not end the asks of others.
+      // Deadlines use real time, so that moving the test clock does not end other asks.
       { cloneMessages: true },
     )
   const tokens = spawnTokens()
@@ -206,7 +206,7 @@ export async function buildTown() {
       .sign(privateKey)
   }
 
-  /** Runs a statement as the operator would: across tenants. */
+  /** Runs a statement like the operator: across tenants. */
   const sql = (text: string, values: unknown[] = []) =>
     database.system((tx) =>
       tx.query({ name: `test.${createHash('md5').update(text).digest('hex')}`, text, values }),
@@ -239,7 +239,7 @@ export async function buildTown() {
   }
 }
 
-/** Tenants and what is published, as actors of their own. */
+/** Actors for tenants and discovery. */
 export function publishing({ database, clock, random, keys }: Town) {
   const tenancy = {
     baseDomain: 'svc.example',

@@ -25,7 +25,7 @@ const event = (tenantId: string, id = randomUUID()): NewEvent => ({
   occurredAt: new Date('2030-01-01T00:00:00Z'),
 })
 
-/** Counts the transactions of either make, and lets them wait until it is told. */
+/** Counts transactions of both kinds, and can hold them back. */
 function counted(database: Database) {
   let transactions = 0
   let release: () => void = () => undefined
@@ -57,7 +57,7 @@ const told = async (tenantId: string) => {
   return rows.map(({ id }) => id)
 }
 
-test('more than can wait are told that the database has too much to do', async (t) => {
+test('too many waiting changes are refused as overload', async (t) => {
   const stuck = { ...town.database, together: () => new Promise<never>(() => undefined) }
   const commits = groupCommit(stuck)
   for (let at = 0; at < 10_000; at += 1) {
@@ -69,7 +69,7 @@ test('more than can wait are told that the database has too much to do', async (
   t.true((error as DatabaseUnavailable).overloaded)
 })
 
-test('what comes while one is under way shares the next, decided by one call for each kind', async (t) => {
+test('changes that arrive during a commit share the next one, decided by one call for each kind', async (t) => {
   const tenantId = await town.tenant('together')
   const before = await told(tenantId)
   const { watched, release, transactions } = counted(town.database)
@@ -108,7 +108,7 @@ test('what comes while one is under way shares the next, decided by one call for
   t.deepEqual(now.toSorted(), [first, certain, ...odd].map(({ id }) => id).toSorted())
 })
 
-test('few changes wait for the commit under way, many are the next at once', async (t) => {
+test('few changes wait for the running commit, many start the next one at once', async (t) => {
   const tenantId = await town.tenant('next')
   const before = (await told(tenantId)).length
   const { watched, release, transactions } = counted(town.database)
@@ -132,7 +132,7 @@ test('few changes wait for the commit under way, many are the next at once', asy
   t.is((await told(tenantId)).length - before, 61)
 })
 
-test('of changes that come together, the one that fails takes no other along', async (t) => {
+test('a failed change does not fail the other changes of its batch', async (t) => {
   const tenantId = await town.tenant('apart')
   const before = await told(tenantId)
   const { watched, release } = counted(town.database)
@@ -161,9 +161,9 @@ test('of changes that come together, the one that fails takes no other along', a
 
 for (const [title, lost] of [
   ['decided', 'transaction.commit'],
-  ['certain', 'outbox.append'],
+  ['unconditional', 'outbox.append'],
 ] as const) {
-  test(`changes that are ${title} are not made again where the answer to their commit is lost`, async (t) => {
+  test(`${title} changes are not repeated if the response to their commit is lost`, async (t) => {
     const fresh = await freshDatabase(t)
     const relay = await relayTo(t, fresh.url)
     const urls = sameUrls(relay.url)
@@ -182,7 +182,7 @@ for (const [title, lost] of [
     const ids = [randomUUID(), randomUUID(), randomUUID()]
     const ends = await Promise.allSettled(
       ids.map((id) =>
-        title === 'certain'
+        title === 'unconditional'
           ? commits.write(tenantId, { events: [event(tenantId, id)] })
           : commits.decide(tenantId, {
               row: id,
