@@ -1,4 +1,4 @@
-/** Every coordination driver against its real server: one suite, one behaviour. */
+/** Every coordination driver against its real server: one suite, the same behaviour. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { silentLogger } from '../../runtime/kernel/log.js'
@@ -18,7 +18,7 @@ import { type Server, startMemcached, startRedis } from '../support/service/serv
 
 interface Driver {
   readonly name: string
-  /** The program that must be installed; PostgreSQL comes with us. */
+  /** The program that must be installed. PostgreSQL is bundled. */
   readonly needs?: string
   open(): Promise<{ first: Coordination; second: Coordination; close(): Promise<void> }>
 }
@@ -63,7 +63,7 @@ const memcachedAt = ({ port }: Server) =>
     log: silentLogger,
   })
 
-/** Two clients of one server: two processes that know nothing of each other. */
+/** Two clients of one server, as in two processes without shared memory. */
 async function withServer(
   starting: Promise<Server>,
   at: (server: Server) => Promise<Coordination>,
@@ -278,7 +278,7 @@ for (const [name, start, at] of [
   })
 }
 
-test('postgres: what has expired is swept, what lives stays', async (t) => {
+test('postgres: expired entries are deleted, live ones stay', async (t) => {
   const own = await freshDatabase(t)
   const backend = postgresCoordination(own.database)
   await backend.put('long', new Uint8Array([1]), 600)

@@ -1,4 +1,4 @@
-/** docs/guides/oauth/authorization-code.md, pushed-requests.md and sign-out.md promise that their code runs as it stands. */
+/** Runs the code of docs/guides/oauth/authorization-code.md, pushed-authorization-requests.md and identity/sign-out.md. */
 import test, { type ExecutionContext } from 'ava'
 import type { NewApplication } from '../../../../storage/oauth/applications.js'
 import { openBrowser } from '../../../support/pages/browser.js'
@@ -31,7 +31,7 @@ async function opened(t: ExecutionContext, more: Partial<NewApplication> = {}) {
   return { party, browser, env }
 }
 
-test('the application of docs/guides/oauth/authorization-code.md signs a person in and out', async (t) => {
+test('the application of docs/guides/oauth/authorization-code.md signs a user in and out', async (t) => {
   const port = await freePort()
   const home = `http://localhost:${port}`
   const { browser, env } = await opened(t, {
@@ -79,7 +79,7 @@ for (const name of [
   )
 }
 
-test('the program of docs/guides/oauth/pushed-authorization-requests.md signs its person in', async (t) => {
+test('the program of docs/guides/oauth/pushed-authorization-requests.md signs its user in', async (t) => {
   const PORT = String(await freePort())
   const { browser, env } = await opened(t, {
     clientType: 'public',
@@ -96,7 +96,7 @@ test('the program of docs/guides/oauth/pushed-authorization-requests.md signs it
   t.is((await program.ended).split('\n').at(-1), `Signed in as ${person.email}`)
 })
 
-test('the address of docs/guides/identity/sign-out.md, made by openid-client, signs a person out', (t) =>
+test('the URL of docs/guides/identity/sign-out.md, made by openid-client, signs a user out', (t) =>
   signsOut(t, 'js'))
 
 testCommands('the commands of docs/guides/identity/sign-out.md sign a person out', (t) =>

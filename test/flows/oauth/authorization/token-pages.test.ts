@@ -1,4 +1,4 @@
-/** The pages of docs/ on tokens promise that their code runs as it stands: by library and by hand. */
+/** Runs the code of the documentation pages about tokens, with openid-client and with curl. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf, claimsOf } from '../../../support/api.js'
 import { fixtureOf, lend, present } from '../../../support/agents/delegation.js'
@@ -12,7 +12,7 @@ const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
 type Place = { readonly running: TestService; readonly person: Workspace }
 let plain: Place
-/** Where every proof needs a nonce. */
+/** A service that requires a nonce in every proof. */
 let strict: Place
 test.before(async () => {
   const place = async (nonce: boolean) => {
@@ -42,7 +42,7 @@ async function opened({ running, person }: Place = plain) {
   return { running, person, party, env, tokens }
 }
 
-/** A page with one program and one set of commands that print the same. */
+/** A page with a program and commands that print the same. */
 function bothWays(title: string, body: (t: ExecutionContext, language: Language) => Promise<void>) {
   test(`${title}, with openid-client`, (t) => body(t, 'js'))
   testCommands(`${title}, with curl`, (t) => body(t, 'sh'))
@@ -106,7 +106,7 @@ bothWays(
   },
 )
 
-test('docs/concepts/tokens.md: an API that checks tokens by itself', async (t) => {
+test('docs/concepts/tokens.md: an API that verifies tokens', async (t) => {
   const { running, person, party, env, tokens } = await opened()
   const port = await freePort()
   const api = docsPage(t, 'concepts/tokens').begin('js', 0, {
@@ -131,7 +131,7 @@ test('docs/concepts/tokens.md: an API that checks tokens by itself', async (t) =
   }
 })
 
-test('docs/guides/oauth/token-exchange.md: an application hands on less, with openid-client', async (t) => {
+test('docs/guides/oauth/token-exchange.md: an application downscopes, with openid-client', async (t) => {
   const { person, env, tokens } = await opened()
   const SUBJECT_TOKEN = (await tokens()).access_token
   const told = await docsPage(t, 'guides/oauth/token-exchange').run('js', 0, {

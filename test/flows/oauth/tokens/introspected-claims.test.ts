@@ -1,4 +1,4 @@
-/** Introspection tells what the token says, all of it. RFC 7662 section 2.2, RFC 9470 section 6.2. */
+/** Introspection returns all claims of the token (RFC 7662 section 2.2, RFC 9470 section 6.2). */
 import test from 'ava'
 import { type Api, apiOf, claimsOf, type Workspace } from '../../../support/api.js'
 import { fixtureOf, lend, type Person, present } from '../../../support/agents/delegation.js'
@@ -65,7 +65,7 @@ const tokens: readonly (readonly [title: string, make: () => Promise<string>])[]
       return String((await api.form('/oauth/token', form)).body['access_token'])
     },
   ],
-  ['an agent that acts for a person', async () => (await lend(api, workspace.token, person)).token],
+  ['an agent that acts for a user', async () => (await lend(api, workspace.token, person)).token],
   ['an agent', async () => workspace.token],
 ]
 for (const [title, make] of tokens)

@@ -1,4 +1,4 @@
-/** The OAuth endpoints over HTTP, driven by an independent client library. */
+/** The OAuth endpoints over HTTP with an independent client library. */
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { type Dispatcher, request } from 'undici'
@@ -73,7 +73,7 @@ test.after.always(async () => {
   await town?.close()
 })
 
-/** The issuer's public name leads to the socket of the test, and stays the Host of the request. */
+/** The issuer's public name connects to the test socket and stays the Host of the request. */
 const through =
   (url: string): oidc.CustomFetch =>
   async (target, { method, headers, body }) => {
@@ -118,7 +118,7 @@ for (const [title, authenticate] of [
   })
 }
 
-test('openid-client authenticates with a key of its own', async (t) => {
+test('openid-client authenticates with its own key', async (t) => {
   const { privateKey, publicKey } = await crypto.subtle.generateKey(
     { name: 'ECDSA', namedCurve: 'P-256' },
     true,
@@ -135,7 +135,7 @@ test('openid-client authenticates with a key of its own', async (t) => {
   t.is((await oidc.tokenIntrospection(client, tokens.access_token)).active, true)
 })
 
-test('openid-client refreshes an agent, and the old token is worth nothing soon after', async (t) => {
+test('openid-client refreshes an agent, and the old token becomes invalid', async (t) => {
   const agent = await town.agent(tenantId)
   const { refreshToken } = await town.login(tenantId, agent)
   const client = await discover(agent.id, oidc.None())
@@ -173,7 +173,7 @@ for (const required of [false, true]) {
   })
 }
 
-test('refusals have the status, the headers and the body of the error map', async (t) => {
+test('errors have the documented status, headers and body', async (t) => {
   const app = await town.application(tenantId)
   const wrong = await post(
     '/oauth/token',
@@ -210,7 +210,7 @@ test('refusals have the status, the headers and the body of the error map', asyn
   t.is(((await twice.json()) as { error: string }).error, 'invalid_request')
 })
 
-test('a proof that is refused is refused in the header and in the body', async (t) => {
+test('a refused proof has its error in the header and in the body', async (t) => {
   const app = await town.application(tenantId)
   const form = {
     grant_type: 'client_credentials',
@@ -311,7 +311,7 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
   t.is(byService.status, 403, 'only a direct agent token creates')
 })
 
-test('an application is replaced, given a new secret and deleted over HTTP', async (t) => {
+test('an application is replaced, gets a new secret and is deleted over HTTP', async (t) => {
   const own = await town.tenant('http-managed')
   const agent = await town.agent(own)
   const { accessToken } = await town.tokens.ask('grantAgent', {
@@ -362,7 +362,7 @@ test('an application is replaced, given a new secret and deleted over HTTP', asy
   t.is((await send('PUT', '', { name: 'x' })).status, 404)
 })
 
-test('openid-client revokes what it was given', async (t) => {
+test('openid-client revokes its tokens', async (t) => {
   const app = await town.application(tenantId)
   const client = await discover(app.clientId, oidc.ClientSecretBasic(app.secret))
   const { access_token } = await oidc.clientCredentialsGrant(client)
@@ -376,7 +376,7 @@ test('openid-client revokes what it was given', async (t) => {
   t.is(twice.status, 400)
 })
 
-test('discovery documents carry an entity tag that is honoured', async (t) => {
+test('discovery documents have an entity tag, and requests with it get 304', async (t) => {
   const first = await fetch(`${base}/.well-known/openid-configuration`)
   t.is(first.status, 200)
   t.is(first.headers.get('cache-control'), 'public, max-age=300')
@@ -390,7 +390,7 @@ test('discovery documents carry an entity tag that is honoured', async (t) => {
   t.regex(unknown.headers.get('content-type') ?? '', /problem\+json/)
 })
 
-test('two keys in one proof header are one too many', async (t) => {
+test('two keys in one proof header are refused', async (t) => {
   const app = await town.application(tenantId)
   const form = {
     grant_type: 'client_credentials',
