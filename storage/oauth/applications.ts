@@ -61,7 +61,7 @@ export function clientSecretSha256(secret: string): Uint8Array {
   return Buffer.from(hash('sha256', secret, 'binary'), 'binary')
 }
 
-/** The audience of an application that does not set one. */
+/** The default audience of an application. */
 export function defaultAudience(applicationId: string): string {
   return `urn:svc:application:${applicationId}`
 }

@@ -107,7 +107,7 @@ export async function findCodes(
 
 export type Redemption = {
   readonly id: string
-  /** Thumbprint of the key that the refresh tokens are bound to. */
+  /** Key thumbprint to which the refresh tokens are bound. */
   readonly jkt: string | null
   /** Null if the application gets no refresh token. */
   readonly refreshTokenSha256: Uint8Array | null

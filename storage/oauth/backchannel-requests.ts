@@ -127,7 +127,7 @@ export async function recordPoll(
 export type BackchannelRedemption = {
   readonly tenantId: string
   readonly id: string
-  /** Thumbprint of the key that the refresh tokens are bound to. */
+  /** Key thumbprint to which the refresh tokens are bound. */
   readonly jkt: string | null
   /** Null if the application gets no refresh token. */
   readonly refreshTokenSha256: Uint8Array | null
@@ -138,8 +138,8 @@ export type BackchannelRedemption = {
 
 /**
  * approved -> redeemed. Creates the session, the refresh family and the first refresh token. Returns
- * true for the one call that redeemed it. A sign-out of the browser that approved the request does not
- * end the new session.
+ * true for the one call that redeemed it. A sign-out in the approving browser does not end
+ * the new session.
  */
 export async function redeemBackchannelRequest(
   tx: Transaction,

@@ -99,7 +99,7 @@ const behaviours: Record<
     t.true((await b.take('yours', minute(1))).allowed)
     t.false((await b.take('mine', minute(1))).allowed)
   },
-  'what is left and when it begins afresh is told': async (t, a, b) => {
+  'the remaining count and the time of the reset are returned': async (t, a, b) => {
     const first = await a.take('told', minute(3))
     t.deepEqual([first.allowed, first.used, first.remaining], [true, 1, 2])
     const second = await b.take('told', minute(3))

@@ -263,7 +263,7 @@ const OVER: Refused = {
   description: 'the request is unknown, expired or was answered',
 }
 
-/** Maps the foreign-key error of an application that was deleted during the request. */
+/** Maps the foreign-key error if the application was deleted during its request. */
 function refuseDeletedClient(error: unknown): Refused {
   if (!isClientGone(error)) throw error
   return refused('invalid_client', 'the application does not exist')

@@ -35,5 +35,5 @@ export type PendingRequest = {
   readonly allowed: Allowed | null
 }
 
-/** A consent is valid only for the session and the scopes of the page that asked for it. */
+/** A consent is valid only in the session and for the scopes of its consent page. */
 export type Allowed = { readonly sessionId: string; readonly scopes: readonly string[] }

@@ -19,7 +19,7 @@ import {
   type ReturnedError,
 } from './protocol.js'
 
-/** The part of an application that the checks read. */
+/** The members of the application that the checks read. */
 export type ValidatedClient = Pick<
   AuthorizingClientRow,
   | 'clientType'

@@ -8,7 +8,7 @@ export function needsSecret({
   return tokenEndpointAuthMethod.startsWith('client_secret_')
 }
 
-/** The members of a draft that have defaults, without the absent ones. */
+/** The members with defaults, as far as the draft contains them. */
 export function optionalMembers(draft: ApplicationDraft) {
   return stated({
     audience: draft.audience,

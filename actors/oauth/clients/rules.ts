@@ -74,7 +74,7 @@ export function draftFault(
 }
 
 /**
- * Scopes of the draft that the creator lacks. User scopes do not count, since a client uses them only
+ * The draft's scopes that its creator lacks. User scopes do not count, since a client uses them only
  * with the consent of a user.
  */
 export function scopesBeyond(

@@ -12,7 +12,7 @@ export interface OAuthForm {
   all(name: string): readonly string[]
 }
 
-/** @returns the form, or the name of a parameter that occurs twice. */
+/** @returns the form, or the name of a repeated parameter. */
 export function readForm(fields: FormFields): OAuthForm | { readonly repeated: string } {
   const first = new Map<string, string>()
   for (const [name, value] of fields) {

@@ -108,7 +108,7 @@ export type GrantAgent = {
   readonly agentId: AgentId
   /** Already limited to what the agent may have in the tenant. */
   readonly scopes: readonly string[]
-  /** Fingerprint of the key that signed the challenge. */
+  /** Fingerprint of the agent key, which signed the challenge. */
   readonly keyFingerprint: string
   /** From `proveKey` if the request has a DPoP proof: the tokens are bound to it. */
   readonly jkt: string | null

@@ -48,7 +48,7 @@ export function refuseScope(scope: string): OAuthRefused {
 }
 
 /**
- * Maps the foreign-key error of a client that was deleted during its request to `invalid_client`.
+ * Maps the foreign-key error to `invalid_client`: the client was deleted during its request.
  * @throws any other error unchanged.
  */
 export function refuseGone(

@@ -110,13 +110,13 @@ test('oidcc-userinfo-get, -post-header and -post-body', async (t) => {
     body: new URLSearchParams({ access_token }),
   })
   t.is(twice.status, 400)
-  const nobody = await userinfo({})
-  t.is(nobody.status, 401)
+  const anonymous = await userinfo({})
+  t.is(anonymous.status, 401)
   // RFC 6750 section 3.1: no error code without credentials. RFC 9728 section 5.1: the metadata URL.
   const hints =
     `resource_metadata="${running.baseUrl}/.well-known/oauth-protected-resource", ` +
     'scope="openid"'
-  t.is(nobody.headers.get('www-authenticate'), `Bearer ${hints}`)
+  t.is(anonymous.headers.get('www-authenticate'), `Bearer ${hints}`)
   const wrong = await userinfo({ headers: { authorization: 'Bearer wrong' } })
   t.is(wrong.status, 401)
   const challenge = wrong.headers.get('www-authenticate') ?? ''

@@ -1,6 +1,6 @@
 /**
- * A process killed (SIGKILL) at any moment of a refresh: the upstream's grace period makes up for an
- * answer that nobody stored, and nothing else is lost.
+ * A process is killed (SIGKILL) at any moment of a refresh: the upstream's grace period compensates for
+ * a lost response, and nothing else is lost.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

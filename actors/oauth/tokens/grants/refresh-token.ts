@@ -183,7 +183,7 @@ async function rotate(
   return afterLostRace(needs, row, client, proof, context)
 }
 
-/** The part of a family that one token is for. */
+/** The part of a family for one token. */
 type DownscopedGrant = {
   readonly scopes: readonly string[]
   readonly tokenScope: TokenScope

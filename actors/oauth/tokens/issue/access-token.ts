@@ -89,7 +89,7 @@ export type ReadToken = {
   readonly issuedAtSecs: number
   readonly notBeforeSecs: number
   readonly amr: readonly string[]
-  /** The id of the agent that may act next. Null if no agent may. */
+  /** The id of the next agent that may act. Null if no agent may. */
   readonly mayAct: string | null
   readonly authorizationDetails: AuthorizationDetails | null
 }

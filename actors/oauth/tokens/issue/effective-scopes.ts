@@ -1,5 +1,5 @@
 /**
- * The part of a grant that an application may still have. Tokens do not get scopes that the
+ * The part of a grant within the current scopes of its application. Tokens do not get scopes that the
  * application lost after the grant. The grant keeps them, in case the application regains them.
  */
 import type { RequestedClaims } from '../../../../storage/oauth/authorization-codes.js'

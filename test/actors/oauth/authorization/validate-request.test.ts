@@ -142,7 +142,7 @@ const returned: [string, Change, string, Partial<ValidatedClient>?][] = [
   ['a short dpop_jkt', { dpop_jkt: 'x' }, 'invalid_request'],
   ['aal3', { acr_values: 'aal3' }, 'unmet_authentication_requirements'],
   [
-    'an essential acr of somebody else',
+    'an unknown essential acr',
     { claims: '{"id_token":{"acr":{"essential":true,"values":["urn:a","urn:b"]}}}' },
     'unmet_authentication_requirements',
   ],

@@ -303,7 +303,7 @@ test.serial('which clients can introspect', async (t) => {
     secretSha256: null,
   })
   t.like(await inspect({ token, client_id: open.clientId }), { error: 'invalid_client' }, 'public')
-  t.like(await inspect({ token }), { error: 'invalid_client' }, 'nobody')
+  t.like(await inspect({ token }), { error: 'invalid_client' }, 'without credentials')
   const agent = await town.agent(tenantId)
   t.like(await inspect({ token, client_id: agent.id }), { error: 'invalid_client' }, 'bare agent')
   const signed = await town.assertion(agent.id, agent.privateKey)

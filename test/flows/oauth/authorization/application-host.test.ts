@@ -62,7 +62,7 @@ test("an application is refused at another tenant's host, and served at all othe
     string,
     (headers: Record<string, string>) => ReturnType<typeof api.form>,
   ][]) {
-    for (const host of [own, `${own}:8443`, 'svc.example', 'nobody.svc.example', undefined]) {
+    for (const host of [own, `${own}:8443`, 'svc.example', 'unknown.svc.example', undefined]) {
       const { status, body } = await ask(host === undefined ? {} : { host })
       t.is(status, served, `${name} at ${host ?? 'the address'}: ${JSON.stringify(body)}`)
     }

@@ -336,7 +336,7 @@ test('a user of another tenant cannot sign in to the application', async (t) => 
 
 for (const [title, change] of [
   ['tenant_id of another tenant', { tenant_id: '01a1fd99-49e0-7a15-913a-026dc5956b10' }],
-  ['an unknown tenant_slug', { tenant_slug: 'nobody-here' }],
+  ['an unknown tenant_slug', { tenant_slug: 'unknown-slug' }],
   ['an unknown client', { client_id: '01a1fd99-49e0-7a15-913a-026dc5956b10' }],
   ['a client_id that is not a UUID', { client_id: "x' or 1=1" }],
   ['an unknown request_uri', { request_uri: 'urn:ietf:params:oauth:request_uri:x' }],

@@ -60,7 +60,7 @@ test('a tenant’s types of authorization_details are published at its host only
     t.deepEqual(types, all)
     const common = await told(name)
     t.deepEqual(rest, common, 'the rest is the same everywhere, the issuer too')
-    for (const host of ['svc.example', 'nobody.svc.example', 'a.b.svc.example'])
+    for (const host of ['svc.example', 'unknown.svc.example', 'a.b.svc.example'])
       t.deepEqual(await told(name, host), common)
   }
   // A type that the application removes is not published any more.

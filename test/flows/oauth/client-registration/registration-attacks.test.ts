@@ -34,7 +34,7 @@ test('a client cannot manage the registration of another one', async (t) => {
       t.regex(answer.headers.get('www-authenticate') ?? '', /^Bearer error="invalid_token"/)
     }
   }
-  for (const id of ['nobody', crypto.randomUUID(), '%00', 'a'.repeat(64)])
+  for (const id of ['unknown', crypto.randomUUID(), '%00', 'a'.repeat(64)])
     t.true(
       [400, 401].includes((await client.send('GET', `/oauth/register/${id}`, one.token)).status),
       id,
@@ -149,7 +149,7 @@ const REFUSED: readonly [string, Json, string][] = [
   ['a wildcard', { redirect_uris: ['https://*.example/'] }, 'invalid_redirect_uri'],
   ['a script', { redirect_uris: ['javascript:alert(1)'] }, 'invalid_redirect_uri'],
   [
-    'a redirect after sign-out that is none',
+    'an invalid post_logout_redirect_uri',
     { post_logout_redirect_uris: ['ftp://x'] },
     'invalid_redirect_uri',
   ],

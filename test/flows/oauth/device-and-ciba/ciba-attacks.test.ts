@@ -173,7 +173,7 @@ test('the responses do not reveal which users exist', async (t) => {
   const { start, poll } = ciba(running, party)
   const suspended = await bootstrapped(running)
   const hints = [
-    'nobody@harbour.example',
+    'unknown@harbour.example',
     'no such subject',
     suspended.email,
     'a@b\u0000',
@@ -288,7 +288,7 @@ test('a login_hint_token: signed by the application, for the issuer, not expired
   t.is(unkeyed.body['error'], 'invalid_request')
 
   const before = dataIn((await inbox.browser.get(INBOX)).html, 'request').length
-  const sub = { format: 'iss_sub', iss: running.baseUrl, sub: 'nobody' }
+  const sub = { format: 'iss_sub', iss: running.baseUrl, sub: 'unknown' }
   t.is((await start({ login_hint_token: await signed({ sub_id: sub }) })).status, 200)
   const { status } = await start({
     login_hint_token: await signed({}),
@@ -323,7 +323,7 @@ test('an answer counts once, and only from a form of the service', async (t) => 
   t.is(polled.status === 200, said[0] === 'approved')
 })
 
-/** The part of the page that contains a form. */
+/** The section with a form. */
 const sectionOf = (html: string, action: string): string =>
   html.split('data-request=').find((part) => part.includes(`action="${action}"`)) ?? ''
 

@@ -92,7 +92,7 @@ test('openid-client: a user approves on another device', async (t) => {
 
 test('a user who denies, and polls that are too fast', async (t) => {
   const { poll, start } = ciba(running, party)
-  const { body } = await start({ login_hint: 'nobody@harbour.example' })
+  const { body } = await start({ login_hint: 'unknown@harbour.example' })
   const first = await poll(body['auth_req_id'])
   t.like(first, { status: 400, body: { error: 'authorization_pending' } })
   t.is(first.headers.get('retry-interval'), '1')
@@ -282,9 +282,9 @@ test('no other user, of the same tenant or another, sees the request', async (t)
   const bank = await relyingParty(running, meant, { grantTypes: [CIBA_GRANT] })
   const { start, poll } = ciba(running, bank)
   const { body } = await start({ login_hint: meant.email, scope: 'openid' })
-  const nobody = await fetch(`${running.baseUrl}${REQUESTS}`)
-  t.is(nobody.status, 401)
-  t.regex(nobody.headers.get('www-authenticate')!, /^Bearer resource_metadata=/)
+  const anonymous = await fetch(`${running.baseUrl}${REQUESTS}`)
+  t.is(anonymous.status, 401)
+  t.regex(anonymous.headers.get('www-authenticate')!, /^Bearer resource_metadata=/)
   const { rows } = await running.db.database.tenant(meant.tenantId, (tx) =>
     tx.query<{ id: string }>({
       name: 'test.request',

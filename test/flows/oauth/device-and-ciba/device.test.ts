@@ -277,7 +277,7 @@ test('guessing codes is stopped, for correct codes too', async (t) => {
 
 const REFUSED: readonly [string, number, string, () => Promise<Record<string, string>>][] = [
   ['no client', 401, 'invalid_client', async () => ({})],
-  ['an unknown client', 401, 'invalid_client', async () => ({ client_id: 'nobody' })],
+  ['an unknown client', 401, 'invalid_client', async () => ({ client_id: 'unknown' })],
   [
     'an application without the grant',
     403,
@@ -293,7 +293,7 @@ const REFUSED: readonly [string, number, string, () => Promise<Record<string, st
     async () => ({ client_id: (await device({ clientType: 'confidential' })).clientId }),
   ],
   [
-    'a scope of the service that it lacks',
+    'a scope that the application lacks',
     400,
     'invalid_scope',
     async () => ({ ...own(), scope: 'tenant:manage' }),

@@ -385,7 +385,7 @@ test('discovery documents have an entity tag, and requests with it get 304', asy
     headers: { 'if-none-match': etag },
   })
   t.is(second.status, 304)
-  const unknown = await fetch(`${base}/credential-issuers/nobody/.well-known/jwks.json`)
+  const unknown = await fetch(`${base}/credential-issuers/unknown/.well-known/jwks.json`)
   t.is(unknown.status, 404)
   t.regex(unknown.headers.get('content-type') ?? '', /problem\+json/)
 })

@@ -32,7 +32,7 @@ test('a refused token request is logged with error, client, tenant and grant', a
     return of.find(({ msg }) => msg === 'token request refused') ?? {}
   }
   const client = { client_id: clientId, client_secret: secret }
-  const planted = 'a-code-that-nobody-gave-0123456789'
+  const planted = 'a-code-never-issued-0123456789'
   t.like(await ask({ ...client, grant_type: 'authorization_code', code: planted }), {
     level: 30,
     error: 'invalid_grant',

@@ -121,7 +121,7 @@ test.serial('the operator appoints an agent, and dismisses it', async (t) => {
   t.is((await loginAt(api, owner)).scope, before.scope)
 
   const { agentId } = await api.register(owner.tenantId)
-  for (const stranger of [agentId, 'nobody', crypto.randomUUID()]) {
+  for (const stranger of [agentId, 'unknown', crypto.randomUUID()]) {
     const refused = await operator('appoint', stranger)
     t.is(refused.code, 1)
     t.regex(refused.err, /is no agent of the control plane/)

@@ -256,9 +256,9 @@ test('applications cannot exchange delegated tokens, and clients without the gra
   const bare = await exchange(api, lent.token, { client_id: a.agentId })
   t.is(bare.status, 403)
   t.is(bare.body['error'], 'unauthorized_client')
-  const nobody = await exchange(api, lent.token)
-  t.is(nobody.status, 401)
-  t.is(nobody.body['error'], 'invalid_client')
+  const anonymous = await exchange(api, lent.token)
+  t.is(anonymous.status, 401)
+  t.is(anonymous.body['error'], 'invalid_client')
 })
 
 test('tokens of another tenant are refused', async (t) => {

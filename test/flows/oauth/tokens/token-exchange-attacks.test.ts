@@ -230,7 +230,7 @@ test('an agent with an assertion takes over with its own token, not without one 
   const none = await exchange(scene, handed, await signed(b))
   isRefused(t, none, 400, 'invalid_request', 'without an actor token')
   const others = await exchange(scene, handed, { ...(await signed(c)), ...acting(b) })
-  isRefused(t, others, 400, 'invalid_grant', 'with the token of the one that may')
+  isRefused(t, others, 400, 'invalid_grant', 'with the token of the named agent')
   const misnamed = await exchange(scene, handed, {
     ...(await signed(b)),
     ...acting(b),

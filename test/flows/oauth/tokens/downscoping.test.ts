@@ -93,7 +93,7 @@ test.serial('a resource that was not granted is refused, and the code stays vali
   const redeem = await allowed({ scope: 'openid profile', resource: party.audience })
   for (const fields of [
     { resource: archive.audience },
-    { resource: 'https://nobody.example' },
+    { resource: 'https://unknown.example' },
     { resource: 'no address' },
     { audience: party.audience, resource: archive.audience },
   ]) {
@@ -193,7 +193,7 @@ test.serial('a device requests one of its resources when it fetches the token', 
 })
 
 test.serial('a pushed request for an unknown audience is refused when it is pushed', async (t) => {
-  const { url } = await journey(party, { resource: 'https://nobody.example' })
+  const { url } = await journey(party, { resource: 'https://unknown.example' })
   const answer = await ask('/oauth/par', Object.fromEntries(url.searchParams))
   t.is(answer.status, 400)
   t.is(answer.body['error'], 'invalid_target')
