@@ -173,22 +173,24 @@ export type TokenStatusQuery = {
  */
 export async function readTokenStatus(
   tx: Transaction,
-  asked: readonly TokenStatusQuery[],
+  queries: readonly TokenStatusQuery[],
 ): Promise<readonly TokenStatus[]> {
-  const { rows } = await tx.query<TokenStatus>(tokenStatusStatement(asked))
+  const { rows } = await tx.query<TokenStatus>(tokenStatusStatement(queries))
   return rows
 }
 
 /** The same in its own round trip, without a transaction. */
 export async function readTokenStatusBatch(
   database: Database,
-  asked: readonly TokenStatusQuery[],
+  queries: readonly TokenStatusQuery[],
 ): Promise<readonly TokenStatus[]> {
-  const [found] = await database.together(null, [tokenStatusStatement(asked)], { pool: 'identity' })
+  const [found] = await database.together(null, [tokenStatusStatement(queries)], {
+    pool: 'identity',
+  })
   return found!.rows as TokenStatus[]
 }
 
-function tokenStatusStatement(asked: readonly TokenStatusQuery[]): Statement {
+function tokenStatusStatement(queries: readonly TokenStatusQuery[]): Statement {
   return {
     name: 'session.standings',
     // The status is selected, not filtered: with `ended_at is null` in the search condition the
@@ -226,7 +228,7 @@ function tokenStatusStatement(asked: readonly TokenStatusQuery[]): Statement {
                "delegationId", "organizationId", place)
            where ${LOOKED_UP}
            order by g.place`,
-    values: [JSON.stringify(asked)],
+    values: [JSON.stringify(queries)],
   }
 }
 

@@ -57,21 +57,21 @@ async function write(
   code: string,
 ): Promise<void> {
   const now = clock.now()
-  const after = (secs: number) => new Date(now.getTime() + secs * 1000)
+  const expiry = (secs: number) => new Date(now.getTime() + secs * 1000)
   const { tenantId, id: clientId } = client
   const { id: sessionId, sub: subject, organizationId, level, amr, authTime } = session
   const used = [stored?.id ?? null, pushedId].filter((id) => id !== null)
   if (used.length > 0 && !(await consumeAuthorizationRequests(tx, tenantId, used, now)))
     throw new RequestConsumed('the request was already used')
-  const opened = await openPersonSession(tx, {
+  const isOpen = await openPersonSession(tx, {
     tenantId,
     sessionId,
     subject,
     clientId,
     organizationId,
-    expiresAt: after(sessionSecsMax),
+    expiresAt: expiry(sessionSecsMax),
   })
-  if (!opened) throw new RequestConsumed('the session has ended')
+  if (!isOpen) throw new RequestConsumed('the session has ended')
   if (allowed !== null) {
     await rememberConsent(tx, { tenantId, subject, clientId }, consented, now)
   }
@@ -95,6 +95,6 @@ async function write(
     authorizationDetails: request.details,
     claims,
     createdAt: now,
-    expiresAt: after(oidc.code_ttl_secs),
+    expiresAt: expiry(oidc.code_ttl_secs),
   })
 }

@@ -1,5 +1,5 @@
 /**
- * Takes a valid authorization request through sign-in and consent to its code. Each step decides anew
+ * Takes a valid authorization request through sign-in and consent to its code. Each step decides
  * from the request and the current session, because the return of a browser proves nothing (OpenID
  * Connect Core sections 3.1.2.1 to 3.1.2.6, RFC 9470).
  */
@@ -50,8 +50,8 @@ export async function proceed(
   const found = await findSession(needs, pending, sub, context)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
   const { session } = found
-  const held: readonly string[] = HUMAN_SCOPES[session.role]
-  const may = (scope: string) => client.scopes.includes(scope) && held.includes(scope)
+  const userScopes: readonly string[] = HUMAN_SCOPES[session.role]
+  const may = (scope: string) => client.scopes.includes(scope) && userScopes.includes(scope)
   const scopes = request.scopes.filter(may)
   if (scopes.length === 0) return back('access_denied', 'the user has none of the requested scopes')
   const whom = tokenAudience(audience, { own: client.audience, issuer, scopes })
@@ -185,7 +185,7 @@ function grantingOf(
 }
 
 /**
- * True if the user consented to all of it in this session. The grant is computed anew: if the
+ * True if the user consented to all of it in this session. The grant is computed again: if the
  * application got more scopes after the page was shown, the user is requested again.
  */
 function isAllowed(allowed: Allowed | null, { session, consented }: Granting): boolean {

@@ -68,8 +68,8 @@ export function readClaims(text: string | null): ReadClaims | null {
   const idToken = parsed['id_token'] ?? {}
   const userinfo = parsed['userinfo'] ?? {}
   if (!isObject(idToken) || !isObject(userinfo)) return null
-  for (const wish of [...Object.values(idToken), ...Object.values(userinfo)])
-    if (wish !== null && !isObject(wish)) return null
+  for (const claimRequest of [...Object.values(idToken), ...Object.values(userinfo)])
+    if (claimRequest !== null && !isObject(claimRequest)) return null
   const requested = {
     idToken: personClaims(Object.keys(idToken)),
     userinfo: personClaims(Object.keys(userinfo)),
@@ -122,17 +122,21 @@ function readJson(text: string): unknown {
   }
 }
 
-function essentialLevel(wish: unknown): AssuranceLevel | 'foreign' | null {
-  if (!isObject(wish) || wish['essential'] !== true) return null
-  const values = Array.isArray(wish['values']) ? wish['values'] : [wish['value']]
+function essentialLevel(claimRequest: unknown): AssuranceLevel | 'foreign' | null {
+  if (!isObject(claimRequest) || claimRequest['essential'] !== true) return null
+  const values = Array.isArray(claimRequest['values'])
+    ? claimRequest['values']
+    : [claimRequest['value']]
   const named = values.filter((value): value is string => typeof value === 'string')
   if (named.length === 0) return null
   const ours = named.filter((value) => ACR.test(value))
   return ours.length === 0 ? 'foreign' : readLevel(ours.join(' '))
 }
 
-function valueOf(wish: unknown): string | null {
-  return isObject(wish) && typeof wish['value'] === 'string' ? wish['value'] : null
+function valueOf(claimRequest: unknown): string | null {
+  return isObject(claimRequest) && typeof claimRequest['value'] === 'string'
+    ? claimRequest['value']
+    : null
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -145,9 +145,9 @@ export type ConsentSeen = {
 }
 
 export type UserinfoRequest = Omit<Authenticate, 'token' | 'scheme' | 'anyAudience'> & {
-  /** The Authorization header; null when absent. */
+  /** The Authorization header. Null if absent. */
   readonly authorization: string | null
-  /** `access_token` of a form body (RFC 6750 section 2.2); empty for GET. */
+  /** `access_token` of a form body (RFC 6750 section 2.2). Empty for GET. */
   readonly form: FormFields
   /** The Host header: a token is valid only at its own tenant's host. */
   readonly host: string

@@ -32,7 +32,7 @@ import type { AuditOnlyType } from '../../domain/audit.js'
 import { asId } from '../../domain/ids.js'
 import { tenants } from '../../identity/tenants/protocol.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
-import { admit, type AdmissionNeeds, denied, managed, sha256 } from './admission.js'
+import { admit, type AdmissionNeeds, denied, authorizeManagement, sha256 } from './admission.js'
 import { createToken, type InitialTokenNeeds, TOKEN_BYTES } from './initial-tokens.js'
 import { validateMetadata, type ValidateMetadataNeeds } from './validate-metadata.js'
 import { metadataOf, refused } from './metadata.js'
@@ -175,7 +175,7 @@ export const clientRegistrationActor = defineActor<
       },
 
       async read({ clientId, authorization }, context) {
-        const found = await managed(needs, clientId, authorization, context)
+        const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId, tenantSlug, handedOn } = found.row
         const row = await database.tenant(
@@ -191,7 +191,7 @@ export const clientRegistrationActor = defineActor<
       },
 
       async replace({ clientId, metadata, authorization, address }, context) {
-        const found = await managed(needs, clientId, authorization, context)
+        const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId, tenantSlug, scopesMax } = found.row
         const read = await validateMetadata(needs, metadata, scopesMax)
@@ -239,7 +239,7 @@ export const clientRegistrationActor = defineActor<
       },
 
       async remove({ clientId, authorization, address }, context) {
-        const found = await managed(needs, clientId, authorization, context)
+        const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId } = found.row
         const from = { address, tokenId: null }

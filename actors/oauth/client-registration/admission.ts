@@ -80,7 +80,7 @@ export async function admit(
 }
 
 /** The client of a registration access token. */
-export async function managed(
+export async function authorizeManagement(
   { database }: Pick<AdmissionNeeds, 'database'>,
   clientId: string,
   authorization: string | null,

@@ -17,7 +17,7 @@ export type ClientMetadata = Readonly<Record<string, unknown>>
 
 export type Register = {
   readonly metadata: ClientMetadata
-  /** The Authorization header as sent; null when absent. */
+  /** The Authorization header as sent. Null if absent. */
   readonly authorization: string | null
   /** Determines the tenant without an initial access token. */
   readonly host: string

@@ -5,7 +5,7 @@ import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { audited, type Caller } from '../../domain/audit.js'
 
-/** An `admin.application.*` action; `data` never holds a secret. */
+/** An `admin.application.*` action. `data` never contains a secret. */
 export type ApplicationAction = {
   readonly did: 'created' | 'updated' | 'deleted' | 'secret_rotated'
   readonly application: ApplicationRow

@@ -42,8 +42,8 @@ export function grantable(
   client: { readonly scopes: readonly string[] },
   role: OrganizationRole,
 ): readonly string[] {
-  const held: readonly string[] = HUMAN_SCOPES[role]
-  return requested.filter((scope) => client.scopes.includes(scope) && held.includes(scope))
+  const userScopes: readonly string[] = HUMAN_SCOPES[role]
+  return requested.filter((scope) => client.scopes.includes(scope) && userScopes.includes(scope))
 }
 
 const AUDITED: Record<BackchannelKind, { approved: AuditOnlyType; denied: AuditOnlyType }> = {
@@ -70,7 +70,7 @@ export async function decide(
   const { tenantId, id } = request
   const { sub: subject, organizationId, level, amr, authTime } = decider
   const now = clock.now()
-  const named = { tenantId, id, now }
+  const key = { tenantId, id, now }
   return database.tenant(
     tenantId,
     async (tx) => {
@@ -78,9 +78,9 @@ export async function decide(
       if (!(await holdOpenSession(tx, tenantId, decider.id))) return false
       const done =
         scopes === null
-          ? await denyBackchannelRequest(tx, named)
+          ? await denyBackchannelRequest(tx, key)
           : await approveBackchannelRequest(tx, {
-              ...named,
+              ...key,
               scopes,
               audience: tokenAudience(request.audience, { own: client.audience, issuer, scopes }),
               subject,

@@ -106,11 +106,11 @@ export async function showDevice(
 ): Promise<DevicePage> {
   const { typed, uiLocales } = message
   if (typed === null) return { tag: 'code_asked', uiLocales }
-  const found = await find(needs, { ...message, typed }, context)
+  const found = await findPending(needs, { ...message, typed }, context)
   if (found.tag !== 'found') return found
-  const session = await signedIn(needs, found, message, context)
+  const session = await requireSession(needs, found, message, context)
   if ('tag' in session) return session
-  return { tag: 'asked', ...questionOf(found, session, uiLocales) }
+  return { tag: 'asked', ...consentPageOf(found, session, uiLocales) }
 }
 
 export async function decideDevice(
@@ -119,18 +119,18 @@ export async function decideDevice(
   context: MessageContext,
 ): Promise<DevicePage | DeviceDecided> {
   const { action, uiLocales } = message
-  const found = await find(needs, message, context)
+  const found = await findPending(needs, message, context)
   if (found.tag !== 'found') return found
-  const session = await signedIn(needs, found, message, context)
+  const session = await requireSession(needs, found, message, context)
   if ('tag' in session) return session
-  const question = questionOf(found, session, uiLocales)
+  const page = consentPageOf(found, session, uiLocales)
   const approved = action === 'approve'
   // Show the page again if it was not shown yet, was shown in another session, or did not show all
   // scopes that the application can get now.
-  const unseen = approved && !question.scopes.every((scope) => message.scopes.includes(scope))
-  if (action === null || session.id !== message.sessionId || unseen)
-    return { tag: 'asked', ...question }
-  if (approved && question.scopes.length === 0) return { tag: 'nothing_to_grant', ...question }
+  const hasUnseenScopes = approved && !page.scopes.every((scope) => message.scopes.includes(scope))
+  if (action === null || session.id !== message.sessionId || hasUnseenScopes)
+    return { tag: 'asked', ...page }
+  if (approved && page.scopes.length === 0) return { tag: 'nothing_to_grant', ...page }
   const { request, client } = found
   const done = await decide(
     needs,
@@ -139,18 +139,18 @@ export async function decideDevice(
       request,
       client,
       decider: session,
-      scopes: approved ? question.scopes : null,
+      scopes: approved ? page.scopes : null,
       address: message.address,
     },
     context,
   )
-  if (!done) return { tag: 'code_unknown', typed: question.userCode, uiLocales }
+  if (!done) return { tag: 'code_unknown', typed: page.userCode, uiLocales }
   needs.metrics.count('device', approved ? 'approved' : 'denied')
-  const { tenant, clientName } = question
+  const { tenant, clientName } = page
   return { tag: 'decided', approved, tenant, clientName, uiLocales }
 }
 
-type Found = {
+type PendingDevice = {
   readonly tag: 'found'
   readonly userCode: string
   readonly request: PendingBackchannelRequest
@@ -158,11 +158,13 @@ type Found = {
 }
 
 /** The pending request of a user code. Wrong codes count against the client address. */
-async function find(
+async function findPending(
   { database, clock, coordination, guessing, metrics }: DeviceNeeds,
   { typed, address, uiLocales }: ShowDevice & { readonly typed: string },
   context: MessageContext,
-): Promise<Found | Extract<DevicePage, { tag: 'code_unknown' | 'guesses_spent' | 'busy' }>> {
+): Promise<
+  PendingDevice | Extract<DevicePage, { tag: 'code_unknown' | 'guesses_spent' | 'busy' }>
+> {
   const unknown = (): DevicePage & { tag: 'code_unknown' } => {
     metrics.count('device', 'code_unknown')
     return { tag: 'code_unknown', typed: typed.slice(0, TYPED_LENGTH_SHOWN), uiLocales }
@@ -194,9 +196,9 @@ async function find(
   }
 }
 
-async function signedIn(
+async function requireSession(
   { sessions }: DeviceNeeds,
-  { userCode, client }: Found,
+  { userCode, client }: PendingDevice,
   { sessionToken, uiLocales }: ShowDevice,
   context: MessageContext,
 ): Promise<BrowserSession | (DevicePage & { tag: 'interaction' })> {
@@ -220,8 +222,8 @@ async function signedIn(
   return { tag: 'interaction', location: verdict.location }
 }
 
-function questionOf(
-  { userCode, request, client }: Found,
+function consentPageOf(
+  { userCode, request, client }: PendingDevice,
   session: BrowserSession,
   uiLocales: string | null,
 ): DeviceQuestion {

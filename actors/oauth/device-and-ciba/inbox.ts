@@ -45,7 +45,7 @@ export type InboxNeeds = DecisionNeeds & {
   readonly metrics: BackchannelMetrics
 }
 
-type Answerer = Decider & { readonly tenantId: string }
+type TenantDecider = Decider & { readonly tenantId: string }
 
 /** The assurance level that an access token needs. The age of its sign-in does not matter. */
 const TOKEN_DEMAND = { level: 2, maxAgeSecs: null } as const
@@ -56,7 +56,7 @@ export async function listFor(
   person: InboxPerson,
   context: MessageContext,
 ): Promise<InboxListed | StepUpNeeded> {
-  const who = await answererOf(needs, person, context)
+  const who = await deciderOf(needs, person, context)
   if (who === null) return { tag: 'listed', requests: [] }
   if (person.by === 'token' && who.level < TOKEN_DEMAND.level)
     return { tag: 'step_up_needed', ...TOKEN_DEMAND }
@@ -65,7 +65,7 @@ export async function listFor(
 
 async function listOf(
   { database, clock }: InboxNeeds,
-  { tenantId, sub: subject, role }: Answerer,
+  { tenantId, sub: subject, role }: TenantDecider,
   context: MessageContext,
 ): Promise<readonly InboxEntry[]> {
   const rows = await database.tenant(
@@ -102,7 +102,7 @@ export async function decideInInbox(
 ): Promise<InboxDecided | InboxRefused> {
   const { person, requestId, approve, shown, address } = message
   const { database, clock, settings, metrics } = needs
-  const who = await answererOf(needs, person, context)
+  const who = await deciderOf(needs, person, context)
   if (who === null || !isUuid(requestId)) return { tag: 'unknown_request' }
   const { tenantId, sub: subject } = who
   const request = await database.tenant(
@@ -118,8 +118,8 @@ export async function decideInInbox(
       ? TOKEN_DEMAND
       : { level: levelOf(request), maxAgeSecs: settings.approval_max_auth_age_secs }
   const evidence = { level: who.level as AssuranceLevel, authTime: who.authTime }
-  const asked = { level: demand.level, maxAgeSecs: demand.maxAgeSecs ?? undefined }
-  if (unmetDemand(evidence, asked, clock.now()) !== null)
+  const required = { level: demand.level, maxAgeSecs: demand.maxAgeSecs ?? undefined }
+  if (unmetDemand(evidence, required, clock.now()) !== null)
     return { tag: 'step_up_needed', ...demand }
 
   // Requests may need scopes that the page did not show. Those are not granted.
@@ -133,11 +133,11 @@ export async function decideInInbox(
 }
 
 /** Null if the user of the token left the tenant or is suspended, or the token has no session. */
-async function answererOf(
+async function deciderOf(
   { database }: InboxNeeds,
   person: InboxPerson,
   context: MessageContext,
-): Promise<Answerer | null> {
+): Promise<TenantDecider | null> {
   if (person.by === 'session') return person.session
   const { principal } = person
   const { tenantId, subject: sub, sessionId: id, organizationId, authTimeSecs } = principal

@@ -9,15 +9,15 @@ import { renderPage } from '../platform/render.js'
 
 /** Asks for consent: shows the application, the scopes in words and two buttons. */
 export function consentPage(
-  asked: ConsentAsked,
+  consent: ConsentAsked,
   action: string,
   { browser: { csrfToken, languages } }: ReplyContext,
 ): string {
-  const { tenant: branding, uiLocales } = asked
+  const { tenant: branding, uiLocales } = consent
   return renderPage(
     'consent',
     { titleKey: 'consent.title', branding, uiLocales, acceptLanguage: languages },
-    { ...asked, action, csrfToken },
+    { ...consent, action, csrfToken },
   )
 }
 

@@ -48,18 +48,18 @@ export function deviceCodePage(
 
 /** The consent page, with the code to compare. */
 export function deviceConfirmPage(
-  asked: DeviceAsked | NothingToGrant,
+  page: DeviceAsked | NothingToGrant,
   { browser: { csrfToken: csrf, languages } }: ReplyContext,
 ): PageAnswer {
-  const { tenant: branding, uiLocales } = asked
+  const { tenant: branding, uiLocales } = page
   const frame: Frame = {
     titleKey: 'device.confirm.title',
     branding,
     uiLocales,
     acceptLanguage: languages,
-    ...(asked.tag === 'asked' ? {} : { error: { key: 'device.nothing', field: null } }),
+    ...(page.tag === 'asked' ? {} : { error: { key: 'device.nothing', field: null } }),
   }
-  return { html: renderPage('device-confirm', frame, { ...asked, action: DEVICE_PAGE, csrf }) }
+  return { html: renderPage('device-confirm', frame, { ...page, action: DEVICE_PAGE, csrf }) }
 }
 
 export function deviceDecidedPage(

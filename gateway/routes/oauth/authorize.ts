@@ -101,9 +101,9 @@ const refused: ReplyRule<Refused> = {
 const replies = {
   answered: empty(302, ({ location }: { location: string }) => ({ location })),
   interaction: seeOther(({ location }: { location: string }) => ({ location })),
-  consent: page(200, (asked: ConsentAsked, context) => ({
-    html: consentPage(asked, `${RESUME}/${asked.handle}`, context),
-    formTargets: asked.formTargets,
+  consent: page(200, (consent: ConsentAsked, context) => ({
+    html: consentPage(consent, `${RESUME}/${consent.handle}`, context),
+    formTargets: consent.formTargets,
   })),
   refused,
 }

@@ -14,11 +14,9 @@ const Rotation = z
 
 const Rotated = z
   .object({
-    current: z
-      .array(z.object({ kid: z.string(), algorithm: z.enum(SIGNING_ALGORITHMS) }))
-      .meta({
-        description: 'The keys that sign from now on. They were published ten minutes ago.',
-      }),
+    current: z.array(z.object({ kid: z.string(), algorithm: z.enum(SIGNING_ALGORITHMS) })).meta({
+      description: 'The keys that sign from now on. They were published ten minutes ago.',
+    }),
   })
   .meta({ id: 'SigningKeysRotated' })
 

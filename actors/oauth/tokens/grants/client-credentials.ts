@@ -47,8 +47,8 @@ export async function grantClientCredentials(
     return refuse('unauthorized_client', 'the application does not have this grant')
 
   const scope = form.get('scope')
-  const isPlain = jkt === null && form.get('audience') === null && form.get('resource') === null
-  const prepared = isPlain ? needs.preparedGrants.get(row, scope) : undefined
+  const isCacheable = jkt === null && form.get('audience') === null && form.get('resource') === null
+  const prepared = isCacheable ? needs.preparedGrants.get(row, scope) : undefined
   if (prepared !== undefined) {
     const { grant, claims, issued } = prepared
     const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context, claims)
@@ -61,7 +61,7 @@ export async function grantClientCredentials(
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const { database, issuer, random } = needs
-  const requested = isPlain
+  const requested = isCacheable
     ? read.requested
     : await knownAudience(database, issuer, row, read.requested, context)
   if (requested === null)
@@ -83,7 +83,7 @@ export async function grantClientCredentials(
     jkt,
     authorizationDetails: null,
   }
-  if (isPlain) needs.preparedGrants.record(row, scope, grant)
+  if (isCacheable) needs.preparedGrants.record(row, scope, grant)
   const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context)
   const event = issuedEvent(random, grant, signed, 'client_credentials', context.requestId)
   return write(needs, grant, signed, event)

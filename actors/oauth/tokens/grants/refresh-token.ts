@@ -105,8 +105,8 @@ export function judgeRefresh(
   jkt: string | null,
   now: Date,
 ): RefreshVerdict {
-  const over = row.revokedAt !== null || row.sessionEndedAt !== null || row.expiresAt <= now
-  if (over || !row.tenantActive || !row.clientActive) return 'refused'
+  const isOver = row.revokedAt !== null || row.sessionEndedAt !== null || row.expiresAt <= now
+  if (isOver || !row.tenantActive || !row.clientActive) return 'refused'
   const sameClient = row.clientId === clientId
   const sameKey = row.jkt === null || row.jkt === jkt
   if (row.rotatedAt !== null) {
@@ -126,9 +126,9 @@ async function rotate(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const held = effectiveScopes(row.scopes, client)
-  if ('tag' in held) return held
-  const scopes = requestedScopes(form, held)
+  const effective = effectiveScopes(row.scopes, client)
+  if ('tag' in effective) return effective
+  const scopes = requestedScopes(form, effective)
   if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
   const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes })
   if ('tag' in tokenScope) return tokenScope
@@ -228,7 +228,7 @@ async function sign(
     authTimeSecs: Math.floor(row.authTime.getTime() / 1000),
     jkt,
     authorizationDetails: null,
-    ...(row.delegationId === null ? {} : borrowed(row, row.delegationId)),
+    ...(row.delegationId === null ? {} : delegatedClaims(row, row.delegationId)),
   }
   // A delegated token never outlives its family, which never outlives the delegation.
   const leftSecs = Math.floor((row.expiresAt.getTime() - needs.clock.now().getTime()) / 1000)
@@ -239,7 +239,7 @@ async function sign(
 }
 
 /** The claims of a delegated token: the user is the subject and the agent acts. */
-function borrowed(row: RefreshTokenRow, delegationId: string) {
+function delegatedClaims(row: RefreshTokenRow, delegationId: string) {
   return {
     subjectType: 'human',
     level: row.level,
@@ -272,8 +272,8 @@ async function repeat(
 ): Promise<Issued | OAuthRefused> {
   const { sealer } = needs
   if (row.successorAnswer === null) return revoke(needs, row, client, 'replay', context)
-  const opened = await sealer.open(row.tenantId, answerContext(row), row.successorAnswer)
-  return JSON.parse(Buffer.from(opened).toString('utf8')) as Issued
+  const response = await sealer.open(row.tenantId, answerContext(row), row.successorAnswer)
+  return JSON.parse(Buffer.from(response).toString('utf8')) as Issued
 }
 
 async function revoke(

@@ -138,9 +138,9 @@ async function readActive(
   which: 'subject' | 'actor',
   context: MessageContext,
 ): Promise<ReadToken | OAuthRefused> {
-  const found = await verifier.inspect(token, context, 'fresh')
-  if (found.state === 'active') return found.token
-  const why = found.state === 'invalid' ? 'is not valid' : `is ${found.state}`
+  const inspected = await verifier.inspect(token, context, 'fresh')
+  if (inspected.state === 'active') return inspected.token
+  const why = inspected.state === 'invalid' ? 'is not valid' : `is ${inspected.state}`
   return refuse('invalid_grant', `${which}_token ${why}`)
 }
 

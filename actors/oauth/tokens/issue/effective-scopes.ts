@@ -14,10 +14,10 @@ export function effectiveScopes(
   client: Client,
 ): readonly string[] | OAuthRefused {
   if (client.kind !== 'application') return granted
-  const held = granted.filter((scope) => client.row.scopes.includes(scope))
-  return held.length === 0 && granted.length > 0
+  const effective = granted.filter((scope) => client.row.scopes.includes(scope))
+  return effective.length === 0 && granted.length > 0
     ? refuse('invalid_scope', 'the application no longer has any of the granted scopes')
-    : held
+    : effective
 }
 
 /** The same for individually requested claims. */

@@ -26,7 +26,7 @@ export type DpopNoncesNeeds = {
 }
 
 export function createDpopNonces({ clock, sealer }: DpopNoncesNeeds): DpopNonces {
-  let made: { bucket: number; nonce: Promise<string> } | undefined
+  let cached: { bucket: number; nonce: Promise<string> } | undefined
   const bucketNow = () => Math.floor(clock.nowSecs() / BUCKET_SECS)
 
   async function make(bucket: number): Promise<string> {
@@ -37,12 +37,12 @@ export function createDpopNonces({ clock, sealer }: DpopNoncesNeeds): DpopNonces
   return {
     current() {
       const bucket = bucketNow()
-      if (made?.bucket === bucket) return made.nonce
+      if (cached?.bucket === bucket) return cached.nonce
       const fresh = { bucket, nonce: make(bucket) }
       fresh.nonce.catch(() => {
-        if (made === fresh) made = undefined
+        if (cached === fresh) cached = undefined
       })
-      made = fresh
+      cached = fresh
       return fresh.nonce
     },
     async isFresh(nonce) {

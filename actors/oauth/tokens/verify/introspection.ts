@@ -41,14 +41,14 @@ export async function introspect(
   token: string,
   context: MessageContext,
 ): Promise<Introspection> {
-  const found = ACCESS_TOKEN_FORM.test(token)
+  const inspected = ACCESS_TOKEN_FORM.test(token)
     ? await accessToken(needs, token, context)
     : await refreshToken(needs, token, context)
-  if (!found.active) return INACTIVE
+  if (!inspected.active) return INACTIVE
   const mayKnow =
-    found.tenantId === inspector.tenantId ||
-    (inspector.clientId !== null && found.clientId === inspector.clientId)
-  return mayKnow ? found : INACTIVE
+    inspected.tenantId === inspector.tenantId ||
+    (inspector.clientId !== null && inspected.clientId === inspector.clientId)
+  return mayKnow ? inspected : INACTIVE
 }
 
 async function accessToken(
@@ -56,8 +56,8 @@ async function accessToken(
   token: string,
   context: MessageContext,
 ): Promise<Introspection> {
-  const found = await verifier.inspect(token, context, 'fresh')
-  return found.state === 'active' ? describe(found.token) : INACTIVE
+  const inspected = await verifier.inspect(token, context, 'fresh')
+  return inspected.state === 'active' ? describe(inspected.token) : INACTIVE
 }
 
 function describe({

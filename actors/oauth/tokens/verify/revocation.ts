@@ -52,9 +52,9 @@ async function revokeAccess(
   token: string,
   context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
-  const found = await verifier.read(token, context)
-  if (found === null || clock.nowSecs() >= found.principal.expiresAtSecs) return DONE
-  const { tenantId, tokenId, clientId, subject, sessionId, expiresAtSecs } = found.principal
+  const accessToken = await verifier.read(token, context)
+  if (accessToken === null || clock.nowSecs() >= accessToken.principal.expiresAtSecs) return DONE
+  const { tenantId, tokenId, clientId, subject, sessionId, expiresAtSecs } = accessToken.principal
   if (clientId !== client.row.id) return notTheirs()
   const now = clock.now()
   await database.tenant(tenantId, async (tx) => {

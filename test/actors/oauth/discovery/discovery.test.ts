@@ -6,22 +6,28 @@ import type {
 } from '../../../../actors/oauth/discovery/protocol.js'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../../actors/oauth/tokens/protocol.js'
 import type { ActorRef } from '../../../../runtime/kernel/actor.js'
-import { buildTown, publishing, ISSUER, request, type Town } from '../tokens/tokens-fixture.js'
+import {
+  buildTokensFixture,
+  publishing,
+  ISSUER,
+  request,
+  type TokensFixture,
+} from '../tokens/tokens-fixture.js'
 
 const { host: HOST } = new URL(ISSUER)
 
-let town: Town
+let fixture: TokensFixture
 let discovery: ActorRef<DiscoveryProtocol>
 let stop: () => Promise<unknown>
 test.before(async () => {
-  town = await buildTown()
-  const { tenants, discovery: spawned } = publishing(town)
+  fixture = await buildTokensFixture()
+  const { tenants, discovery: spawned } = publishing(fixture)
   discovery = spawned.ref
   stop = () => Promise.all([spawned.stop(), tenants.stop()])
 })
 test.after.always(async () => {
   await stop?.()
-  await town?.close()
+  await fixture?.close()
 })
 
 async function document(name: DocumentName): Promise<Record<string, unknown>> {
@@ -34,14 +40,17 @@ test.serial('a token is verified with nothing but the discovery document', async
   const metadata = await document('openid-configuration')
   t.is(metadata['jwks_uri'], `${ISSUER}/.well-known/jwks.json`)
   const keySet = createLocalJWKSet((await document('jwks')) as never)
-  const app = await town.application(await town.tenant('discovered'))
-  const outcome = await town.tokens.ask('issue', request({ grant_type: 'client_credentials' }, app))
+  const app = await fixture.application(await fixture.tenant('discovered'))
+  const outcome = await fixture.tokens.ask(
+    'issue',
+    request({ grant_type: 'client_credentials' }, app),
+  )
   if (outcome.tag !== 'issued') return t.fail(outcome.tag)
   const { payload } = await jwtVerify(outcome.accessToken, keySet, {
     issuer: metadata['issuer'] as string,
     audience: app.audience,
     typ: 'at+jwt',
-    currentDate: town.clock.now(),
+    currentDate: fixture.clock.now(),
   })
   t.is(payload.sub, app.clientId)
 })
@@ -70,9 +79,9 @@ test.serial('the lists are those of the token endpoint, without disabled feature
 test.serial(
   'a grant type that is not listed is refused, one that is listed is known',
   async (t) => {
-    const app = await town.application(await town.tenant('grants'))
+    const app = await fixture.application(await fixture.tenant('grants'))
     for (const grant_type of [...GRANT_TYPES, 'password', 'implicit']) {
-      const outcome = await town.tokens.ask('issue', request({ grant_type }, app))
+      const outcome = await fixture.tokens.ask('issue', request({ grant_type }, app))
       const known = !(outcome.tag === 'oauth_refused' && outcome.error === 'unsupported_grant_type')
       t.is(known, (GRANT_TYPES as readonly string[]).includes(grant_type), grant_type)
     }
@@ -114,16 +123,16 @@ test.serial('documents have the same bytes and the same tag every time', async (
 })
 
 test.serial('a tenant publishes metadata only if it issues credentials', async (t) => {
-  const tenantId = await town.tenant('issuing')
+  const tenantId = await fixture.tenant('issuing')
   const names = ['openid-credential-issuer', 'jwt-vc-issuer', 'jwks'] as const
   const ask = (tenantSlug: string, name: (typeof names)[number]) =>
     discovery.ask('tenantDocument', { name, tenantSlug })
   for (const name of names)
     for (const slug of ['issuing', 'unknown-slug', '../x', ''])
       t.deepEqual(await ask(slug, name), { tag: 'not_enabled' }, `${name} of "${slug}"`)
-  await town.sql('update tenants set credential_issuer_enabled = true where id = $1', [tenantId])
+  await fixture.sql('update tenants set credential_issuer_enabled = true where id = $1', [tenantId])
   // The tenant cache keeps old values for a while.
-  town.clock.advance(3600_000)
+  fixture.clock.advance(3600_000)
   for (const name of names) t.is((await ask('issuing', name)).tag, 'published', name)
   for (const [tenantSlug, tag] of [
     [null, 'unknown_configuration'],

@@ -48,10 +48,10 @@ const JWT_DEFAULT = {
   key_rotation_days: 30,
 } as const
 
-export type Town = Awaited<ReturnType<typeof buildTown>>
+export type TokensFixture = Awaited<ReturnType<typeof buildTokensFixture>>
 export type KeyPair = { publicKey: KeyObject; privateKey: KeyObject }
 
-export async function buildTown() {
+export async function buildTokensFixture() {
   const fresh = await freshDatabase()
   const { database } = fresh
   const clock = heldClock(new Date(Math.floor(Date.now() / 1000) * 1000))
@@ -240,7 +240,7 @@ export async function buildTown() {
 }
 
 /** Actors for tenants and discovery. */
-export function publishing({ database, clock, random, keys }: Town) {
+export function publishing({ database, clock, random, keys }: TokensFixture) {
   const tenancy = {
     baseDomain: 'svc.example',
     issuerHost: new URL(ISSUER).hostname,

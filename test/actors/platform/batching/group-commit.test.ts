@@ -9,13 +9,13 @@ import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js
 import { silentLogger } from '../../../../runtime/kernel/log.js'
 import { freshDatabase, sameUrls } from '../../../support/storage/database.js'
 import { relayTo } from '../../../support/storage/database-relay.js'
-import { buildTown, type Town } from '../../oauth/tokens/tokens-fixture.js'
+import { buildTokensFixture, type TokensFixture } from '../../oauth/tokens/tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 test.before(async () => {
-  town = await buildTown()
+  fixture = await buildTokensFixture()
 })
-test.after.always(() => town?.close())
+test.after.always(() => fixture?.close())
 
 const event = (tenantId: string, id = randomUUID()): NewEvent => ({
   id,
@@ -53,12 +53,12 @@ function counted(database: Database) {
 const context = () => new Promise((resolve) => setImmediate(resolve))
 
 const told = async (tenantId: string) => {
-  const rows = await town.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 100))
+  const rows = await fixture.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 100))
   return rows.map(({ id }) => id)
 }
 
 test('too many waiting changes are refused as overload', async (t) => {
-  const stuck = { ...town.database, together: () => new Promise<never>(() => undefined) }
+  const stuck = { ...fixture.database, together: () => new Promise<never>(() => undefined) }
   const commits = groupCommit(stuck)
   for (let at = 0; at < 10_000; at += 1) {
     void commits.write(randomUUID(), { events: [] })
@@ -70,9 +70,9 @@ test('too many waiting changes are refused as overload', async (t) => {
 })
 
 test('changes that arrive during a commit share the next one, decided by one call for each kind', async (t) => {
-  const tenantId = await town.tenant('together')
+  const tenantId = await fixture.tenant('together')
   const before = await told(tenantId)
-  const { watched, release, transactions } = counted(town.database)
+  const { watched, release, transactions } = counted(fixture.database)
   const commits = groupCommit(watched)
   const calls: (readonly number[])[] = []
   const decide = async (_: Transaction, __: string, inputs: readonly number[]) => {
@@ -109,9 +109,9 @@ test('changes that arrive during a commit share the next one, decided by one cal
 })
 
 test('few changes wait for the running commit, many start the next one at once', async (t) => {
-  const tenantId = await town.tenant('next')
+  const tenantId = await fixture.tenant('next')
   const before = (await told(tenantId)).length
-  const { watched, release, transactions } = counted(town.database)
+  const { watched, release, transactions } = counted(fixture.database)
   const commits = groupCommit(watched)
   const write = (count: number) =>
     Array.from({ length: count }, () => commits.write(tenantId, { events: [event(tenantId)] }))
@@ -133,9 +133,9 @@ test('few changes wait for the running commit, many start the next one at once',
 })
 
 test('a failed change does not fail the other changes of its batch', async (t) => {
-  const tenantId = await town.tenant('apart')
+  const tenantId = await fixture.tenant('apart')
   const before = await told(tenantId)
-  const { watched, release } = counted(town.database)
+  const { watched, release } = counted(fixture.database)
   const commits = groupCommit(watched)
   const first = commits.write(tenantId, { events: [event(tenantId)] })
   await context()

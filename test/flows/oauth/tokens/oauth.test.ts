@@ -17,14 +17,14 @@ import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { watchContract } from '../../../support/contract.js'
 import {
-  buildTown,
+  buildTokensFixture,
   DPOP_DEFAULT,
   publishing,
   ISSUER,
-  type Town,
+  type TokensFixture,
 } from '../../../actors/oauth/tokens/tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 let gateway: Gateway
 let nonceGateway: Gateway
 let [base, nonceBase] = ['', '']
@@ -33,11 +33,11 @@ const stops: (() => Promise<unknown>)[] = []
 
 test.before(async () => {
   watchContract()
-  town = await buildTown()
-  tenantId = await town.tenant('flows')
-  const { tenants, discovery } = publishing(town)
-  const applications = spawnInline(applicationsActor, { ...town, issuer: ISSUER })
-  const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
+  fixture = await buildTokensFixture()
+  tenantId = await fixture.tenant('flows')
+  const { tenants, discovery } = publishing(fixture)
+  const applications = spawnInline(applicationsActor, { ...fixture, issuer: ISSUER })
+  const strict = fixture.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
   stops.push(discovery.stop, applications.stop, tenants.stop, strict.stop)
   const open = (tokens: unknown) =>
     openGateway({
@@ -58,10 +58,10 @@ test.before(async () => {
       plane: 'all',
       log: silentLogger,
       metrics: createMetrics(),
-      clock: town.clock,
+      clock: fixture.clock,
       random: systemRandom(systemClock),
     })
-  gateway = open(town.tokens)
+  gateway = open(fixture.tokens)
   nonceGateway = open(strict.ref)
   base = (await gateway.listen()).url
   nonceBase = (await nonceGateway.listen()).url
@@ -70,7 +70,7 @@ test.before(async () => {
 test.after.always(async () => {
   await Promise.all([gateway?.close(), nonceGateway?.close()])
   for (const stop of stops) await stop()
-  await town?.close()
+  await fixture?.close()
 })
 
 /** The issuer's public name connects to the test socket and stays the Host of the request. */
@@ -107,7 +107,7 @@ for (const [title, authenticate] of [
   ['client_secret_post', oidc.ClientSecretPost],
 ] as const) {
   test(`openid-client gets and introspects a token with ${title}`, async (t) => {
-    const app = await town.application(tenantId)
+    const app = await fixture.application(tenantId)
     const client = await discover(app.clientId, authenticate(app.secret))
     const tokens = await oidc.clientCredentialsGrant(client, { scope: 'users:read' })
     t.is(tokens.token_type, 'bearer')
@@ -125,7 +125,7 @@ test('openid-client authenticates with its own key', async (t) => {
     ['sign', 'verify'],
   )
   const { kty, crv, x, y } = await crypto.subtle.exportKey('jwk', publicKey)
-  const app = await town.application(tenantId, {
+  const app = await fixture.application(tenantId, {
     tokenEndpointAuthMethod: 'private_key_jwt',
     secretSha256: null,
     jwks: { keys: [{ kty, crv, x, y }] },
@@ -136,8 +136,8 @@ test('openid-client authenticates with its own key', async (t) => {
 })
 
 test('openid-client refreshes an agent, and the old token becomes invalid', async (t) => {
-  const agent = await town.agent(tenantId)
-  const { refreshToken } = await town.login(tenantId, agent)
+  const agent = await fixture.agent(tenantId)
+  const { refreshToken } = await fixture.login(tenantId, agent)
   const client = await discover(agent.id, oidc.None())
   const first = await oidc.refreshTokenGrant(client, refreshToken)
   t.truthy(first.refresh_token)
@@ -152,7 +152,7 @@ test('openid-client refreshes an agent, and the old token becomes invalid', asyn
 
 for (const required of [false, true]) {
   test(`openid-client binds a token by DPoP and uses it${required ? ', with nonces' : ''}`, async (t) => {
-    const app = await town.application(tenantId, { dpopBoundAccessTokens: true })
+    const app = await fixture.application(tenantId, { dpopBoundAccessTokens: true })
     const url = required ? nonceBase : base
     const client = await discover(app.clientId, oidc.ClientSecretBasic(app.secret), url)
     const pair = await oidc.randomDPoPKeyPair('ES256')
@@ -174,7 +174,7 @@ for (const required of [false, true]) {
 }
 
 test('errors have the documented status, headers and body', async (t) => {
-  const app = await town.application(tenantId)
+  const app = await fixture.application(tenantId)
   const wrong = await post(
     '/oauth/token',
     { grant_type: 'client_credentials' },
@@ -211,7 +211,7 @@ test('errors have the documented status, headers and body', async (t) => {
 })
 
 test('a refused proof has its error in the header and in the body', async (t) => {
-  const app = await town.application(tenantId)
+  const app = await fixture.application(tenantId)
   const form = {
     grant_type: 'client_credentials',
     client_id: app.clientId,
@@ -224,9 +224,9 @@ test('a refused proof has its error in the header and in the body', async (t) =>
 })
 
 test('applications are created, listed in pages and read over HTTP', async (t) => {
-  const own = await town.tenant('http-applications')
-  const agent = await town.agent(own)
-  const granted = await town.tokens.ask('grantAgent', {
+  const own = await fixture.tenant('http-applications')
+  const agent = await fixture.agent(own)
+  const granted = await fixture.tokens.ask('grantAgent', {
     tenantId: own,
     organizationId: null,
     agentId: agent.id,
@@ -269,7 +269,7 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
   })
   t.deepEqual(await read.json(), withoutSecret)
 
-  town.clock.advance(1)
+  fixture.clock.advance(1)
   await create({ name: 'second' })
   const page = await fetch(`${base}/api/v1/applications?limit=1`, { headers: { authorization } })
   t.like(await page.json(), [{ name: 'second' }])
@@ -297,7 +297,7 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
     })
     t.is(answer.status, 200, limit)
   }
-  const app = await town.application(own, { scopes: ['applications:manage'] })
+  const app = await fixture.application(own, { scopes: ['applications:manage'] })
   const client = await discover(app.clientId, oidc.ClientSecretBasic(app.secret))
   const service = await oidc.clientCredentialsGrant(client, { scope: 'applications:manage' })
   const byService = await fetch(`${base}/api/v1/applications`, {
@@ -312,9 +312,9 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
 })
 
 test('an application is replaced, gets a new secret and is deleted over HTTP', async (t) => {
-  const own = await town.tenant('http-managed')
-  const agent = await town.agent(own)
-  const { accessToken } = await town.tokens.ask('grantAgent', {
+  const own = await fixture.tenant('http-managed')
+  const agent = await fixture.agent(own)
+  const { accessToken } = await fixture.tokens.ask('grantAgent', {
     tenantId: own,
     organizationId: null,
     agentId: agent.id,
@@ -322,7 +322,7 @@ test('an application is replaced, gets a new secret and is deleted over HTTP', a
     keyFingerprint: agent.fingerprint,
     jkt: null,
   })
-  const app = await town.application(own, {
+  const app = await fixture.application(own, {
     scopes: ['openid'],
     allowedOrigins: ['https://a.example'],
   })
@@ -349,21 +349,21 @@ test('an application is replaced, gets a new secret and is deleted over HTTP', a
   t.is(rotated.headers.get('cache-control'), 'no-store')
   const { client_secret: next, ...told } = (await rotated.json()) as { client_secret: string }
   t.deepEqual(Object.keys(told), ['client_id', 'rotated_at'])
-  town.tokens.send('invalidate', { ids: [app.id] })
+  fixture.tokens.send('invalidate', { ids: [app.id] })
   t.is(await authenticates(app.secret), 200, 'both are valid during the overlap')
   t.is(await authenticates(next), 200)
   for (const body of [{ overlap_secs: -1 }, { overlap_secs: 86_401 }, { overlap_secs: 'x' }])
     t.is((await send('POST', '/rotate-secret', body)).status, 400)
 
   t.is((await send('DELETE')).status, 204)
-  town.tokens.send('invalidate', { ids: [app.id] })
+  fixture.tokens.send('invalidate', { ids: [app.id] })
   t.is(await authenticates(next), 401)
   t.is((await send('DELETE')).status, 404)
   t.is((await send('PUT', '', { name: 'x' })).status, 404)
 })
 
 test('openid-client revokes its tokens', async (t) => {
-  const app = await town.application(tenantId)
+  const app = await fixture.application(tenantId)
   const client = await discover(app.clientId, oidc.ClientSecretBasic(app.secret))
   const { access_token } = await oidc.clientCredentialsGrant(client)
   t.true((await oidc.tokenIntrospection(client, access_token)).active)
@@ -391,13 +391,13 @@ test('discovery documents have an entity tag, and requests with it get 304', asy
 })
 
 test('two keys in one proof header are refused', async (t) => {
-  const app = await town.application(tenantId)
+  const app = await fixture.application(tenantId)
   const form = {
     grant_type: 'client_credentials',
     client_id: app.clientId,
     client_secret: app.secret,
   }
   const pair = freshKeyPair('ed25519')
-  const dpop = `${await town.proof(pair)}, ${await town.proof(pair)}`
+  const dpop = `${await fixture.proof(pair)}, ${await fixture.proof(pair)}`
   t.is((await post('/oauth/token', form, { dpop })).status, 401)
 })
