@@ -1,4 +1,4 @@
-/** Modules of fapi2-security-profile-final-test-plan that fit, under their names. */
+/** Modules of fapi2-security-profile-final-test-plan that apply, under their names. */
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { openBrowser } from '../../support/pages/browser.js'

@@ -97,7 +97,7 @@ test('a process killed during a refresh loses nothing that the upstream returns 
     'select refresher, token from vault_managed_tokens where credential_id = $1',
     [setting.credentialId],
   )
-  t.truthy(held?.refresher, 'the dead one holds its lease')
+  t.truthy(held?.refresher, 'the dead process has the lease')
   t.is(held?.token, null)
   // Later the lease of the dead process has expired.
   await sql(

@@ -58,7 +58,7 @@ const accepted: [string, Change, Partial<ValidatedClient>?, boolean?][] = [
   ['unknown acr values', { acr_values: 'urn:mace:incommon:iap:silver 2' }],
   ['an essential acr of any value', { claims: '{"id_token":{"acr":{"essential":true}}}' }],
   [
-    'an essential acr that may be one of ours',
+    'an essential acr with one known value',
     { claims: '{"id_token":{"acr":{"essential":true,"values":["urn:a","aal2"]}}}' },
   ],
   ['a voluntary unknown acr', { claims: '{"id_token":{"acr":{"value":"urn:a"}}}' }],

@@ -174,7 +174,7 @@ const assertions: [string, Record<string, unknown>, Record<string, unknown>, str
   ['of another issuer', { iss: 'x' }, {}, 'invalid_client'],
   ['with another subject', { sub: 'x' }, {}, 'invalid_client'],
   ['without an id', { jti: undefined }, {}, 'invalid_client'],
-  ['that is over', { exp: 0 }, {}, 'invalid_client'],
+  ['that has expired', { exp: 0 }, {}, 'invalid_client'],
   ['that has expired', { exp: undefined }, {}, 'invalid_client'],
   ['without an expiry', { exp: 7200 }, {}, 'invalid_client'],
   ['from the future', { iat: 120 }, {}, 'invalid_client'],

@@ -62,21 +62,15 @@ for (const name of [
   'guides/oauth/authorization-code',
   'guides/oauth/pushed-authorization-requests',
 ]) {
-  testCommands(
-    `the commands of docs/${name}.md make a request whose code is redeemed`,
-    async (t) => {
-      const { browser, env } = await opened(t)
-      const made = await docsPage(t, name).run('sh', 0, { ...env, REDIRECT_URI: CALLBACK })
-      const answer = callbackOf(await authorized(browser, person, new URL(made)))
-      t.is(answer.searchParams.get('state'), 'my-state')
-      const CODE = answer.searchParams.get('code')!
-      const redeemed = { ...env, REDIRECT_URI: CALLBACK, CODE }
-      t.is(
-        await docsPage(t, 'guides/oauth/authorization-code').run('sh', 1, redeemed),
-        person.email,
-      )
-    },
-  )
+  testCommands(`the commands of docs/${name}.md make a request and redeem its code`, async (t) => {
+    const { browser, env } = await opened(t)
+    const made = await docsPage(t, name).run('sh', 0, { ...env, REDIRECT_URI: CALLBACK })
+    const answer = callbackOf(await authorized(browser, person, new URL(made)))
+    t.is(answer.searchParams.get('state'), 'my-state')
+    const CODE = answer.searchParams.get('code')!
+    const redeemed = { ...env, REDIRECT_URI: CALLBACK, CODE }
+    t.is(await docsPage(t, 'guides/oauth/authorization-code').run('sh', 1, redeemed), person.email)
+  })
 }
 
 test('the program of docs/guides/oauth/pushed-authorization-requests.md signs its user in', async (t) => {
@@ -99,7 +93,7 @@ test('the program of docs/guides/oauth/pushed-authorization-requests.md signs it
 test('the URL of docs/guides/identity/sign-out.md, made by openid-client, signs a user out', (t) =>
   signsOut(t, 'js'))
 
-testCommands('the commands of docs/guides/identity/sign-out.md sign a person out', (t) =>
+testCommands('the commands of docs/guides/identity/sign-out.md sign a user out', (t) =>
   signsOut(t, 'sh'),
 )
 

@@ -174,7 +174,7 @@ test('authorization details with the maximum depth make a token that works', asy
   t.is(answer.status, 200)
 })
 
-test('a verifier without a challenge is refused: PKCE cannot be taken out of the request', async (t) => {
+test('a verifier without a challenge is refused, so that PKCE cannot be downgraded', async (t) => {
   const { url, verifier } = await journey(party)
   url.searchParams.delete('code_challenge')
   url.searchParams.delete('code_challenge_method')

@@ -184,7 +184,7 @@ test('a denial is returned to the application, and the user is asked again the n
   t.teardown(() => browser.close())
   const { url, state } = await journey(party)
   const login = await browser.follow(await browser.get(pathOf(url)))
-  t.true(login.html.includes('Lighthouse'), 'the page says who asks')
+  t.true(login.html.includes('Lighthouse'), 'the page names the application')
   const consent = await browser.follow(
     await browser.submit(login, { email: person.email, password: person.password }),
   )
@@ -197,7 +197,7 @@ test('a denial is returned to the application, and the user is asked again the n
   t.is(searchParams.get('error'), 'access_denied')
   t.is(searchParams.get('state'), state)
   t.is(searchParams.get('iss'), running.baseUrl)
-  t.is((await browser.submit(consent, { action: 'allow' })).status, 400, 'the question is over')
+  t.is((await browser.submit(consent, { action: 'allow' })).status, 400, 'the request is answered')
   t.true(isConsent(await browser.get(pathOf((await journey(party)).url))))
   const none = await browser.get(pathOf((await journey(party, { prompt: 'none' })).url))
   t.is(callbackOf(none).searchParams.get('error'), 'consent_required')
@@ -217,7 +217,7 @@ test('a form of another site cannot consent', async (t) => {
   const foreign = { ...fields, action: 'allow' }
   t.is((await browser.post(action, foreign, { origin: 'https://evil.example' })).status, 403)
   const elsewhere = await browser.submit(consent, { action: 'allow', session: 'another' })
-  t.true(isConsent(elsewhere), 'a yes in another session is asked anew')
+  t.true(isConsent(elsewhere), 'a consent in another session is asked again')
   t.is((await browser.submit(elsewhere, { action: 'allow' })).status, 302)
 })
 
@@ -268,7 +268,7 @@ test('withdrawing a consent on the account page revokes its tokens', async (t) =
   t.is((await browser.submit(account, {}, withdraw)).location, '/auth/account')
   t.is((await userinfo(tokens.access_token)).status, 401)
   await t.throwsAsync(oidc.refreshTokenGrant(party.config, tokens.refresh_token!))
-  t.is((await browser.submit(account, {}, withdraw)).status, 404, 'there is none any more')
+  t.is((await browser.submit(account, {}, withdraw)).status, 404, 'there is no consent any more')
   t.true(isConsent(await browser.get(pathOf((await journey(party)).url))))
 })
 

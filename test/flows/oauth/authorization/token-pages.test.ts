@@ -78,7 +78,7 @@ for (const nonce of [false, true]) {
 }
 
 bothWays(
-  'docs/guides/oauth/refresh-tokens.md: rotated, narrowed, and ended by its reuse',
+  'docs/guides/oauth/refresh-tokens.md: rotated, downscoped, and revoked by reuse',
   async (t, language) => {
     const { env, tokens } = await opened()
     const REFRESH_TOKEN = (await tokens()).refresh_token!
@@ -142,7 +142,7 @@ test('docs/guides/oauth/token-exchange.md: an application downscopes, with openi
 })
 
 testCommands(
-  'docs/guides/oauth/token-exchange.md: agents narrow and hand on, with curl',
+  'docs/guides/oauth/token-exchange.md: agents downscope and pass on, with curl',
   async (t) => {
     const api = apiOf(plain.running)
     t.teardown(() => api.close())

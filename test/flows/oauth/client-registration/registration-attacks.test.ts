@@ -78,7 +78,7 @@ test('a replacement cannot prove the client with an expired secret', async (t) =
   t.is(await known(rotated.body['client_secret']), 200)
 })
 
-test('an initial access token is used as often as it says', async (t) => {
+test('an initial access token is used up to max_uses times', async (t) => {
   t.timeout(120_000)
   const token = await client.initialToken({ max_uses: 3 })
   const answers = await Promise.all(

@@ -273,7 +273,7 @@ test('a login_hint_token: signed by the application, for the issuer, not expired
       'invalid_request',
     ],
     [
-      'of another issuer’s person',
+      'of another issuer’s user',
       signed({ sub_id: { format: 'iss_sub', iss: 'https://other.example', sub: 'x' } }),
       'invalid_request',
     ],

@@ -29,6 +29,6 @@ async function asks(t: ExecutionContext, language: Language, last: (email: strin
 test('the program of docs/guides/oauth/ciba.md authenticates a user', (t) =>
   asks(t, 'js', (email) => `${email} said yes at aal2`))
 
-testCommands('the commands of docs/guides/oauth/ciba.md ask a person', (t) =>
+testCommands('the commands of docs/guides/oauth/ciba.md authenticate a user', (t) =>
   asks(t, 'sh', (email) => email),
 )

@@ -32,6 +32,6 @@ async function connects(t: ExecutionContext, language: Language, last: (email: s
 test('the program of docs/guides/oauth/device-flow.md connects to a user', (t) =>
   connects(t, 'js', (email) => `Connected to ${email}`))
 
-testCommands('the commands of docs/guides/oauth/device-flow.md connect to a person', (t) =>
+testCommands('the commands of docs/guides/oauth/device-flow.md connect to a user', (t) =>
   connects(t, 'sh', (email) => email),
 )

@@ -215,7 +215,7 @@ test('another client cannot use the code, and does not disturb it', async (t) =>
   t.teardown(() => browser.close())
   await browser.follow(await signIn(browser, foreign))
   const led = await browser.get(`${PAGE}?user_code=${body['user_code']}`)
-  t.is(led.status, 303, 'a person of another tenant is asked to sign in here')
+  t.is(led.status, 303, 'a user of another tenant is asked to sign in here')
   t.true(led.location?.startsWith('/auth/login'))
 })
 

@@ -150,7 +150,7 @@ function callEnds(
 }
 
 const KINDS: Readonly<Record<string, Kind>> = {
-  'an access token of a person': async (resources) => {
+  'an access token of a user': async (resources) => {
     const { party, token, browser } = await signedIn(resources, fixtureOf(resources.workspace))
     await browser.close()
     return { alive: seen(resources, token), end: () => oidc.tokenRevocation(party.config, token) }
@@ -164,7 +164,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     const end = () => oidc.tokenRevocation(party.config, tokens.refresh_token!)
     return { alive: seen(resources, token), end }
   },
-  'the session of a person who signs out': async (resources) => {
+  'the session of a user who signs out': async (resources) => {
     const { token, browser } = await signedIn(resources, fixtureOf(resources.workspace))
     return {
       alive: seen(resources, token),
@@ -174,10 +174,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
       },
     }
   },
-  'a suspended person': personEnds(({ first, workspace }, id) =>
+  'a suspended user': personEnds(({ first, workspace }, id) =>
     first.post(`/api/v1/tenant-users/${id}/suspend`, workspace.token),
   ),
-  'a removed person': personEnds(({ first, workspace }, id) =>
+  'a removed user': personEnds(({ first, workspace }, id) =>
     first.call('DELETE', `/api/v1/tenant-users/${id}`, { token: workspace.token }),
   ),
   'the key of an agent': agentEnds(async ({ first, workspace }, { agentId, key, token }) => {
