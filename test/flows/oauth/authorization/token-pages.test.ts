@@ -54,19 +54,16 @@ bothWays('docs/guides/oauth/client-credentials.md: a token and its use', async (
   t.is(told, 'applications:read for 300 s\nI am Lighthouse')
 })
 
-bothWays(
-  'docs/guides/oauth/private-key-jwt.md: a key in place of a secret',
-  async (t, language) => {
-    const BASE = plain.running.baseUrl
-    const { token: TOKEN } = await tenantAgent(BASE)
-    const told = await docsPage(t, 'guides/oauth/private-key-jwt').run(language, 0, { BASE, TOKEN })
-    const once = 'applications:read'
-    t.is(told, language === 'js' ? once : `${once}\ninvalid_client\n${once}`)
-  },
-)
+bothWays('docs/guides/oauth/private-key-jwt.md: a key instead of a secret', async (t, language) => {
+  const BASE = plain.running.baseUrl
+  const { token: TOKEN } = await tenantAgent(BASE)
+  const told = await docsPage(t, 'guides/oauth/private-key-jwt').run(language, 0, { BASE, TOKEN })
+  const once = 'applications:read'
+  t.is(told, language === 'js' ? once : `${once}\ninvalid_client\n${once}`)
+})
 
 for (const nonce of [false, true]) {
-  const title = `docs/guides/oauth/dpop.md: bound, and of no use without its key${nonce ? ', with nonces' : ''}`
+  const title = `docs/guides/oauth/dpop.md: bound, and useless without its key${nonce ? ', with nonces' : ''}`
   bothWays(title, async (t, language) => {
     const { env } = await opened(nonce ? strict : plain)
     const told = await docsPage(t, 'guides/oauth/dpop').run(language, 0, env)
@@ -92,7 +89,7 @@ bothWays(
 )
 
 bothWays(
-  'docs/guides/oauth/token-introspection.md: active, given back, and not active',
+  'docs/guides/oauth/token-introspection.md: active, revoked, inactive',
   async (t, language) => {
     const { env, tokens } = await opened()
     const TOKEN = (await tokens()).access_token
