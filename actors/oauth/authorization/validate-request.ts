@@ -19,7 +19,7 @@ import {
   type ReturnedError,
 } from './protocol.js'
 
-/** The members of the application that the checks read. */
+/** The application members that the checks read. */
 export type ValidatedClient = Pick<
   AuthorizingClientRow,
   | 'clientType'
