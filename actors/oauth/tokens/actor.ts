@@ -214,7 +214,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       return verified.tag === 'proven' ? { jkt: verified.jkt } : verified
     }
 
-    async function issueTo(
+    async function runGrant(
       request: TokenRequest,
       form: OAuthForm,
       requester: Requester,
@@ -268,7 +268,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           grantType: form.get('grant_type'),
           client: null,
         }
-        const outcome = await issueTo(request, form, requester, context)
+        const outcome = await runGrant(request, form, requester, context)
         if (outcome.tag === 'oauth_refused' || outcome.tag === 'proof_refused')
           logRefusal(
             context.log,
