@@ -21,14 +21,14 @@ import { identityProvidersActor } from '../actors/identity/identity-providers/ac
 import { discoveryActor } from '../actors/oauth/discovery/actor.js'
 import { egressActor } from '../actors/vault/egress/actor.js'
 import { healthActor } from '../actors/operations/health/actor.js'
-import { keysActor } from '../actors/oauth/signing-keys/actor.js'
+import { signingKeysActor } from '../actors/oauth/signing-keys/actor.js'
 import { organizationsActor } from '../actors/identity/organizations/actor.js'
 import { mailWorker } from '../actors/operations/mail/worker.js'
 import { signInActor } from '../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../actors/identity/passkeys/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
 import { powActor } from '../actors/agents/proof-of-work/actor.js'
-import { registrationActor } from '../actors/oauth/client-registration/actor.js'
+import { clientRegistrationActor } from '../actors/oauth/client-registration/actor.js'
 import { agentManagementActor } from '../actors/agents/management/actor.js'
 import { sshCertificatesActor } from '../actors/vault/ssh-certificates/actor.js'
 import { federatedLoginActor } from '../actors/identity/federated-login/actor.js'
@@ -62,7 +62,7 @@ const X402_THREADS_MAX = 2
 export const placements = [
   //   actor              place                                                     planes
   placement(healthActor,       inline,                                                   A, C, J),
-  placement(keysActor,         inline,                                                   A, C, J),
+  placement(signingKeysActor,  inline,                                                   A, C, J),
   placement(tenantsActor,      inline,                                                   A, C, J),
   placement(rateLimitsActor,   inline,                                                   A, C, J),
   placement(tokensActor,       inline,                                                   A, C, J),
@@ -81,7 +81,7 @@ export const placements = [
   placement(backchannelActor,  inline,                                                   A      ),
   placement(delegationActor,   inline,                                                   A      ),
   placement(accountActor,      inline,                                                   A      ),
-  placement(registrationActor, inline,                                                   A, C   ),
+  placement(clientRegistrationActor, inline,                                             A, C   ),
   placement(applicationsActor, inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
@@ -131,7 +131,7 @@ const isAbsent = (
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
-  (actor === registrationActor.address.name && !oidc.dynamic_registration_enabled)
+  (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)
 
 /** The placements that apply. The routes of the other actors do not exist. */
 export function placementsWith(settings: PlacementSettings): typeof placements {

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { health } from '../actors/operations/health/protocol.js'
-import { keys } from '../actors/oauth/signing-keys/protocol.js'
+import { signingKeys } from '../actors/oauth/signing-keys/protocol.js'
 import { tenants } from '../actors/identity/tenants/protocol.js'
 import { policiesWith } from '../actors/operations/rate-limits/protocol.js'
 import { tokens } from '../actors/oauth/tokens/protocol.js'
@@ -317,7 +317,7 @@ async function awaitTenantAndKeys(context: StartContext): Promise<void> {
   const { system, clock } = context
   const { tenant } = await system!.ref(tenants).ask('ensureControlPlane', {})
   context.controlPlaneTenantId = tenant.id
-  const maintain = () => system!.ref(keys).ask('maintain', null, { timeoutMs: MAINTAIN_LIMIT_MS })
+  const maintain = () => system!.ref(signingKeys).ask('maintain', null, { timeoutMs: MAINTAIN_LIMIT_MS })
   const endMs = clock.monotonicMs() + KEYS_WITHIN_MS
   while ((await maintain()).tag !== 'maintained') {
     if (clock.monotonicMs() > endMs)

@@ -1,8 +1,8 @@
-/** Whose standing decides whether a token still counts. */
+/** The query for the status of a token: every party and object that can revoke it. */
 import type { Principal } from './principal.js'
 
-/** The members that `readStandings` of the storage asks for. */
-export function standingOf(principal: Principal) {
+/** The query of `readTokenStatus` for a principal. */
+export function tokenStatusQuery(principal: Principal) {
   const { tenantId, sessionId, clientId, subjectType, subject, tokenId, delegationId } = principal
   const { organizationId } = principal
   const agentIds = [{ sub: subject, subjectType }, ...principal.actors]
@@ -11,7 +11,7 @@ export function standingOf(principal: Principal) {
   return {
     tenantId,
     sessionId,
-    /** Every agent of the chain. */
+    /** Every agent of the actor chain, including the subject. */
     agentIds,
     applicationId: agentIds.includes(clientId) ? null : clientId,
     tokenId,

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
-import { keysActor } from '../../actors/oauth/signing-keys/actor.js'
+import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import type { TokenRequest } from '../../actors/oauth/tokens/protocol.js'
 import { runMigrations } from '../../migrations/main.js'
@@ -78,7 +78,7 @@ async function run(url: string): Promise<void> {
   const random = systemRandom(clock)
   const kms = memoryKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
-  const keys = spawnInline(keysActor, { database, sealer, kms, clock, random, settings: jwt })
+  const keys = spawnInline(signingKeysActor, { database, sealer, kms, clock, random, settings: jwt })
   await keys.ref.ask('maintain', null)
   const tokens = spawnInline(tokensActor, {
     keys: keys.ref,
@@ -145,7 +145,7 @@ async function run(url: string): Promise<void> {
   }
   const issue = async () =>
     must(
-      await tokens.ref.ask('exchange', form({ grant_type: 'client_credentials', ...secretFields })),
+      await tokens.ref.ask('issue', form({ grant_type: 'client_credentials', ...secretFields })),
       'issued',
     )
   const login = () =>
@@ -181,7 +181,7 @@ async function run(url: string): Promise<void> {
   /** Each of the chains rotates its own family, over and over. */
   const refresh = async (chain: number) => {
     const outcome = await tokens.ref.ask(
-      'exchange',
+      'issue',
       form({
         grant_type: 'refresh_token',
         client_id: agentId,

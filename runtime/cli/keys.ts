@@ -6,7 +6,7 @@ import {
 } from '../../actors/oauth/signing-keys/protocol.js'
 import { carryOut } from '../../actors/oauth/signing-keys/rotation.js'
 import { planRotation } from '../../actors/oauth/signing-keys/rules.js'
-import { tellAudit } from '../../actors/oauth/signing-keys/audit.js'
+import { auditRotation } from '../../actors/oauth/signing-keys/audit.js'
 import { countRotations } from '../../storage/platform/sealing/data-key-rotations.js'
 import {
   countDataKeysByMaster,
@@ -119,7 +119,7 @@ async function rotate(
     { database, sealer },
     now,
     (rows) => planRotation(rows, now, { algorithm, compromised }),
-    tellAudit(random, now, null),
+    auditRotation(random, now, null),
   )
   if (outcome.tag === 'too_early') {
     throw new Error(

@@ -19,8 +19,8 @@ import { passwordRecoveryActor } from '../../actors/identity/password-recovery/a
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
-import { keysActor } from '../../actors/oauth/signing-keys/actor.js'
-import { keys } from '../../actors/oauth/signing-keys/protocol.js'
+import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
+import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
 import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { signInActor } from '../../actors/identity/sign-in/actor.js'
@@ -38,7 +38,7 @@ import { openBreaches } from '../../actors/identity/passwords/breaches.js'
 import { passwords } from '../../actors/identity/passwords/protocol.js'
 import { powActor, powPool } from '../../actors/agents/proof-of-work/actor.js'
 import { pow } from '../../actors/agents/proof-of-work/protocol.js'
-import { registrationActor } from '../../actors/oauth/client-registration/actor.js'
+import { clientRegistrationActor } from '../../actors/oauth/client-registration/actor.js'
 import { agentManagementActor } from '../../actors/agents/management/actor.js'
 import {
   sshCertificatesActor,
@@ -98,9 +98,9 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const watch = openChainWatch(settings)
       if (watch !== null) onStop(() => watch.close())
       const unfit = () => [...resources.process.unfit(), ...(watch?.unfit() ?? [])]
-      return { database, keys: ref(keys), process: { ...resources.process, unfit } }
+      return { database, keys: ref(signingKeys), process: { ...resources.process, unfit } }
     }),
-    wireActor(keysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
+    wireActor(signingKeysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
     wireActor(tenantsActor, () => ({
       database,
       clock,
@@ -115,7 +115,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       onStop(() => documents.close())
       onStop(() => vault.close())
       return {
-        keys: ref(keys),
+        keys: ref(signingKeys),
         database,
         coordination,
         sealer,
@@ -130,7 +130,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       }
     }),
     wireActor(discoveryActor, ({ ref }) => ({
-      keys: ref(keys),
+      keys: ref(signingKeys),
       tenants: ref(tenants),
       database,
       clock,
@@ -251,7 +251,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     })),
     wireActor(authorizationActor, ({ ref }) => ({
       ...common,
-      keys: ref(keys),
+      keys: ref(signingKeys),
       tokens: ref(tokens),
       tenants: ref(tenants),
       sessions: ref(browserSessions),
@@ -266,7 +266,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       coordination,
       registry,
       issuer,
-      keys: ref(keys),
+      keys: ref(signingKeys),
       documents,
       tokens: ref(tokens),
       tenants: ref(tenants),
@@ -301,7 +301,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tokens: ref(tokens),
       issuer,
     })),
-    wireActor(registrationActor, ({ ref }) => ({
+    wireActor(clientRegistrationActor, ({ ref }) => ({
       database,
       clock,
       random,
@@ -377,7 +377,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
     wireActor(retentionWorker, ({ ref }) => ({
       database,
-      keys: ref(keys),
+      keys: ref(signingKeys),
       clock,
       registry,
       reseal: resealOf(resources),

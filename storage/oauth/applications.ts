@@ -1,4 +1,4 @@
-/** OAuth clients and their secrets. A secret is stored only as its SHA-256. decisions.md 7.4. */
+/** Applications (OAuth clients) and their secrets. Only the SHA-256 of a secret is stored. */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { Transaction } from '../platform/sql.js'
@@ -17,10 +17,10 @@ export type ApplicationRow = {
   grantTypes: string[]
   responseTypes: string[]
   scopes: string[]
-  /** What client_credentials without `scope` gives; null leaves it to the service. */
+  /** The scopes of client_credentials without `scope`. Null selects the service default. */
   defaultScopes: string[] | null
   jwks: { keys: Record<string, unknown>[] } | null
-  /** Where the keys are fetched from, instead of `jwks`. */
+  /** URL of the keys, instead of `jwks`. */
   jwksUri: string | null
   dpopBoundAccessTokens: boolean
   requirePushedAuthorizationRequests: boolean
@@ -32,13 +32,13 @@ export type ApplicationRow = {
   updatedAt: Date
 }
 
-/** What a new application must say; the rest takes the defaults of decisions.md 7.4. */
+/** The required members of a new application. The others have defaults. */
 export type NewApplication = Pick<
   ApplicationRow,
   'id' | 'tenantId' | 'name' | 'redirectUris' | 'createdAt'
 > &
   Partial<Omit<ApplicationRow, 'status' | 'updatedAt'>> & {
-    /** SHA-256 of the secret, from `newClientSecret`; null for a client without one. */
+    /** SHA-256 of the secret, from `newClientSecret`. Null for a client without one. */
     secretSha256: Uint8Array | null
   }
 
@@ -49,24 +49,24 @@ const DEFAULT_GRANT_TYPES = ['authorization_code', 'refresh_token']
 const DEFAULT_RESPONSE_TYPES = ['code']
 export const DEFAULT_SCOPES = ['openid', 'profile', 'email']
 
-/** A fresh client secret of 256 random bits: shown once, kept as its SHA-256. */
+/** A new client secret of 256 random bits. It is returned once and stored as its SHA-256. */
 export function newClientSecret(random: Random): ClientSecret {
   const secret = `svcs_${random.token(SECRET_BYTES)}`
   return { secret, sha256: clientSecretSha256(secret) }
 }
 
-// 256 random bits cannot be guessed, so a slow hash would only slow the service.
+// 256 random bits cannot be guessed, so a slow password hash would add cost without protection.
 export function clientSecretSha256(secret: string): Uint8Array {
-  // By way of a text: asked for as bytes, the hash costs more than twice as much.
+  // Hashing to text and decoding is twice as fast as hashing to bytes.
   return Buffer.from(hash('sha256', secret, 'binary'), 'binary')
 }
 
-/** The audience an application has unless it names another one (decisions.md 7.4). */
+/** The default audience of an application. */
 export function defaultAudience(applicationId: string): string {
   return `urn:svc:application:${applicationId}`
 }
 
-/** Inserts the application and, where it has one, its secret. Answers with the stored row. */
+/** Inserts the application and its secret, if it has one. Returns the stored row. */
 export async function insertApplication(
   tx: Transaction,
   application: NewApplication,
@@ -97,7 +97,7 @@ export async function insertApplication(
   return rows[0]!
 }
 
-/** Locks the application until the transaction ends: whoever changes it takes turns. */
+/** Locks the application until the transaction ends, so that changes are serialised. */
 export async function lockApplication(
   tx: Transaction,
   tenantId: string,
@@ -111,7 +111,7 @@ export async function lockApplication(
   return rows[0]
 }
 
-/** Every member that may change; what was there before is gone. */
+/** Every member that can change. All of them are replaced. */
 export type ReplacedApplication = Pick<
   ApplicationRow,
   'id' | 'tenantId' | 'name' | 'redirectUris'
@@ -139,7 +139,7 @@ export async function replaceApplication(
   return rows[0]!
 }
 
-/** Removes the application with its secrets; its tokens are refused from then on. */
+/** Deletes the application with its secrets. Its tokens become invalid. */
 export async function deleteApplication(
   tx: Transaction,
   tenantId: string,
@@ -159,11 +159,11 @@ export type SecretRotation = {
   readonly secretId: string
   readonly sha256: Uint8Array
   readonly now: Date
-  /** When the secrets of before end, unless they end earlier; `now` ends them at once. */
+  /** When the previous secrets expire at the latest. `now` ends them at once. */
   readonly othersUntil: Date
 }
 
-/** Adds a secret and gives those of before an end. The application must be locked. */
+/** Adds a secret and sets the expiry of the previous ones. The application must be locked. */
 export async function rotateApplicationSecret(
   tx: Transaction,
   rotation: SecretRotation,
@@ -181,7 +181,7 @@ export async function rotateApplicationSecret(
   })
 }
 
-/** Removes secrets that ended by `now`; all of them when the application needs none any more. */
+/** Deletes secrets that expired by `now`, or all secrets if the application needs none. */
 export async function removeApplicationSecrets(
   tx: Transaction,
   tenantId: string,
@@ -209,7 +209,7 @@ export async function findApplication(
   return rows[0]
 }
 
-/** One page, newest first, after the row that `createdAt` and `id` name. */
+/** One page, newest first, after the row of `createdAt` and `id`. */
 export async function listApplications(
   tx: Transaction,
   tenantId: string,
@@ -226,7 +226,7 @@ export async function listApplications(
   return rows
 }
 
-/** A client as the token endpoint needs it, whatever its tenant. */
+/** A client of the token endpoint, of any tenant. */
 export type ClientRow = Pick<
   ApplicationRow,
   | 'id'
@@ -246,7 +246,7 @@ export type ClientRow = Pick<
 
 export type ClientSecretRow = { readonly sha256: Uint8Array; readonly expiresAt: Date | null }
 
-/** Finds a client by its id before its tenant is known; needs a transaction that crosses tenants. */
+/** Finds a client by id. Its tenant is unknown, so the transaction must cross tenants. */
 export async function findClient(
   tx: Transaction,
   clientId: string,
@@ -278,20 +278,20 @@ export async function findClient(
   return { ...row, secrets }
 }
 
-/** The hashes of a client's secrets that have not ended. */
+/** The hashes of the client's secrets that have not expired. */
 export function secretsInForce({ secrets }: ClientRow, now: Date): readonly Uint8Array[] {
   return secrets
     .filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
     .map(({ sha256 }) => sha256)
 }
 
-/** Compares with every hash, whichever fits, in constant time each. */
+/** Compares the secret with every hash, each in constant time. */
 export function isSecretOf(secret: string, hashes: readonly Uint8Array[]): boolean {
   const own = clientSecretSha256(secret)
   return hashes.reduce((found, known) => timingSafeEqual(own, known) || found, false)
 }
 
-/** An application as an authorization request meets it. */
+/** An application in an authorization request. */
 export type AuthorizingClientRow = ApplicationRow & {
   readonly tenantName: string
   /** Settings of the tenant: its branding. */
@@ -299,7 +299,7 @@ export type AuthorizingClientRow = ApplicationRow & {
   readonly tenantActive: boolean
 }
 
-/** Finds an application before its tenant is known; needs a transaction that crosses tenants. */
+/** Finds an application by id. Its tenant is unknown, so the transaction must cross tenants. */
 export async function findAuthorizingClient(
   tx: Transaction,
   clientId: string,
@@ -315,7 +315,7 @@ export async function findAuthorizingClient(
   return rows[0]
 }
 
-/** Which of these audiences belong to an active application of the tenant (RFC 8707). */
+/** The audiences among these that belong to an active application of the tenant (RFC 8707). */
 export async function knownAudiences(
   tx: Transaction,
   tenantId: string,
@@ -330,7 +330,7 @@ export async function knownAudiences(
   return rows.map(({ audience }) => audience)
 }
 
-/** Whether an active application lists the origin: that one, or with null any. Crosses tenants. */
+/** True if the application, or any active application if null, lists the origin. Crosses tenants. */
 export async function originListed(
   tx: Transaction,
   origin: string,
@@ -346,7 +346,7 @@ export async function originListed(
   return rows[0]!.listed
 }
 
-/** The types of `authorization_details` that the tenant's active applications use, in order. */
+/** The `authorization_details` types of the tenant's active applications, in order. */
 export async function authorizationDetailsTypes(
   tx: Transaction,
   tenantId: string,
@@ -361,7 +361,7 @@ export async function authorizationDetailsTypes(
   return rows.map(({ type }) => type)
 }
 
-/** The values of $1 to $21, with the defaults of decisions.md 7.4. */
+/** The values of $1 to $21, with the defaults. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,

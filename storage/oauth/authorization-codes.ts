@@ -1,19 +1,19 @@
-/** Authorization codes: redeemed once, and what they became can be found again. RFC 6749 section 4.1.2. */
+/** Authorization codes. Each is redeemed once and keeps the id of its refresh family (RFC 6749 section 4.1.2). */
 import { personInForce, tenantInForce } from '../platform/in-force.js'
 import { type Database, inOrderOf, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
-/** Claims asked for one by one, by where they are wanted (OpenID Connect Core section 5.5). */
-export type AskedClaims = {
+/** Individually requested claims, by destination (OpenID Connect Core section 5.5). */
+export type RequestedClaims = {
   readonly idToken: readonly string[]
   readonly userinfo: readonly string[]
 }
 
 export type AuthorizationDetails = readonly Readonly<Record<string, unknown>>[]
 
-/** What a person allowed, and how they had signed in when they did. */
+/** The grant of a user, and how they had authenticated. */
 export type CodeGrant = {
   readonly tenantId: string
-  /** Of the code, and of the refresh family it is turned into. */
+  /** Id of the code and of its refresh family. */
   readonly id: string
   readonly clientId: string
   readonly sessionId: string
@@ -21,7 +21,7 @@ export type CodeGrant = {
   readonly organizationId: string | null
   readonly redirectUri: string
   readonly codeChallenge: string | null
-  /** `dpop_jkt`, or the key that the request was pushed with (RFC 9449 section 10). */
+  /** `dpop_jkt`, or the key of the pushed request's DPoP proof (RFC 9449 section 10). */
   readonly jkt: string | null
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
@@ -30,7 +30,7 @@ export type CodeGrant = {
   readonly amr: readonly string[]
   readonly authTime: Date
   readonly authorizationDetails: AuthorizationDetails | null
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
   readonly createdAt: Date
   readonly expiresAt: Date
 }
@@ -71,11 +71,11 @@ export async function insertCode(tx: Transaction, code: NewCode): Promise<void> 
 
 export type CodeRow = CodeGrant & {
   readonly redeemedAt: Date | null
-  /** Session, person and tenant are as they were: the grant may still begin. */
+  /** True if the session is open and the user and the tenant are active. */
   readonly standing: boolean
 }
 
-/** Finds codes, each at the place of its hash. Their tenants are not known before they are. */
+/** Finds codes, in the order of their hashes. Their tenants are unknown, so it crosses tenants. */
 export async function findCodes(
   database: Database,
   hashes: readonly Uint8Array[],
@@ -107,26 +107,26 @@ export async function findCodes(
 
 export type Redemption = {
   readonly id: string
-  /** Key that the refresh tokens are bound to. */
+  /** Key thumbprint to which the refresh tokens are bound. */
   readonly jkt: string | null
-  /** Null: the application gets no refresh token. */
+  /** Null if the application gets no refresh token. */
   readonly refreshTokenSha256: Uint8Array | null
   /**
-   * The family gets a session of its own, under the id of the code, and so outlives the browser session
-   * (OpenID Connect Back-Channel Logout 1.0 section 2.7).
+   * True if the family gets a session of its own, with the id of the code, which outlives the browser
+   * session (OpenID Connect Back-Channel Logout 1.0 section 2.7).
    */
   readonly offline: boolean
   readonly now: Date
-  /** End of the family, and of its own session. */
+  /** Expiry of the family and of its own session. */
   readonly expiresAt: Date
 }
 
 /**
- * Turns codes into their families and the first refresh tokens of them; true for each that was turned
- * by this call, in their order. A family exists without a refresh token too: it is what revokes the
- * access tokens. Rows are locked in the order given. An offline grant is only opened while the session of
- * its code is open, and keeps it open until the transaction ends: an end of everything that waits for it
- * then finds the session of the grant too.
+ * Redeems codes: creates their refresh families and first refresh tokens. Returns true for each code
+ * that this call redeemed, in order. A family without a refresh token exists too, since revoking it
+ * revokes the access tokens. Rows are locked in the order given. An offline grant needs an open session
+ * and keeps it open until the transaction ends, so that a concurrent sign-out also finds the session of
+ * the grant.
  */
 export async function redeemCodes(
   tx: Transaction,
@@ -135,8 +135,8 @@ export async function redeemCodes(
 ): Promise<readonly boolean[]> {
   const { rows } = await tx.query<{ place: number }>({
     name: 'authorization_code.redeem',
-    // What is live is locked and as this statement sees it, for nothing but redemption changes a code: it
-    // is updated where it lies, by which the table is not read to find it again.
+    // Live codes are locked and change only by redemption, so this statement sees their latest version.
+    // It updates them by their physical location, without a second look-up.
     text: `with asked as materialized (
              select $1::uuid as tenant_id, a.*
              from unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[],
@@ -189,15 +189,15 @@ export async function redeemCodes(
   return redemptions.map((_, at) => redeemed.has(at + 1))
 }
 
-/** A grant with claims that were asked for one by one. */
+/** A grant with individually requested claims. */
 export type ClaimedGrant = {
-  readonly claims: AskedClaims
+  readonly claims: RequestedClaims
   readonly granted: readonly string[]
-  /** The scopes that its application has now. */
+  /** The current scopes of its application. */
   readonly held: readonly string[]
 }
 
-/** Undefined where no claims were asked for by name. */
+/** Undefined if no claims were requested individually. */
 export async function findClaimedGrant(
   tx: Transaction,
   tenantId: string,
@@ -214,7 +214,7 @@ export async function findClaimedGrant(
   return rows[0]
 }
 
-/** Removes up to `limit` codes that ended before `before`: a use after that is an unknown code. */
+/** Deletes up to `limit` codes that ended before `before`. Later uses see an unknown code. */
 export async function removeEndedCodes(
   tx: Transaction,
   before: Date,

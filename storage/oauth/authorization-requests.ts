@@ -1,13 +1,13 @@
-/** Authorization requests that wait: pushed (RFC 9126), or for their person to sign in and decide. */
+/** Pending authorization requests: pushed (RFC 9126), or waiting for sign-in and consent. */
 import type { Transaction } from '../platform/sql.js'
 
 export type NewAuthorizationRequest<Request> = {
   readonly tenantId: string
   readonly id: string
-  /** SHA-256 of what names the request outside. */
+  /** SHA-256 of the handle or request_uri. */
   readonly handleSha256: Uint8Array
   readonly clientId: string
-  /** The pushed request that this one continues. */
+  /** The pushed request that it continues. */
   readonly pushedId: string | null
   /** Plain JSON. */
   readonly request: Request
@@ -46,7 +46,7 @@ export type AuthorizationRequestRow<Request> = {
   readonly createdAt: Date
 }
 
-/** Finds what is neither over nor used up. The tenant is not known before: it crosses tenants. */
+/** Finds a pending request. Its tenant is unknown, so the transaction crosses tenants. */
 export async function findAuthorizationRequest<Request>(
   tx: Transaction,
   handleSha256: Uint8Array,
@@ -63,7 +63,7 @@ export async function findAuthorizationRequest<Request>(
   return rows[0]
 }
 
-/** Whose a request was that was used up or ran out, while its row is kept. */
+/** Finds a consumed or expired request while its row is kept. */
 export async function findEndedAuthorizationRequest<Request>(
   tx: Transaction,
   handleSha256: Uint8Array,
@@ -78,8 +78,8 @@ export async function findEndedAuthorizationRequest<Request>(
 }
 
 /**
- * Uses up the requests with these ids, together or not at all; true for the one call that did. The
- * caller rolls back otherwise. A pushed request may be over by now: it was opened in time.
+ * Consumes all of the requests, or none. Returns true for the one call that consumed them. Otherwise
+ * the caller rolls back. An expired pushed request is accepted, since it was opened in time.
  */
 export async function consumeAuthorizationRequests(
   tx: Transaction,
@@ -96,7 +96,7 @@ export async function consumeAuthorizationRequests(
   return rowCount === ids.length
 }
 
-/** Removes up to `limit` requests that ended before `before`. */
+/** Deletes up to `limit` requests that ended before `before`. */
 export async function removeEndedAuthorizationRequests(
   tx: Transaction,
   before: Date,

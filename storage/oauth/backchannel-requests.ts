@@ -1,6 +1,6 @@
 /**
- * Requests that a person decides elsewhere: device codes (RFC 8628) and CIBA. Polled by a hash,
- * decided once, redeemed once.
+ * Requests that a user decides on another device: device codes (RFC 8628) and CIBA. Each is polled by
+ * its hash, decided once and redeemed once.
  */
 import { personInForce, tenantInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
@@ -22,13 +22,13 @@ export type NewBackchannelRequest = {
   readonly bindingMessage: string | null
   readonly askedFrom: string | null
   readonly intervalSecs: number
-  /** CIBA: who is asked; null where nobody is. */
+  /** The user of a CIBA request. Null if the user is unknown, and for device codes. */
   readonly subject: string | null
   readonly createdAt: Date
   readonly expiresAt: Date
 }
 
-/** False where another request has the same user code: try another one. */
+/** Returns false if another request has the same user code. */
 export async function insertBackchannelRequest(
   tx: Transaction,
   request: NewBackchannelRequest,
@@ -65,14 +65,14 @@ export async function insertBackchannelRequest(
 export type PollKey = {
   readonly kind: BackchannelKind
   readonly codeSha256: Uint8Array
-  /** Another client's poll finds nothing and changes nothing. */
+  /** Only this client can poll the request. */
   readonly clientId: string
   readonly now: Date
-  /** What a poll that comes too fast adds to the interval. */
+  /** Added to the interval after a poll that is too early. */
   readonly penaltySecs: number
 }
 
-/** A request as a poll finds it. */
+/** A polled request. */
 export type PolledRequest = {
   readonly tenantId: string
   readonly id: string
@@ -81,22 +81,22 @@ export type PolledRequest = {
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
   readonly expiresAt: Date
-  /** The interval in force from now on. */
+  /** The current poll interval. */
   readonly intervalSecs: number
-  /** The poll before was less than the interval ago, and nobody has decided yet. */
+  /** True if the request is pending and the last poll was less than the interval ago. */
   readonly tooFast: boolean
   readonly subject: string | null
   readonly organizationId: string | null
   readonly level: number | null
   readonly amr: readonly string[] | null
   readonly authTime: Date | null
-  /** Person and tenant are as they were: what was approved may still begin. */
+  /** True if the user and the tenant are active. */
   readonly standing: boolean
 }
 
 /**
- * Stamps a poll and judges its distance from the one before, in one statement: of many polls at the
- * same time each sees the other. The tenant is not known yet, so the transaction crosses tenants.
+ * Records a poll and compares it with the last one in one statement, so that concurrent polls see each
+ * other. The tenant is unknown, so the transaction crosses tenants.
  */
 export async function recordPoll(
   tx: Transaction,
@@ -127,19 +127,19 @@ export async function recordPoll(
 export type BackchannelRedemption = {
   readonly tenantId: string
   readonly id: string
-  /** Key that the refresh tokens are bound to. */
+  /** Key thumbprint to which the refresh tokens are bound. */
   readonly jkt: string | null
-  /** Null: the application gets no refresh token. */
+  /** Null if the application gets no refresh token. */
   readonly refreshTokenSha256: Uint8Array | null
   readonly now: Date
-  /** End of the session and of the family. */
+  /** Expiry of the session and the family. */
   readonly expiresAt: Date
 }
 
 /**
- * approved -> redeemed, with the session of the device, its family and the first refresh token of
- * it; true for the one caller that did. The session is its own: signing out of the browser that
- * approved it does not end it.
+ * approved -> redeemed. Creates the session, the refresh family and the first refresh token. Returns
+ * true for the one call that redeemed it. A sign-out in the approving browser does not end
+ * the new session.
  */
 export async function redeemBackchannelRequest(
   tx: Transaction,
@@ -180,8 +180,8 @@ export async function redeemBackchannelRequest(
   return rows[0]!.redeemed
 }
 
-/** A request that waits for its person. */
-export type PendingRequest = {
+/** A request that waits for its user. */
+export type PendingBackchannelRequest = {
   readonly tenantId: string
   readonly id: string
   readonly clientId: string
@@ -194,13 +194,13 @@ export type PendingRequest = {
   readonly expiresAt: Date
 }
 
-/** By what a person typed. The tenant is not known yet, so the transaction crosses tenants. */
+/** Finds a request by user code. Its tenant is unknown, so the transaction crosses tenants. */
 export async function findByUserCode(
   tx: Transaction,
   userCode: string,
   now: Date,
-): Promise<PendingRequest | undefined> {
-  const { rows } = await tx.query<PendingRequest>({
+): Promise<PendingBackchannelRequest | undefined> {
+  const { rows } = await tx.query<PendingBackchannelRequest>({
     name: 'backchannel_request.by_user_code',
     text: `select ${PENDING} from backchannel_requests r
            where r.user_code = $1 and r.status = 'pending' and r.expires_at > $2`,
@@ -209,14 +209,14 @@ export async function findByUserCode(
   return rows[0]
 }
 
-/** A request in the inbox of the person it asks (CIBA). */
-export type InboxRequest = PendingRequest & {
+/** A CIBA request in the inbox of its user. */
+export type InboxRequest = PendingBackchannelRequest & {
   readonly clientName: string
-  /** What the application may have now. */
+  /** The current scopes of the application. */
   readonly clientScopes: readonly string[]
 }
 
-/** What waits for a person in a tenant, the latest first. */
+/** The pending requests of a user in a tenant, the newest first. */
 export async function listInbox(
   tx: Transaction,
   { tenantId, subject, now }: { tenantId: string; subject: string; now: Date },
@@ -236,13 +236,13 @@ export async function listInbox(
   return rows
 }
 
-/** One of them; undefined for another person's, and for one that was decided or has expired. */
+/** One pending request of the user. Undefined if it is another user's, decided or expired. */
 export async function findInInbox(
   tx: Transaction,
   { tenantId, subject, now }: { tenantId: string; subject: string; now: Date },
   id: string,
-): Promise<PendingRequest | undefined> {
-  const { rows } = await tx.query<PendingRequest>({
+): Promise<PendingBackchannelRequest | undefined> {
+  const { rows } = await tx.query<PendingBackchannelRequest>({
     name: 'backchannel_request.in_inbox',
     text: `select ${PENDING} from backchannel_requests r
            where r.tenant_id = $1 and r.id = $4 and r.subject = $2 and r.kind = 'ciba'
@@ -267,10 +267,10 @@ export type Approval = Decision & {
   readonly authTime: Date
 }
 
-/** However late somebody decides, the poll after that is in time to learn it. */
+/** A late decision extends the expiry, so that the next poll still gets it. */
 const STAYS_DECIDED = `greatest(expires_at, $3::timestamptz + interval '5 minutes')`
 
-/** pending -> approved, once; false when it was decided or ran out meanwhile. */
+/** pending -> approved, once. False if it was decided or expired. */
 export async function approveBackchannelRequest(
   tx: Transaction,
   approval: Approval,
@@ -299,7 +299,7 @@ export async function approveBackchannelRequest(
   return rowCount === 1
 }
 
-/** pending -> denied, once; false when it was decided or ran out meanwhile. */
+/** pending -> denied, once. False if it was decided or expired. */
 export async function denyBackchannelRequest(
   tx: Transaction,
   { tenantId, id, now }: Decision,
@@ -314,14 +314,14 @@ export async function denyBackchannelRequest(
   return rowCount === 1
 }
 
-/** Whose approvals are meant: one person in one tenant, or an account in all of them. */
+/** Selects approvals: of one user in one tenant, or of an account in all tenants. */
 export type ApprovalsOf =
   | { readonly tenantId: string; readonly subject: string }
   | { readonly accountId: string }
 
 /**
- * approved -> denied: what a person allowed and nobody has fetched ends with what it rested on. Waits
- * for those that are being fetched.
+ * approved -> denied, for approvals that were not redeemed before their session, consent or user ended.
+ * Waits for concurrent redemptions.
  */
 export async function endBackchannelApprovals(
   tx: Transaction,
@@ -341,7 +341,7 @@ export async function endBackchannelApprovals(
   })
 }
 
-/** Removes up to `limit` requests that ended before `before`: a poll after that is of an unknown one. */
+/** Deletes up to `limit` requests that ended before `before`. Later polls see an unknown code. */
 export async function removeEndedBackchannelRequests(
   tx: Transaction,
   before: Date,

@@ -1,16 +1,16 @@
-/** Clients that registered themselves, and the tokens that let them. RFC 7591, RFC 7592. */
+/** Dynamically registered clients and the tokens of registration (RFC 7591, RFC 7592). */
 import type { ApplicationRow } from './applications.js'
 import type { Transaction } from '../platform/sql.js'
 
-/** Who made a token; a person by their `sub` in the tenant. */
-export type TokenMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
+/** The creator of a token. A user is identified by their `sub` in the tenant. */
+export type TokenCreator = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
 
 export type NewRegistrationToken = {
   readonly tenantId: string
   readonly id: string
   readonly tokenSha256: Uint8Array
   readonly scopes: readonly string[]
-  readonly maker: TokenMaker
+  readonly maker: TokenCreator
   readonly maxUses: number
   readonly createdAt: Date
   readonly expiresAt: Date
@@ -44,13 +44,13 @@ export type RegistrationTokenRow = {
   readonly tenantId: string
   readonly tenantSlug: string
   readonly id: string
-  /** What its maker held then. */
+  /** The scopes of the creator at creation. */
   readonly scopes: readonly string[]
-  /** Null: made before it was kept. */
-  readonly maker: TokenMaker | null
+  /** Null for tokens created before the column existed. */
+  readonly maker: TokenCreator | null
 }
 
-/** A token that may still be used. Its tenant is not known before: the transaction crosses tenants. */
+/** Finds a usable token. Its tenant is unknown, so the transaction crosses tenants. */
 export async function findRegistrationToken(
   tx: Transaction,
   tokenSha256: Uint8Array,
@@ -68,8 +68,8 @@ export async function findRegistrationToken(
   return rows[0]
 }
 
-/** An agent that may work in the tenant at present. Its home may be elsewhere: it crosses tenants. */
-export async function findAgentMaker(
+/** Finds an agent that may work in the tenant. Its home may be elsewhere, so it crosses tenants. */
+export async function findAgentCreator(
   tx: Transaction,
   tenantId: string,
   agentId: string,
@@ -90,7 +90,7 @@ export async function findAgentMaker(
   return rows[0]
 }
 
-/** Takes one use; false when there is none left. */
+/** Takes one use. False if no use is left. */
 export async function useRegistrationToken(
   tx: Transaction,
   tenantId: string,
@@ -106,7 +106,7 @@ export async function useRegistrationToken(
   return rowCount === 1
 }
 
-/** Removes up to `limit` tokens that ended before `before`. */
+/** Deletes up to `limit` tokens that ended before `before`. */
 export async function removeEndedRegistrationTokens(
   tx: Transaction,
   before: Date,
@@ -122,10 +122,10 @@ export async function removeEndedRegistrationTokens(
   return rowCount
 }
 
-/** Metadata in the spelling of the wire, as it was registered. */
+/** Metadata that is stored and returned unchanged, with wire names. */
 export type HandedOn = Readonly<Record<string, unknown>>
 
-/** Writes down what only belongs to a registration. A null token keeps the one there is. */
+/** Writes the members that only registered clients have. A null token keeps the current one. */
 export async function writeRegistration(
   tx: Transaction,
   registration: {
@@ -133,7 +133,7 @@ export async function writeRegistration(
     readonly applicationId: string
     readonly handedOn: HandedOn
     readonly tokenSha256: Uint8Array | null
-    /** Null keeps those there are. */
+    /** Null keeps the current scopes. */
     readonly scopesMax: readonly string[] | null
   },
 ): Promise<void> {
@@ -156,14 +156,14 @@ export async function writeRegistration(
 
 export type RegisteredRow = Pick<ApplicationRow, 'id' | 'tenantId'> & {
   readonly tenantSlug: string
-  /** What it may register for, beyond what every client may. */
+  /** The scopes it may register in addition to the user scopes. */
   readonly scopesMax: readonly string[]
   readonly tokenSha256: Uint8Array
   readonly handedOn: HandedOn
   readonly active: boolean
 }
 
-/** A client that registered itself; its tenant is not known before: the transaction crosses tenants. */
+/** Finds a registered client. Its tenant is unknown, so the transaction crosses tenants. */
 export async function findRegistered(
   tx: Transaction,
   clientId: string,

@@ -1,4 +1,4 @@
-/** What people allowed applications, remembered until they take it back. decisions.md 20, consent. */
+/** Consents that users gave to applications, stored until they are withdrawn. */
 import type { Transaction } from '../platform/sql.js'
 
 export type ConsentKey = {
@@ -7,7 +7,7 @@ export type ConsentKey = {
   readonly clientId: string
 }
 
-/** The scopes a person allowed an application; none when they never did. */
+/** The scopes that the user consented to. Empty without a consent. */
 export async function consentedScopes(tx: Transaction, key: ConsentKey): Promise<string[]> {
   const { rows } = await tx.query<{ scopes: string[] }>({
     name: 'consent.scopes',
@@ -17,7 +17,7 @@ export async function consentedScopes(tx: Transaction, key: ConsentKey): Promise
   return rows[0]?.scopes ?? []
 }
 
-/** Adds scopes to what was allowed before. */
+/** Adds scopes to the consent. */
 export async function rememberConsent(
   tx: Transaction,
   { tenantId, subject, clientId }: ConsentKey,
@@ -61,9 +61,9 @@ export async function listConsents(
 }
 
 /**
- * Takes a consent back, with every grant that rests on it, those included that the application was
- * about to fetch: codes, and what was allowed on another screen.
- * @returns the families that ended; undefined when there was no consent.
+ * Withdraws a consent and revokes every grant that depends on it, including unredeemed codes and
+ * approvals.
+ * @returns the revoked families. Undefined if there was no consent.
  */
 export async function withdrawConsent(
   tx: Transaction,
@@ -71,7 +71,7 @@ export async function withdrawConsent(
   now: Date,
 ): Promise<string[] | undefined> {
   const given = [tenantId, subject, clientId, now]
-  // Waits for whatever is being fetched just now, so that the next statement sees what came of it.
+  // Waits for concurrent redemptions, so that the next statement sees their families.
   const { rows: known } = await tx.query<{ known: boolean }>({
     name: 'consent.withdraw',
     text: `with gone as (

@@ -1,5 +1,5 @@
-/** Refresh tokens in families: rotated once each, revoked together. RFC 9700 section 4.14.2. */
-import type { AskedClaims, AuthorizationDetails } from './authorization-codes.js'
+/** Refresh tokens and their families: each token is rotated once, and a family is revoked as a whole (RFC 9700 section 4.14.2). */
+import type { RequestedClaims, AuthorizationDetails } from './authorization-codes.js'
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
 import {
   type Database,
@@ -26,9 +26,9 @@ export type RefreshTokenRow = {
   readonly expiresAt: Date
   readonly revokedAt: Date | null
   readonly sessionId: string
-  /** The session that ID tokens name, where it is another one: that of the browser. */
+  /** The `sid` of ID tokens, if it differs from the session: that of the browser session. */
   readonly browserSessionId: string | null
-  /** The session of the next access token: that of the browser for as long as it is open. */
+  /** The session of the next access token: the browser session while it is open. */
   readonly accessSessionId: string
   readonly subject: string
   readonly subjectType: 'human' | 'agent'
@@ -36,19 +36,19 @@ export type RefreshTokenRow = {
   readonly organizationId: string | null
   readonly amr: string[]
   readonly authTime: Date
-  /** Level of assurance of a person when they allowed it; null for agents. */
+  /** Assurance level of the user at the grant. Null for agents. */
   readonly level: number | null
   readonly authorizationDetails: AuthorizationDetails | null
-  readonly claims: AskedClaims | null
-  /** An agent acts for the person of the session. */
+  readonly claims: RequestedClaims | null
+  /** Set if an agent acts for the user of the session. */
   readonly delegationId: string | null
   readonly sessionEndedAt: Date | null
   readonly tenantActive: boolean
-  /** The agent or application exists and is active, so is the person, and what it began with. */
+  /** The client, the user and the key of the session are all still valid. */
   readonly clientActive: boolean
 }
 
-/** Finds a token by its hash. Its tenant is not known before, so the transaction crosses tenants. */
+/** Finds a token by its hash. Its tenant is unknown, so the transaction crosses tenants. */
 export async function findRefreshToken(
   tx: Transaction,
   tokenSha256: Uint8Array,
@@ -57,7 +57,7 @@ export async function findRefreshToken(
   return rows[0]
 }
 
-/** The same for many at once, each at the place of its hash. */
+/** The same for many tokens, in the order of their hashes. */
 export async function findRefreshTokens(
   database: Database,
   hashes: readonly Uint8Array[],
@@ -69,8 +69,8 @@ export async function findRefreshTokens(
 function finding(hashes: readonly Uint8Array[]): Statement {
   return {
     name: 'refresh_token.find',
-    // From token to family to session, one row each. `offset 0` keeps the planner from joining the
-    // sessions of the whole tenant first, as it does on tables it has no statistics of yet.
+    // From token to family to session, one row each. `offset 0` prevents the planner from joining all
+    // sessions of the tenant first, as it does on tables without statistics.
     text: `select t.tenant_id as "tenantId", t.family_id as "familyId", t.generation,
              t.token_sha256 as "tokenSha256", t.issued_at as "issuedAt", t.rotated_at as "rotatedAt",
              t.successor_answer as "successorAnswer",
@@ -115,18 +115,18 @@ function finding(hashes: readonly Uint8Array[]): Statement {
 
 export type Rotation = {
   readonly familyId: string
-  /** Of the token that is given in. */
+  /** Generation of the presented token. */
   readonly generation: number
   readonly successorSha256: Uint8Array
-  /** The whole answer, sealed, to be repeated should it get lost on its way. */
+  /** The whole response, encrypted, so that a lost response can be repeated. */
   readonly successorAnswer: Uint8Array
   readonly now: Date
 }
 
 /**
- * Turns tokens into the next ones; true for each that was turned by this call, in their order.
- * Refused when it was turned before or its family is revoked or over. What could be repeated of the
- * turn before is wiped. Rows are locked in the order given.
+ * Rotates tokens. Returns true for each token that this call rotated, in order. False if it was rotated
+ * before, or its family is revoked or expired. Erases the stored response of the previous rotation.
+ * Rows are locked in the order given.
  */
 export async function rotateRefreshTokens(
   tx: Transaction,
@@ -135,8 +135,8 @@ export async function rotateRefreshTokens(
 ): Promise<readonly boolean[]> {
   const { rows } = await tx.query<{ place: number }>({
     name: 'refresh_token.rotate',
-    // Every part of the key comes from the row that is joined: with a tenant as it was given there
-    // would be a plan that reads all of the tenant.
+    // Every part of the key comes from the joined row: with the tenant as a parameter the planner could
+    // choose to read all rows of the tenant.
     text: `with asked as materialized (
              select $1::uuid as tenant_id, a.*
              from unnest($2::uuid[], $3::integer[], $4::bytea[], $5::bytea[],
@@ -180,7 +180,7 @@ export async function rotateRefreshTokens(
   return rotations.map((_, at) => rotated.has(at + 1))
 }
 
-/** Revokes a family once; true for the call that did. Its sealed answers are wiped with it. */
+/** Revokes a family once and erases its stored responses. True for the call that did. */
 export async function revokeRefreshFamily(
   tx: Transaction,
   tenantId: string,
@@ -204,7 +204,7 @@ export async function revokeRefreshFamily(
   return rows[0]!.revoked
 }
 
-/** Wipes up to `limit` sealed answers of rotations before `before`: nobody may repeat them now. */
+/** Erases up to `limit` stored responses of rotations before `before`, which cannot be repeated any more. */
 export async function wipeOldAnswers(
   tx: Transaction,
   before: Date,

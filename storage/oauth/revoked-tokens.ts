@@ -1,4 +1,4 @@
-/** Access tokens that were revoked one by one, kept for as long as they could have lived. RFC 7009. */
+/** Individually revoked access tokens, kept until the token would have expired (RFC 7009). */
 import type { Transaction } from '../platform/sql.js'
 
 export type RevokedToken = {
@@ -6,11 +6,11 @@ export type RevokedToken = {
   /** The `jti`. */
   readonly tokenId: string
   readonly revokedAt: Date
-  /** The end of the token itself; the row is not needed after it. */
+  /** Expiry of the token. The row is not needed after it. */
   readonly expiresAt: Date
 }
 
-/** Revokes a token once; true for the call that did. */
+/** Revokes a token once. True for the call that did. */
 export async function insertRevokedToken(tx: Transaction, token: RevokedToken): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'revoked_token.insert',
@@ -21,7 +21,7 @@ export async function insertRevokedToken(tx: Transaction, token: RevokedToken): 
   return rowCount === 1
 }
 
-/** Removes up to `limit` rows of tokens that ended before `before`. */
+/** Deletes up to `limit` rows whose tokens expired before `before`. */
 export async function removeEndedRevocations(
   tx: Transaction,
   before: Date,

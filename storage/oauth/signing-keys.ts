@@ -1,7 +1,7 @@
-/** Signing keys: at most one next and one current per tenant and algorithm, any number retired. */
+/** Signing keys: at most one next and one current per tenant and algorithm, and any number of retired ones. */
 import type { Transaction } from '../platform/sql.js'
 
-/** The words a private key is sealed with: the row it stands in. */
+/** The associated data with which a private key is sealed. It contains the kid of its row. */
 export function privateKeyContext(kid: string): string {
   return `signing_key:${kid}:private`
 }
@@ -11,15 +11,15 @@ export type SigningKeyRow = {
   algorithm: 'ES256' | 'EdDSA'
   state: 'next' | 'current' | 'retired'
   publicJwk: { kty: 'EC' | 'OKP'; crv: 'P-256' | 'Ed25519'; x: string; y?: string | undefined }
-  /** Null once retired. */
+  /** Null after retirement. */
   privateSealed: Uint8Array | null
   createdAt: Date
   currentSince: Date | null
-  /** When the last token it may have signed has died; null until it is retired. */
+  /** When the last token that it may have signed has expired. Null until it is retired. */
   verifiableUntil: Date | null
 }
 
-/** Makes rotations of all processes take turns, until the transaction ends. */
+/** Serialises the rotations of all processes until the transaction ends. */
 export async function lockSigningKeys(tx: Transaction, tenantId: string): Promise<void> {
   await tx.query({
     name: 'signing_key.lock',
@@ -42,7 +42,7 @@ export async function listSigningKeys(tx: Transaction, tenantId: string): Promis
   return rows
 }
 
-/** False when there is already a key of that algorithm in that state. */
+/** False if the algorithm already has a key in that state. */
 export async function insertSigningKey(
   tx: Transaction,
   tenantId: string,
@@ -68,7 +68,7 @@ export async function insertSigningKey(
   return rowCount === 1
 }
 
-/** current -> retired. Its private half is forgotten here: it never signs again. */
+/** current -> retired. Deletes the private key, so that it never signs again. */
 export async function retireSigningKey(
   tx: Transaction,
   tenantId: string,
@@ -101,7 +101,7 @@ export async function promoteSigningKey(
   return rowCount === 1
 }
 
-/** Removes a retired key; only one whose tokens have all died. */
+/** Deletes a retired key whose tokens have all expired. */
 export async function deleteSigningKey(
   tx: Transaction,
   tenantId: string,

@@ -1,9 +1,9 @@
-/** Logins and the refresh family each of them opens. decisions.md 7.2, `sid`. */
+/** Sessions of tokens, their refresh families, and the status of tokens. */
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
 import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
 
-/** Channel on which the id of whatever lost or regained its standing is announced (0004_tokens). */
-export const STANDING_CHANNEL = 'svc_standing'
+/** The NOTIFY channel for ids whose token status changed (migration 0004_tokens). */
+export const TOKEN_STATUS_CHANNEL = 'svc_standing'
 
 export type NewAgentSession = {
   readonly tenantId: string
@@ -21,7 +21,7 @@ export type NewAgentSession = {
   readonly expiresAt: Date
 }
 
-/** Opens the session, its family and the family's first token. */
+/** Creates the session, its refresh family and the family's first token. */
 export function openingAgentSession(session: NewAgentSession): Statement {
   const s = session
   return {
@@ -56,23 +56,24 @@ export function openingAgentSession(session: NewAgentSession): Statement {
 
 export type NewPersonSession = {
   readonly tenantId: string
-  /** Of the browser session. */
+  /** The id of the browser session. */
   readonly sessionId: string
   readonly subject: string
-  /** The first application that it gives tokens to. */
+  /** The first application that gets tokens in the session. */
   readonly clientId: string
   readonly organizationId: string | null
-  /** No token of it lives longer. */
+  /** The latest expiry of its tokens. */
   readonly expiresAt: Date
 }
 
-/** A row lives this much longer than it must, so that not every code of a browser writes to it. */
+/** Extra lifetime of a row, so that not every code of a browser session has to extend it. */
 const SPARE_MS = 60 * 60_000
 
 /**
- * Lets tokens hang on a browser session that is open; false when it is not. It ends with the browser
- * session (0009_authorization), and outlives one that merely ran out. Where it lives long enough it is
- * only read, so that many codes of one browser do not wait for one another.
+ * Creates the token session of an open browser session. Returns false if the browser session is not
+ * open. The token session ends with the browser session (migration 0009_authorization), but outlives
+ * its expiry. A row that lives long enough is only read, so that concurrent codes of one browser do
+ * not wait for each other.
  */
 export async function openPersonSession(
   tx: Transaction,
@@ -113,8 +114,8 @@ export async function openPersonSession(
 }
 
 /**
- * Whether the session that somebody decides in is open, and keeps it so until the transaction ends:
- * whoever ends it waits, and then sees what was decided. @param id of a browser session or of tokens.
+ * True if the session is open. The lock keeps it open until the transaction ends: a concurrent
+ * sign-out waits, and then sees what was decided. @param id of a browser session or token session.
  */
 export async function holdOpenSession(
   tx: Transaction,
@@ -135,63 +136,65 @@ export async function holdOpenSession(
   return rows[0]!.open
 }
 
-/** Whoever a token speaks for, as far as a token of theirs may still be used. */
-export type Standing = {
-  /** False: the session ended, is gone or began with a key that was revoked. True also for a token without a session. */
+/** Whether a token is still valid. It is valid if all members are true. */
+export type TokenStatus = {
+  /** False if the session ended, does not exist or began with a revoked key. True without a session. */
   readonly sessionOpen: boolean
-  /** The tenant is active, and the organization that the token speaks for. */
+  /** The tenant and the token's organization are active. */
   readonly tenantActive: boolean
-  /** The agent or application behind the subject exists and is active. */
+  /** The user, the agents and the application of the token exist and are active. */
   readonly subjectActive: boolean
-  /** Neither the token itself nor the grant it came from was revoked. */
+  /** Neither the token nor its refresh family was revoked. */
   readonly tokenKept: boolean
-  /** The delegation it rests on is in force. True also for a token without one. */
+  /** The delegation is in force. True without a delegation. */
   readonly delegationKept: boolean
 }
 
-export type StandingOf = {
+export type TokenStatusQuery = {
   readonly tenantId: string
   readonly sessionId: string | null
-  /** Every agent behind the token: its subject, or those that act for it. */
+  /** Every agent of the token: its subject or its actors. */
   readonly agentIds: readonly string[]
   readonly applicationId: string | null
   /** The `jti`. */
   readonly tokenId: string
-  /** The family that the token came with; null for a token without one. */
+  /** The refresh family of the token. Null without one. */
   readonly grantId: string | null
-  /** The `sub` of a person; null for tokens of nobody. */
+  /** The `sub` of a user. Null for tokens of agents and services. */
   readonly personSub: string | null
   readonly delegationId: string | null
-  /** The organization that the token names; null where it names none. */
+  /** The organization of the token. Null without one. */
   readonly organizationId: string | null
 }
 
 /**
- * Reads standings, each at the place of its question. An agent may be at home in another tenant, so
- * the transaction crosses tenants.
+ * Reads the status of tokens, in the order of the queries. An agent's home tenant may differ from the
+ * token's, so the transaction crosses tenants.
  */
-export async function readStandings(
+export async function readTokenStatus(
   tx: Transaction,
-  asked: readonly StandingOf[],
-): Promise<readonly Standing[]> {
-  const { rows } = await tx.query<Standing>(standings(asked))
+  queries: readonly TokenStatusQuery[],
+): Promise<readonly TokenStatus[]> {
+  const { rows } = await tx.query<TokenStatus>(tokenStatusStatement(queries))
   return rows
 }
 
-/** The same in a transaction of its own. */
-export async function readStandingsTogether(
+/** The same in its own round trip, without a transaction. */
+export async function readTokenStatusBatch(
   database: Database,
-  asked: readonly StandingOf[],
-): Promise<readonly Standing[]> {
-  const [found] = await database.together(null, [standings(asked)], { pool: 'identity' })
-  return found!.rows as Standing[]
+  queries: readonly TokenStatusQuery[],
+): Promise<readonly TokenStatus[]> {
+  const [found] = await database.together(null, [tokenStatusStatement(queries)], {
+    pool: 'identity',
+  })
+  return found!.rows as TokenStatus[]
 }
 
-function standings(asked: readonly StandingOf[]): Statement {
+function tokenStatusStatement(queries: readonly TokenStatusQuery[]): Statement {
   return {
     name: 'session.standings',
-    // Whether something has ended is not part of how it is found: an index of all that has not, by
-    // whatever it is kept, would seem good enough to look through.
+    // The status is selected, not filtered: with `ended_at is null` in the search condition the
+    // planner may scan a partial index of all open rows instead of looking up the key.
     text: `select
              g."sessionId" is null or coalesce((select s.ended_at is null
                  and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
@@ -225,11 +228,11 @@ function standings(asked: readonly StandingOf[]): Statement {
                "delegationId", "organizationId", place)
            where ${LOOKED_UP}
            order by g.place`,
-    values: [JSON.stringify(asked)],
+    values: [JSON.stringify(queries)],
   }
 }
 
-/** Ends a session once; true for the call that ended it. */
+/** Ends a session once. True for the call that ended it. */
 export async function endSession(
   tx: Transaction,
   tenantId: string,
@@ -246,7 +249,7 @@ export async function endSession(
   return rowCount === 1
 }
 
-/** Removes up to `limit` sessions that ended by time before `before`, with their families. */
+/** Deletes up to `limit` sessions that expired before `before`, with their families. */
 export async function removeExpiredSessions(
   tx: Transaction,
   before: Date,
@@ -262,7 +265,7 @@ export async function removeExpiredSessions(
   return rowCount
 }
 
-/** An agent as a client of the token endpoint. */
+/** An agent in its role as a client of the token endpoint. */
 export type AgentClientRow = {
   readonly id: string
   readonly status: 'active' | 'suspended'
@@ -270,12 +273,12 @@ export type AgentClientRow = {
   readonly keys: readonly {
     readonly fingerprint: string
     readonly algorithm: 'ed25519' | 'es256'
-    /** Raw key, hexadecimal: 32 bytes ed25519, 33 bytes es256. */
+    /** The raw key in hexadecimal: 32 bytes (ed25519) or 33 bytes (es256). */
     readonly publicKey: string
   }[]
 }
 
-/** Finds an agent by its id with its active keys; its home is not known yet, so it crosses tenants. */
+/** Finds an agent and its active keys by id. Its home tenant is unknown, so the look-up crosses tenants. */
 export async function findAgentClient(
   tx: Transaction,
   agentId: string,

@@ -1,4 +1,4 @@
-/** Every coordination driver against its real server: one suite, one behaviour. */
+/** Every coordination driver against its real server: one suite, the same behaviour. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { silentLogger } from '../../runtime/kernel/log.js'
@@ -18,7 +18,7 @@ import { type Server, startMemcached, startRedis } from '../support/service/serv
 
 interface Driver {
   readonly name: string
-  /** The program that must be installed; PostgreSQL comes with us. */
+  /** The program that must be installed. PostgreSQL is bundled. */
   readonly needs?: string
   open(): Promise<{ first: Coordination; second: Coordination; close(): Promise<void> }>
 }
@@ -63,7 +63,7 @@ const memcachedAt = ({ port }: Server) =>
     log: silentLogger,
   })
 
-/** Two clients of one server: two processes that know nothing of each other. */
+/** Two clients of one server, as in two processes without shared memory. */
 async function withServer(
   starting: Promise<Server>,
   at: (server: Server) => Promise<Coordination>,
@@ -87,7 +87,7 @@ const behaviours: Record<
   string,
   (t: ExecutionContext, first: Coordination, second: Coordination) => Promise<void>
 > = {
-  'of 200 calls at once over two processes exactly the limit is allowed': async (t, a, b) => {
+  'of 200 concurrent calls in two processes exactly the limit is allowed': async (t, a, b) => {
     const calls = Array.from({ length: 200 }, (_, i) => (i % 2 ? a : b).take('rush', minute(50)))
     const answers = await Promise.all(calls)
     t.is(answers.filter(({ allowed }) => allowed).length, 50)
@@ -99,14 +99,14 @@ const behaviours: Record<
     t.true((await b.take('yours', minute(1))).allowed)
     t.false((await b.take('mine', minute(1))).allowed)
   },
-  'what is left and when it begins afresh is told': async (t, a, b) => {
+  'the remaining count and the time of the reset are returned': async (t, a, b) => {
     const first = await a.take('told', minute(3))
     t.deepEqual([first.allowed, first.used, first.remaining], [true, 1, 2])
     const second = await b.take('told', minute(3))
     t.deepEqual([second.allowed, second.used, second.remaining], [true, 2, 1])
     t.true(second.resetSecs > 30 && second.resetSecs <= 60, `${second.resetSecs}`)
   },
-  'a cost that does not fit takes nothing': async (t, a) => {
+  'a cost above the limit takes nothing': async (t, a) => {
     t.true((await a.take('cost', minute(10), 7)).allowed)
     const refused = await a.take('cost', minute(10), 4)
     t.deepEqual([refused.allowed, refused.used], [false, 7])
@@ -167,7 +167,7 @@ const behaviours: Record<
     t.truthy(again)
     await again?.()
   },
-  'a release that comes too late leaves the lock of the next holder': async (t, a, b) => {
+  'a late release leaves the lock of the next holder': async (t, a, b) => {
     const late = await a.lock('late', 1)
     let next: (() => Promise<void>) | undefined
     await until(async () => (next = await b.lock('late', 60)) !== undefined)
@@ -175,7 +175,7 @@ const behaviours: Record<
     t.is(await a.lock('late', 60), undefined)
     await next!()
   },
-  'a value is bytes as they were, until it is replaced, forgotten or over': async (t, a, b) => {
+  'a value is kept byte for byte, until it is replaced, deleted or expired': async (t, a, b) => {
     const bytes = Uint8Array.from({ length: 256 }, (_, i) => i)
     t.is(await a.get('value'), undefined)
     await a.put('value', bytes, 60)
@@ -221,7 +221,7 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
     if (await holds()) return
     await sleep(25)
   }
-  throw new Error('it never came to hold')
+  throw new Error('the lock was never acquired')
 }
 
 for (const driver of drivers) {
@@ -248,7 +248,7 @@ for (const [name, start, at] of [
   const run = path === undefined ? test.skip : test
   const note = path === undefined ? ` (skipped: ${needs} is not installed)` : ''
   run(
-    `${name}: a server that died gives errors, never a yes, and serves again when it is back${note}`,
+    `${name}: a stopped server causes errors, never a success, and works again after its restart${note}`,
     async (t) => {
       const server = await start(path!)
       const backend = await at(server)
@@ -278,7 +278,7 @@ for (const [name, start, at] of [
   })
 }
 
-test('postgres: what has expired is swept, what lives stays', async (t) => {
+test('postgres: expired entries are deleted, live ones stay', async (t) => {
   const own = await freshDatabase(t)
   const backend = postgresCoordination(own.database)
   await backend.put('long', new Uint8Array([1]), 600)

@@ -1,4 +1,4 @@
-/** docs/reference/conformance.md and docs/concepts/threat-model.md name tests; every one of them is there. */
+/** Every test that docs/reference/conformance.md and docs/concepts/threat-model.md name exists. */
 import { existsSync, readFileSync } from 'node:fs'
 import test from 'ava'
 
@@ -6,7 +6,7 @@ for (const [name, rowsMin] of [
   ['reference/conformance', 70],
   ['concepts/threat-model', 30],
 ] as const) {
-  test(`every test that docs/${name}.md names is there`, (t) => {
+  test(`every test that docs/${name}.md names exists`, (t) => {
     const page = readFileSync(`docs/${name}.md`, 'utf8')
     const rows = [...page.matchAll(/^\|.*\| `([\w/-]+)`: (.+) \|$/gm)].map(([, file, title]) => ({
       file: `test/${file!}.test.ts`,
@@ -14,7 +14,7 @@ for (const [name, rowsMin] of [
     }))
     t.true(rows.length > rowsMin, String(rows.length))
     const missing = rows.filter(({ file, title }) => {
-      // Titles may be written with an escaped quote.
+      // A title may contain an escaped quote.
       return !existsSync(file) || !readFileSync(file, 'utf8').replaceAll("\\'", "'").includes(title)
     })
     t.deepEqual(missing, [])

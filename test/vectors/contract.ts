@@ -1,7 +1,7 @@
-/** The published vectors, read from their file: the compatibility contract for other languages. */
+/** The published test vectors, read from their file, for implementations in other languages. */
 import { readFileSync } from 'node:fs'
 
-/** From dist/test/vectors back to the data beside the source. */
+/** From dist/test/vectors to the data next to the source. */
 const DATA = new URL('../../../test/vectors/contract.json', import.meta.url)
 
 export type ContractVectors = {

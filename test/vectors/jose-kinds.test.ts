@@ -1,7 +1,7 @@
 /**
- * The kinds of cases of Wycheproof's sets for JWS and JWK documents, made anew with keys of the two
- * algorithms that exist here: the published files are in no package that a build can install.
- * actors/tokens/jwt has the same for the single parts of a token.
+ * The kinds of cases of Wycheproof's sets for JWS and JWK documents, with keys of the two algorithms
+ * of the service: the published files are not in any package that the build can install.
+ * actors/platform/jose/jwt.test.ts has the same for the single parts of a token.
  */
 import { createHmac, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import test from 'ava'
@@ -46,7 +46,7 @@ for (const [alg, { publicKey, privateKey }] of PAIRS) {
   const flipped = Buffer.from(signature, 'base64url')
   flipped[0]! ^= 0x80
 
-  test(`${alg}: what was signed is accepted`, (t) => t.true(accepted(good, key)))
+  test(`${alg}: a signed token is accepted`, (t) => t.true(accepted(good, key)))
 
   for (const [kind, token] of [
     ['a changed signature', `${header}.${payload}.${b64(flipped)}`],
@@ -58,25 +58,31 @@ for (const [alg, { publicKey, privateKey }] of PAIRS) {
     ['a changed header', `${b64(JSON.stringify({ alg, kid: 'Kid' }))}.${payload}.${signature}`],
     ['no header', `.${payload}.${signature}`],
     ['no header and no dot', `${payload}.${signature}`],
-    ['a payload alone', payload],
+    ['only a payload', payload],
     ['a payload between dots', `.${payload}.`],
     ['nothing', ''],
-    ['an empty part more', `${good}.`],
-    ['a part more', `${good}.foo`],
+    ['an extra empty part', `${good}.`],
+    ['an extra part', `${good}.foo`],
     ['the algorithm none and no signature', `${none}.${payload}.`],
     ['the algorithm none and the signature', `${none}.${payload}.${signature}`],
     ['the JSON serialization, flattened', JSON.stringify(flattened)],
     ['the JSON serialization', JSON.stringify({ payload, signatures: [flattened] })],
-    ['a MAC by the public key as PEM', mac(publicKey.export({ format: 'pem', type: 'spki' }))],
-    ['a MAC by the public key as DER', mac(publicKey.export({ format: 'der', type: 'spki' }))],
-    ['a MAC by the public key as JWK', mac(JSON.stringify(jwk))],
-    ['a MAC by its coordinate', mac(Buffer.from(jwk.x!, 'base64url'))],
+    [
+      'a MAC keyed with the public key as PEM',
+      mac(publicKey.export({ format: 'pem', type: 'spki' })),
+    ],
+    [
+      'a MAC keyed with the public key as DER',
+      mac(publicKey.export({ format: 'der', type: 'spki' })),
+    ],
+    ['a MAC keyed with the public key as JWK', mac(JSON.stringify(jwk))],
+    ['a MAC keyed with its coordinate', mac(Buffer.from(jwk.x!, 'base64url'))],
     [
       'the key of an attacker in the header',
       signed(alg, { jwk: other.publicKey.export({ format: 'jwk' }) }, other.privateKey),
     ],
     ['the key itself in the header', signed(alg, { jwk }, privateKey)],
-    ['the key of somebody else', signed(alg, {}, other.privateKey)],
+    ['a foreign key', signed(alg, {}, other.privateKey)],
     [
       'white space in the header',
       `${header.slice(0, 4)} ${header.slice(4)}.${payload}.${signature}`,
@@ -97,8 +103,8 @@ for (const [alg, { publicKey, privateKey }] of PAIRS) {
     test(`${alg}: ${kind} is refused`, (t) => t.false(accepted(token, key)))
   }
 
-  // RFC 8725 section 3.1: a key is for the one algorithm that is known with it.
-  test(`${alg}: a header of the other algorithm is refused`, (t) => {
+  // RFC 8725 section 3.1: a key is used with one known algorithm only.
+  test(`${alg}: a header with the other algorithm is refused`, (t) => {
     const wrong = alg === 'ES256' ? 'EdDSA' : 'ES256'
     const swapped = b64(JSON.stringify({ alg: wrong, kid: 'kid' }))
     t.false(accepted(`${swapped}.${payload}.${signature}`, key))
@@ -115,7 +121,7 @@ const curve = (namedCurve: string) =>
 
 for (const [kind, jwk] of [
   ['a symmetric key', { kty: 'oct', alg: 'HS256', k: b64(randomBytes(32)) }],
-  ['a symmetric key beside a public one', { ...p256, k: b64(randomBytes(32)) }],
+  ['a symmetric member in a public key', { ...p256, k: b64(randomBytes(32)) }],
   ['a private key', PAIRS[0][1].privateKey.export({ format: 'jwk' })],
   ['a private key of Ed25519', PAIRS[1][1].privateKey.export({ format: 'jwk' })],
   ['an RSA key', rsa(2048)],
@@ -142,5 +148,5 @@ for (const [kind, jwk] of [
   ['null', null],
   ['text', JSON.stringify(p256)],
 ] as const) {
-  test(`${kind} is no key of a client`, (t) => t.is(importPublicJwk(jwk), undefined))
+  test(`${kind} is not accepted as a client key`, (t) => t.is(importPublicJwk(jwk), undefined))
 }

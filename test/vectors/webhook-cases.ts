@@ -1,4 +1,4 @@
-/** What a receiver must let through and what not: the table that every receiver agrees with. */
+/** What a webhook receiver must accept and refuse: the table for every receiver library. */
 import { deriveKey, suiteMac } from '../../actors/webhooks/delivery/canonical.js'
 import type { ReceivedHeaders, ReceiveFault } from '../../actors/webhooks/delivery/receive.js'
 import { createSigner } from '../../actors/webhooks/delivery/signer.js'
@@ -23,7 +23,7 @@ export function good(changed: Partial<typeof delivery> = {}): Record<string, str
   return { ...outcome.headers }
 }
 
-/** As the rules say, with a secret that no sender takes. */
+/** Signed by the rules, with a secret that senders refuse. */
 function signedWith(secret: string): Record<string, string> {
   const { delivery_id: deliveryId, event_type: eventType, timestamp, max_age: maxAge } = webhook
   const fields = { timestamp: String(timestamp), maxAge: String(maxAge), deliveryId, eventType }
@@ -48,7 +48,7 @@ export type Case = {
 const reserialized = Buffer.from(JSON.stringify(JSON.parse(webhook.body), null, 1))
 const upperHex = webhook.signature_256.replace(/[0-9a-f]{64}/, (hex) => hex.toUpperCase())
 
-/** The receivers' table: every receiver library must agree with it. */
+/** The table of cases: every receiver library must agree with it. */
 export const CASES: readonly Case[] = [
   { title: 'the published delivery', verdict: 'genuine' },
   { title: 'a body that was re-serialised', body: reserialized, verdict: 'wrong_signature' },

@@ -8,7 +8,7 @@ test('the published secret derives the published key', (t) => {
   t.is(Buffer.from(deriveKey(webhook.secret)).toString('hex'), webhook.derived_key_hex)
 })
 
-test('the published delivery gets the published signature', (t) => {
+test('the published delivery has the published signature', (t) => {
   const headers = good()
   t.is(headers['x-svc-signature-256'], webhook.signature_256)
   t.is(headers['x-svc-signature-suite'], webhook.suite)
@@ -19,7 +19,7 @@ test('the published delivery gets the published signature', (t) => {
 })
 
 for (const { title, verdict, ...given } of CASES) {
-  test(`a receiver judges ${title} as ${verdict}`, (t) => {
+  test(`a receiver verifies ${title} as ${verdict}`, (t) => {
     const headers: Record<string, string | undefined> = { ...good(), ...given.headers }
     if (given.without !== undefined) delete headers[given.without]
     const outcome = receive(headers, given.body ?? body, {
@@ -30,7 +30,7 @@ for (const { title, verdict, ...given } of CASES) {
   })
 }
 
-test('the same delivery twice is genuine twice and names the id to deduplicate by', (t) => {
+test('a repeated delivery is valid twice and has the id for deduplication', (t) => {
   const options = { secrets: [webhook.secret], nowSecs: webhook.timestamp }
   const first = receive(good(), body, options)
   t.deepEqual(first, receive(good(), body, options))

@@ -1,6 +1,6 @@
 /**
- * Project Wycheproof's signature vectors, through each of the two doors by which somebody else's
- * signature comes in: tokens and proofs signed by clients, and challenges signed by agents.
+ * Project Wycheproof's signature vectors, through both verification paths for foreign signatures:
+ * tokens and proofs signed by clients, and challenges signed by agents.
  */
 import { readFileSync } from 'node:fs'
 import test from 'ava'
@@ -26,7 +26,7 @@ function groups(name: string): readonly Group[] {
   return (JSON.parse(text) as { testGroups: Group[] }).testGroups
 }
 
-/** The cases that a verifier judged otherwise than Wycheproof does. */
+/** The cases with a result different from Wycheproof's. */
 function misjudged(
   all: readonly Group[],
   accepts: (group: Group, message: Buffer, signature: Buffer) => boolean,
@@ -42,7 +42,7 @@ function misjudged(
   )
 }
 
-/** JWKs of Wycheproof leave leading zeros out or add them; RFC 7518 wants exactly 32 bytes. */
+/** JWKs of Wycheproof omit or add leading zeros. RFC 7518 requires exactly 32 bytes. */
 function coordinate(value: string): string {
   const bytes = Buffer.from(value, 'base64url')
   const padded = Buffer.concat([Buffer.alloc(32), bytes]).subarray(-32)
@@ -52,13 +52,13 @@ function coordinate(value: string): string {
 const ecdsa = groups('ecdsa-p256-sha256-p1363')
 const ed25519 = groups('ed25519')
 
-test('the vectors are there', (t) => {
+test('the vectors exist', (t) => {
   const count = (all: readonly Group[]) => all.reduce((sum, { tests }) => sum + tests.length, 0)
   t.is(count(ecdsa), 219)
   t.true(count(ed25519) >= 100)
 })
 
-test('ES256 signatures of clients are judged as Wycheproof judges them', (t) => {
+test('ES256 signatures of clients have the results of Wycheproof', (t) => {
   const wrong = misjudged(ecdsa, ({ jwk }, message, signature) => {
     const key = importPublicJwk({ ...jwk, x: coordinate(jwk.x), y: coordinate(jwk.y ?? '') })
     t.truthy(key, `${jwk.x} is a key`)
@@ -67,7 +67,7 @@ test('ES256 signatures of clients are judged as Wycheproof judges them', (t) => 
   t.deepEqual(wrong, [])
 })
 
-test('EdDSA signatures of clients are judged as Wycheproof judges them', (t) => {
+test('EdDSA signatures of clients have the results of Wycheproof', (t) => {
   const wrong = misjudged(ed25519, ({ jwk }, message, signature) => {
     const key = importPublicJwk(jwk)
     t.truthy(key, `${jwk.x} is a key`)
@@ -76,8 +76,8 @@ test('EdDSA signatures of clients are judged as Wycheproof judges them', (t) => 
   t.deepEqual(wrong, [])
 })
 
-test('signatures of agents are judged as Wycheproof judges them', (t) => {
-  // Agents sign text, so only messages that are text can be put to their door.
+test('signatures of agents have the results of Wycheproof', (t) => {
+  // Agents sign text, so only messages that are text can be tested.
   const text = (bytes: Buffer) => {
     const read = bytes.toString('utf8')
     return Buffer.from(read, 'utf8').equals(bytes) ? read : null

@@ -4,7 +4,7 @@ import type { AgentId, KeyFingerprint, TenantId } from '../../domain/ids.js'
 import type { KeyAlgorithm } from '../../domain/signed-strings.js'
 import type { TenantSelector } from '../../domain/tenants/tenancy.js'
 import type { TenantConflict, TenantUnknown } from '../../identity/tenants/protocol.js'
-import type { PresentedProof, ProofRefused } from '../../oauth/tokens/protocol.js'
+import type { DpopProof, ProofRefused } from '../../oauth/tokens/protocol.js'
 
 export type AgentsProtocol = {
   /** Issues a proof-of-work challenge for a key with a valid ownership proof. */
@@ -128,7 +128,7 @@ export type VerifyChallenge = {
   readonly keyId?: string | undefined
   readonly scope?: string | undefined
   /** The DPoP header and the request it was sent with (RFC 9449 section 4.3). */
-  readonly dpop: PresentedProof | null
+  readonly dpop: DpopProof | null
 }
 export type AgentVerified = {
   tag: 'verified'

@@ -80,7 +80,7 @@ export function managementHandlers(needs: DelegationNeeds) {
       if (first !== undefined) metrics.countStep('revoked')
       return { tag: 'revoked' as const, id: delegationId, revokedAt }
     })
-    if (outcome.tag === 'revoked') tokens.send('standingChanged', { ids: [delegationId] })
+    if (outcome.tag === 'revoked') tokens.send('invalidate', { ids: [delegationId] })
     return outcome
   }
 

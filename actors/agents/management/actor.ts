@@ -78,7 +78,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
         if (found === undefined || !(await holdAgent(tx, found.id))) return UNKNOWN_AGENT
         return work(tx, found)
       })
-      tokens.send('standingChanged', { ids: [message.agentId] })
+      tokens.send('invalidate', { ids: [message.agentId] })
       return result
     }
 

@@ -113,7 +113,7 @@ export function agentKeys(needs: AgentManagementNeeds) {
       }
       return { tag: 'changed' as const, key: await readKey(tx, agentId, keyId) }
     })
-    tokens.send('standingChanged', { ids: [agentId] })
+    tokens.send('invalidate', { ids: [agentId] })
     return outcome
   }
 

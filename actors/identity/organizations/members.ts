@@ -83,7 +83,7 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
   }
 
   function forget(member: MemberRow | undefined): void {
-    if (member?.agentId != null) tokens.send('standingChanged', { ids: [member.agentId] })
+    if (member?.agentId != null) tokens.send('invalidate', { ids: [member.agentId] })
   }
 
   return {

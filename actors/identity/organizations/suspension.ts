@@ -56,7 +56,7 @@ type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProto
 export function suspension({ database, clock, random, tenants, tokens }: SuspensionNeeds) {
   /** This process drops its caches at once. Other processes are notified by the commit. */
   function forget(ids: readonly string[], tenantIds: readonly string[]): void {
-    tokens.send('standingChanged', { ids: [...ids, ...tenantIds] })
+    tokens.send('invalidate', { ids: [...ids, ...tenantIds] })
     for (const tenantId of tenantIds) tenants.send('forget', { tenantId })
   }
 

@@ -1,4 +1,4 @@
-/** The authorization endpoint and what belongs to it. decisions.md 7.3, 7.6; RFC 6749, 9126. */
+/** The authorization, PAR, UserInfo and end-session endpoints (RFC 6749, RFC 9126, OpenID Connect Core). */
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   consumeAuthorizationRequests,
@@ -15,7 +15,7 @@ import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/name
 import { browserSessions } from '../../identity/sessions/protocol.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
-import { keys } from '../signing-keys/protocol.js'
+import { signingKeys } from '../signing-keys/protocol.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { type OAuthForm, readForm } from '../tokens/form.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
@@ -23,7 +23,7 @@ import { refuseGone } from '../tokens/refusals.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import { handleSha256, type Outcome, proceed } from './interaction.js'
 import type { InteractionNeeds } from './pending-request.js'
-import { isRegistered, judge } from './validate-request.js'
+import { isRegistered, validateRequest } from './validate-request.js'
 import { errorLocation, startOf } from './locations.js'
 import { endSession } from './logout.js'
 import type { AuthorizationRequest } from './parameters.js'
@@ -42,20 +42,20 @@ export type AuthorizationNeeds = InteractionNeeds & {
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
   readonly oidc: Pick<OidcSettings, 'code_ttl_secs' | 'par_ttl_secs'>
-  /** The highest level that a sign-in can reach: 3 with passkeys. */
+  /** The highest assurance level that a sign-in can reach: 3 with passkeys, otherwise 2. */
   readonly levelMax: AssuranceLevel
 }
 
 export const authorizationActor = defineActor<AuthorizationProtocol, AuthorizationNeeds>({
   address: authorization,
-  asks: { sessions: browserSessions, keys, tenants, tokens },
+  asks: { sessions: browserSessions, keys: signingKeys, tenants, tokens },
   mailbox: { capacity: 4096, inflightMax: 512 },
   lane: {
-    // Two answers to one question take turns here; across processes the row decides.
+    // Concurrent answers to one request are serialised here. Across processes the row decides.
     resume: ({ handle }) => handle,
     decide: ({ handle }) => handle,
   },
-  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, issuer, tokens, tenants } = needs
@@ -64,7 +64,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       activeClient(database, clientId, context)
     const pushing = { ...needs, clientOf }
 
-    /** The client that a form names, in the tenant that it names. */
+    /** The client of `client_id`, if it belongs to the tenant that the request names. */
     async function namedClient(
       form: OAuthForm,
       host: string,
@@ -73,15 +73,15 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const clientId = form.get('client_id')
       if (clientId === null) return refused('invalid_request', 'client_id is missing')
       const client = await clientOf(clientId, context)
-      if (client === null) return refused('invalid_client', 'there is no such application')
+      if (client === null) return refused('invalid_client', 'the application does not exist')
       const named = await namedTenant(tenants, form, client, host, context)
       if (named === 'conflicting') return refused('invalid_request', CONFLICTING_TENANT)
       return named === 'theirs' ? client : refused('invalid_client', ANOTHER_TENANT)
     }
 
-    /** By the handle of a way back, or by a whole request_uri: the two are never taken for each other. */
-    async function kept(handle: string, context: MessageContext) {
-      // The tenant of a request is not known before the request is: it crosses tenants.
+    /** Finds a request by its resume handle or its whole request_uri. The two formats cannot collide. */
+    async function findRequest(handle: string, context: MessageContext) {
+      // The tenant is unknown until the request is found, so the look-up crosses tenants.
       return database.system(
         (tx) =>
           findAuthorizationRequest<AuthorizationRequest>(tx, handleSha256(handle), clock.now()),
@@ -89,19 +89,19 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       )
     }
 
-    /** A pushed request, opened by the client that pushed it. Nothing else in the form counts. */
-    async function opened(
+    /** Continues a pushed request. Other parameters are ignored (RFC 9126 section 4). */
+    async function continuePushed(
       requestUri: string,
       client: AuthorizingClientRow,
       sessionToken: string | null,
       context: MessageContext,
     ): Promise<Outcome> {
-      const row = await kept(requestUri, context)
+      const row = await findRequest(requestUri, context)
       if (row === undefined || row.clientId !== client.id)
         return refused('invalid_request_uri', 'the request is unknown, expired or was used')
       const { request } = row
       if (!isRegistered(request.redirectUri, client.redirectUris))
-        return refused('invalid_redirect_uri', 'redirect_uri is not one of this application')
+        return refused('invalid_redirect_uri', 'redirect_uri is not registered for the application')
       const requestedAt = clock.now()
       return proceed(
         needs,
@@ -110,7 +110,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           request,
           requestedAt,
           pushedId: row.id,
-          kept: null,
+          stored: null,
           sessionToken,
           allowed: null,
         },
@@ -118,19 +118,19 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       )
     }
 
-    /** A request that waits, with its client as it is now. */
-    async function waiting(handle: string, context: MessageContext) {
+    /** A stored request with the current state of its client. */
+    async function findPending(handle: string, context: MessageContext) {
       if (!HANDLE.test(handle)) return null
-      const row = await kept(handle, context)
+      const row = await findRequest(handle, context)
       const client = row === undefined ? null : await clientOf(row.clientId, context)
       if (row === undefined || client === null) return null
       return isRegistered(row.request.redirectUri, client.redirectUris) ? { row, client } : null
     }
 
-    /** Who presses Back after the answer, or comes too late, is shown the way to begin anew. */
-    async function over(handle: string, context: MessageContext): Promise<Refused> {
+    /** The error of an answered or expired request, with a link to start again at the application. */
+    async function notPending(handle: string, context: MessageContext): Promise<Refused> {
       if (!HANDLE.test(handle)) return OVER
-      // The tenant of a request is not known before the request is: it crosses tenants.
+      // The tenant is unknown until the request is found, so the look-up crosses tenants.
       const row = await database.system(
         (tx) => findEndedAuthorizationRequest<AuthorizationRequest>(tx, handleSha256(handle)),
         { signal: context.signal },
@@ -143,7 +143,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       return { ...OVER, uiLocales, back }
     }
 
-    async function begun(
+    async function beginRequest(
       form: OAuthForm,
       { host, sessionToken }: BeginAuthorization,
       context: MessageContext,
@@ -154,8 +154,8 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       if ('tag' in client) return client
       const requestUri = form.get('request_uri')
       if (requestUri?.startsWith(REQUEST_URI_PREFIX))
-        return opened(requestUri, client, sessionToken, context)
-      const verdict = judge({ form, client, pushed: false, levelMax: needs.levelMax })
+        return continuePushed(requestUri, client, sessionToken, context)
+      const verdict = validateRequest({ form, client, pushed: false, levelMax: needs.levelMax })
       if (verdict.tag === 'refused') return verdict
       if (verdict.tag === 'returned') {
         const { error, description } = verdict
@@ -164,7 +164,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       }
       const { request } = verdict
       const requestedAt = clock.now()
-      const none = { pushedId: null, kept: null, allowed: null }
+      const none = { pushedId: null, stored: null, allowed: null }
       return proceed(needs, { client, request, requestedAt, sessionToken, ...none }, context)
     }
 
@@ -172,35 +172,39 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       async begin(message, context) {
         const form = readForm(message.parameters)
         if ('repeated' in form) return refused('invalid_request', 'a parameter is repeated')
-        const outcome = await begun(form, message, context).catch(unlessGone)
+        const outcome = await beginRequest(form, message, context).catch(refuseDeletedClient)
         return outcome.tag === 'refused'
           ? { ...outcome, uiLocales: form.get('ui_locales') }
           : outcome
       },
 
       async resume({ handle, sessionToken }, context) {
-        const found = await waiting(handle, context)
-        if (found === null) return over(handle, context)
-        return proceed(needs, { ...underway(found, handle), sessionToken, allowed: null }, context)
+        const found = await findPending(handle, context)
+        if (found === null) return notPending(handle, context)
+        return proceed(
+          needs,
+          { ...pendingRequest(found, handle), sessionToken, allowed: null },
+          context,
+        )
       },
 
       async decide({ handle, sessionToken, sessionId, scopes, action }, context) {
-        const found = await waiting(handle, context)
-        if (found === null) return over(handle, context)
+        const found = await findPending(handle, context)
+        if (found === null) return notPending(handle, context)
         const { row } = found
         if (action === 'allow')
           return proceed(
             needs,
-            { ...underway(found, handle), sessionToken, allowed: { sessionId, scopes } },
+            { ...pendingRequest(found, handle), sessionToken, allowed: { sessionId, scopes } },
             context,
           )
         const ids = [row.id, row.pushedId].filter((id) => id !== null)
         const denied = await database.tenant(row.tenantId, (tx) =>
           consumeAuthorizationRequests(tx, row.tenantId, ids, clock.now()),
         )
-        if (!denied) return over(handle, context)
+        if (!denied) return notPending(handle, context)
         const answer = { ...row.request, issuer }
-        const location = errorLocation(answer, 'access_denied', 'the person said no')
+        const location = errorLocation(answer, 'access_denied', 'the user denied the request')
         return { tag: 'answered', location }
       },
 
@@ -220,7 +224,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           withdrawConsent(tx, { tenantId, subject, clientId }, clock.now()),
         )
         if (ended === undefined) return { tag: 'unknown_consent' }
-        tokens.send('standingChanged', { ids: ended })
+        tokens.send('invalidate', { ids: ended })
         return { tag: 'withdrawn' }
       },
 
@@ -231,10 +235,10 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
   },
 })
 
-/** 32 bytes, base64url: not a request_uri. */
+/** 32 bytes in base64url. A request_uri never matches. */
 const HANDLE = /^[A-Za-z0-9_-]{43}$/
 
-type Waiting = {
+type StoredRequest = {
   readonly row: {
     readonly id: string
     readonly pushedId: string | null
@@ -244,9 +248,9 @@ type Waiting = {
   readonly client: AuthorizingClientRow
 }
 
-function underway({ row, client }: Waiting, handle: string) {
+function pendingRequest({ row, client }: StoredRequest, handle: string) {
   const { id, pushedId, request, createdAt } = row
-  return { client, request, requestedAt: createdAt, pushedId, kept: { id, handle } }
+  return { client, request, requestedAt: createdAt, pushedId, stored: { id, handle } }
 }
 
 const OVER: Refused = {
@@ -255,10 +259,10 @@ const OVER: Refused = {
   description: 'the request is unknown, expired or was answered',
 }
 
-/** The application was deleted while its request was written down. */
-function unlessGone(error: unknown): Refused {
+/** Maps the foreign-key error if the application was deleted during its request. */
+function refuseDeletedClient(error: unknown): Refused {
   if (!isDeletedClientError(error)) throw error
-  return refused('invalid_client', 'there is no such application')
+  return refused('invalid_client', 'the application does not exist')
 }
 
 function refused(error: RefusedError, description: string): Refused {

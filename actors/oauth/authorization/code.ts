@@ -1,48 +1,48 @@
-/** The answer that a client waits for: a code, written down with everything that was allowed. */
+/** Issues an authorization code for the granted request (RFC 6749 section 4.1.2). */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { type AskedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
+import { type RequestedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
 import { consumeAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
 import { rememberConsent } from '../../../storage/oauth/consents.js'
 import { openPersonSession } from '../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { hashRefreshToken } from '../tokens/grants/refresh-token.js'
-import type { InteractionNeeds, Underway } from './pending-request.js'
+import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import { codeLocation } from './locations.js'
 import type { Answered, Refused } from './protocol.js'
 
 const CODE_BYTES = 32
 
-/** What the person allows if they say yes. */
+/** What the user grants with their consent. */
 export type Granting = {
   readonly session: BrowserSession
   readonly scopes: readonly string[]
-  /** What has to be allowed for it: the scopes, and those of claims asked for one by one. */
+  /** The scopes that need consent: the requested ones, and those of individually requested claims. */
   readonly consented: readonly string[]
   readonly audience: readonly string[]
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
 }
 
-/** Thrown to roll back: somebody else used up the request, or the session ended. */
-class Overtaken extends Error {}
+/** Rolls the transaction back: a concurrent request consumed the request, or the session ended. */
+class RequestConsumed extends Error {}
 
-/** In one transaction: the request is used up, the consent remembered, the code written. */
+/** Consumes the request, stores the consent and inserts the code in one transaction. */
 export async function issueCode(
   needs: InteractionNeeds,
-  underway: Underway,
+  pending: PendingRequest,
   granting: Granting,
   context: MessageContext,
 ): Promise<Answered | Refused> {
-  const { client, request } = underway
+  const { client, request } = pending
   const code = needs.random.token(CODE_BYTES)
   try {
     await needs.database.tenant(
       client.tenantId,
-      (tx) => write(needs, tx, underway, granting, code),
+      (tx) => write(needs, tx, pending, granting, code),
       { signal: context.signal },
     )
   } catch (error) {
-    if (!(error instanceof Overtaken)) throw error
+    if (!(error instanceof RequestConsumed)) throw error
     return { tag: 'refused', error: 'invalid_request_uri', description: error.message }
   }
   const location = codeLocation({ ...request, issuer: needs.issuer }, code)
@@ -52,26 +52,26 @@ export async function issueCode(
 async function write(
   { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   tx: Transaction,
-  { client, request, pushedId, kept, allowed }: Underway,
+  { client, request, pushedId, stored, allowed }: PendingRequest,
   { session, scopes, consented, audience, claims }: Granting,
   code: string,
 ): Promise<void> {
   const now = clock.now()
-  const after = (secs: number) => new Date(now.getTime() + secs * 1000)
+  const expiry = (secs: number) => new Date(now.getTime() + secs * 1000)
   const { tenantId, id: clientId } = client
   const { id: sessionId, sub: subject, organizationId, level, amr, authTime } = session
-  const used = [kept?.id ?? null, pushedId].filter((id) => id !== null)
+  const used = [stored?.id ?? null, pushedId].filter((id) => id !== null)
   if (used.length > 0 && !(await consumeAuthorizationRequests(tx, tenantId, used, now)))
-    throw new Overtaken('the request was used already')
-  const opened = await openPersonSession(tx, {
+    throw new RequestConsumed('the request was already used')
+  const isOpen = await openPersonSession(tx, {
     tenantId,
     sessionId,
     subject,
     clientId,
     organizationId,
-    expiresAt: after(sessionSecsMax),
+    expiresAt: expiry(sessionSecsMax),
   })
-  if (!opened) throw new Overtaken('the session has ended')
+  if (!isOpen) throw new RequestConsumed('the session has ended')
   if (allowed !== null) {
     await rememberConsent(tx, { tenantId, subject, clientId }, consented, now)
   }
@@ -95,6 +95,6 @@ async function write(
     authorizationDetails: request.details,
     claims,
     createdAt: now,
-    expiresAt: after(oidc.code_ttl_secs),
+    expiresAt: expiry(oidc.code_ttl_secs),
   })
 }

@@ -1,8 +1,8 @@
-/** An ID token of ours that comes back as a hint: expired ones count, forged ones do not. */
+/** Reads an `id_token_hint`. Expired ID tokens are accepted, forged ones are not. */
 import { createPublicKey, type JsonWebKey } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { ID_TOKEN_TYPE } from '../tokens/issue/id-token.js'
 import { decodeJwt, hasType, verifySignature } from '../../platform/jose/jwt.js'
 
@@ -13,9 +13,9 @@ export type IdTokenHint = {
   readonly tenantId: string
 }
 
-/** Null when it is not one that we signed, or when its key is gone by now. */
+/** Null if the service did not sign the token, or its key no longer exists. */
 export async function readIdTokenHint(
-  keys: ActorRef<KeysProtocol>,
+  keys: ActorRef<SigningKeysProtocol>,
   issuer: string,
   token: string,
   context: MessageContext,

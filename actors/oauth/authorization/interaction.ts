@@ -1,7 +1,7 @@
 /**
- * Carries a request that was judged through sign-in and consent to its answer. What the person is
- * asked for is decided anew at every step, from the request and the session of the moment: that a
- * browser came back proves nothing. OpenID Connect Core sections 3.1.2.1 to 3.1.2.6, RFC 9470.
+ * Takes a valid authorization request through sign-in and consent to its code. Each step decides
+ * from the request and the current session, because the return of a browser proves nothing (OpenID
+ * Connect Core sections 3.1.2.1 to 3.1.2.6, RFC 9470).
  */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -17,9 +17,9 @@ import { type Granting, issueCode } from './code.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
 import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
-import type { Allowed, InteractionNeeds, Underway } from './pending-request.js'
+import type { Allowed, InteractionNeeds, PendingRequest } from './pending-request.js'
 
-/** A person has this long to sign in and decide: the hour of a sign-in, and then some. */
+/** Time to sign in and consent: the hour of a sign-in and a margin. */
 const REQUEST_MS = 75 * 60_000
 const HANDLE_BYTES = 32
 export const RESUME_PATH = '/oauth/authorize/resume'
@@ -32,36 +32,36 @@ export function handleSha256(handle: string): Uint8Array {
 
 export async function proceed(
   needs: InteractionNeeds,
-  underway: Underway,
+  pending: PendingRequest,
   context: MessageContext,
 ): Promise<Outcome> {
-  const { client, request } = underway
+  const { client, request } = pending
   const back = (error: ReturnedError, description: string): Answered => ({
     tag: 'answered',
     location: errorLocation({ ...request, issuer: needs.issuer }, error, description),
   })
-  const person = await demandedPerson(needs, underway, context)
+  const person = await demandedPerson(needs, pending, context)
   if ('fault' in person) return back('invalid_request', person.fault)
   const { sub } = person
   const { database, issuer } = needs
   const audience = await knownAudience(database, issuer, client, request.audience, context)
-  if (audience === null) return back('invalid_target', 'the audience is not one of this tenant')
+  if (audience === null) return back('invalid_target', 'the audience is not known in this tenant')
 
-  const found = await findSession(needs, underway, sub, context)
+  const found = await findSession(needs, pending, sub, context)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
   const { session } = found
-  const held: readonly string[] = HUMAN_SCOPES[session.role]
-  const may = (scope: string) => client.scopes.includes(scope) && held.includes(scope)
+  const userScopes: readonly string[] = HUMAN_SCOPES[session.role]
+  const may = (scope: string) => client.scopes.includes(scope) && userScopes.includes(scope)
   const scopes = request.scopes.filter(may)
-  if (scopes.length === 0) return back('access_denied', 'there is no scope that may be granted')
+  if (scopes.length === 0) return back('access_denied', 'the user has none of the requested scopes')
   const whom = tokenAudience(audience, { own: client.audience, issuer, scopes })
-  const granting = grantingOf(underway, session, { scopes, audience: whom }, may)
+  const granting = grantingOf(pending, session, { scopes, audience: whom }, may)
 
-  const said = isAllowed(underway.allowed, granting)
-  if (said || !(await asksConsent(needs, underway, granting, context)))
-    return issueCode(needs, underway, granting, context)
-  if (request.prompt.none) return back('consent_required', 'the person was not asked yet')
-  return askConsent(needs, underway, session, granting, context)
+  const isConsented = isAllowed(pending.allowed, granting)
+  if (isConsented || !(await asksConsent(needs, pending, granting, context)))
+    return issueCode(needs, pending, granting, context)
+  if (request.prompt.none) return back('consent_required', 'the user has not given consent yet')
+  return askConsent(needs, pending, session, granting, context)
 }
 
 type Found =
@@ -69,15 +69,15 @@ type Found =
   | Interaction
   | { readonly tag: 'none'; readonly error: readonly [ReturnedError, string] }
 
-/** The session that satisfies the request, the page that leads to one, or that there is none. */
+/** A session that satisfies the request, the page that creates one, or an error. */
 async function findSession(
   needs: InteractionNeeds,
-  underway: Underway,
+  pending: PendingRequest,
   sub: string | null,
   context: MessageContext,
 ): Promise<Found> {
-  const { client, request, sessionToken } = underway
-  const demand = demandOf(underway)
+  const { client, request, sessionToken } = pending
+  const demand = demandOf(pending)
   if (request.prompt.none) {
     const read = await needs.sessions.ask('read', { token: sessionToken }, context)
     const session = read.tag === 'open' ? read.session : null
@@ -88,13 +88,13 @@ async function findSession(
     return unmet === 'level'
       ? {
           tag: 'none',
-          error: ['unmet_authentication_requirements', 'a higher level of assurance is needed'],
+          error: ['unmet_authentication_requirements', 'a higher assurance level is needed'],
         }
-      : { tag: 'none', error: ['login_required', 'nobody is signed in as it is needed'] }
+      : { tag: 'none', error: ['login_required', 'no user is signed in as the request requires'] }
   }
-  if (sub !== null && (await signedInOther(needs, underway, sub, context)))
-    return { tag: 'none', error: ['login_required', 'somebody else signed in'] }
-  const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
+  if (sub !== null && (await signedInOther(needs, pending, sub, context)))
+    return { tag: 'none', error: ['login_required', 'another user signed in'] }
+  const handle = pending.stored?.handle ?? needs.random.token(HANDLE_BYTES)
   const verdict = await needs.sessions.ask(
     'demand',
     {
@@ -113,55 +113,55 @@ async function findSession(
     context,
   )
   if (verdict.tag === 'met') return { tag: 'session', session: verdict.session }
-  await keep(needs, underway, handle, context)
+  await store(needs, pending, handle, context)
   return { tag: 'interaction', location: verdict.location }
 }
 
 /**
- * Whether somebody else signed in for this request, which is for one person (OpenID Connect Core
- * section 3.1.2.1, `id_token_hint`): the application learns it, the browser is not asked for ever.
+ * True if another user signed in for a request that is for one user (OpenID Connect Core section
+ * 3.1.2.1, `id_token_hint`). The application gets an error instead of an endless sign-in loop.
  */
 async function signedInOther(
   { sessions }: InteractionNeeds,
-  { client, requestedAt, kept, sessionToken }: Underway,
+  { client, requestedAt, stored, sessionToken }: PendingRequest,
   sub: string,
   context: MessageContext,
 ): Promise<boolean> {
-  if (kept === null) return false
+  if (stored === null) return false
   const read = await sessions.ask('read', { token: sessionToken }, context)
   if (read.tag !== 'open' || read.session.tenantId !== client.tenantId) return false
   return read.session.sub !== sub && read.session.createdAt >= requestedAt
 }
 
-/** `max_age` and `prompt=login` as one moment: the person signed in at or after it. */
+/** `max_age` and `prompt=login` as a time: the user must have signed in at or after it. */
 export function demandOf({
   request: { level, maxAgeSecs, prompt },
   requestedAt,
-}: Pick<Underway, 'request' | 'requestedAt'>): SessionDemand {
+}: Pick<PendingRequest, 'request' | 'requestedAt'>): SessionDemand {
   const newest = requestedAt.getTime()
   const oldest = maxAgeSecs === null ? null : newest - maxAgeSecs * 1000
   const since = prompt.login ? newest : oldest
   return { level, ...(since === null ? {} : { since: new Date(since) }) }
 }
 
-/** The one person who will do; `sub` is null where anybody does. */
+/** The user that the request is for. `sub` is null if any user is accepted. */
 export async function demandedPerson(
   { keys, issuer }: Pick<InteractionNeeds, 'keys' | 'issuer'>,
-  { client, request }: Pick<Underway, 'client' | 'request'>,
+  { client, request }: Pick<PendingRequest, 'client' | 'request'>,
   context: MessageContext,
 ): Promise<{ readonly sub: string | null } | { readonly fault: string }> {
   const { idTokenHint, sub } = request
   if (idTokenHint === null) return { sub }
   const hint = await readIdTokenHint(keys, issuer, idTokenHint, context)
   if (hint === null || hint.tenantId !== client.tenantId)
-    return { fault: 'id_token_hint is not an ID token of ours' }
+    return { fault: 'id_token_hint is not an ID token of this service' }
   return sub === null || sub === hint.subject
     ? { sub: hint.subject }
-    : { fault: 'the hints name different people' }
+    : { fault: 'the hints name different users' }
 }
 
 function grantingOf(
-  { request }: Underway,
+  { request }: PendingRequest,
   session: BrowserSession,
   { scopes, audience }: Pick<Granting, 'scopes' | 'audience'>,
   may: (scope: string) => boolean,
@@ -169,24 +169,24 @@ function grantingOf(
   const { claims } = request
   const allowed = (names: readonly string[]) =>
     names.filter((name) => scopesOfClaims([name]).every(may))
-  const asked = claims && {
+  const requested = claims && {
     idToken: allowed(claims.idToken),
     userinfo: allowed(claims.userinfo),
   }
-  const names = [...(asked?.idToken ?? []), ...(asked?.userinfo ?? [])]
+  const names = [...(requested?.idToken ?? []), ...(requested?.userinfo ?? [])]
   return {
     session,
     scopes,
-    // A claim that is asked for by its name needs the same yes as its scope.
+    // An individually requested claim needs the same consent as its scope.
     consented: [...new Set([...scopes, ...scopesOfClaims(names)])],
     audience,
-    claims: asked,
+    claims: requested,
   }
 }
 
 /**
- * Whether the person said yes to this. What can be granted is worked out anew, and the application may
- * have got more since the question was shown: then it is asked again.
+ * True if the user consented to all of it in this session. The grant is computed again: if the
+ * application got more scopes after the page was shown, the user is requested again.
  */
 function isAllowed(allowed: Allowed | null, { session, consented }: Granting): boolean {
   return (
@@ -196,11 +196,11 @@ function isAllowed(allowed: Allowed | null, { session, consented }: Granting): b
 
 async function asksConsent(
   { database }: InteractionNeeds,
-  { client, request }: Underway,
+  { client, request }: PendingRequest,
   { session, consented }: Granting,
   { signal }: MessageContext,
 ): Promise<boolean> {
-  // Details say what exactly is to be done: they are asked every time.
+  // authorization_details describe one specific action, so each request needs consent.
   if (request.prompt.consent || request.details !== null) return true
   const { tenantId, sub: subject } = session
   const key = { tenantId, subject, clientId: client.id }
@@ -210,14 +210,14 @@ async function asksConsent(
 
 async function askConsent(
   needs: InteractionNeeds,
-  underway: Underway,
+  pending: PendingRequest,
   session: BrowserSession,
   { consented }: Granting,
   context: MessageContext,
 ): Promise<ConsentAsked> {
-  const { client, request } = underway
-  const handle = underway.kept?.handle ?? needs.random.token(HANDLE_BYTES)
-  await keep(needs, underway, handle, context)
+  const { client, request } = pending
+  const handle = pending.stored?.handle ?? needs.random.token(HANDLE_BYTES)
+  await store(needs, pending, handle, context)
   return {
     tag: 'consent',
     handle,
@@ -233,14 +233,14 @@ async function askConsent(
   }
 }
 
-/** Writes the request down under its handle, unless it is kept already. */
-async function keep(
+/** Stores the request under its handle, unless it is stored already. */
+async function store(
   { database, clock, random }: InteractionNeeds,
-  { client, request, requestedAt, pushedId, kept }: Underway,
+  { client, request, requestedAt, pushedId, stored }: PendingRequest,
   handle: string,
   { signal }: MessageContext,
 ): Promise<void> {
-  if (kept !== null) return
+  if (stored !== null) return
   const { tenantId } = client
   const row = {
     tenantId,

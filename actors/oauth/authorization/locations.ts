@@ -1,4 +1,4 @@
-/** Where a browser is sent with an answer. RFC 6749 section 4.1.2, RFC 9207. */
+/** Redirect locations of authorization responses (RFC 6749 section 4.1.2, RFC 9207). */
 import type { ReturnedError } from './protocol.js'
 
 export type Answer = {
@@ -7,7 +7,7 @@ export type Answer = {
   readonly issuer: string
 }
 
-/** The redirect URI with parameters added; what it has of its own stays as it is. */
+/** Appends parameters to the redirect URI and keeps its own query unchanged. */
 export function withParameters(
   uri: string,
   parameters: Readonly<Record<string, string | null>>,
@@ -35,17 +35,17 @@ export function errorLocation(
   return withParameters(redirectUri, parameters)
 }
 
-/** The CSP source that a form leads to when its answer goes to this URI. */
+/** The CSP `form-action` source for a form whose response redirects to this URI. */
 export function formTarget(redirectUri: string): string {
   return isOfHost(redirectUri) ? new URL(redirectUri).origin : schemeOf(redirectUri)
 }
 
-/** Where an application begins: the root of its host; null for one that is installed. */
+/** The root of the application's host, where a user can start again. Null for a private scheme. */
 export function startOf(redirectUri: string): string | null {
   return isOfHost(redirectUri) ? `${new URL(redirectUri).origin}/` : null
 }
 
-/** What a person may recognise of where the answer goes. */
+/** The recognisable part of the redirect URI: a host, or the scheme of an installed application. */
 export function hostOf(redirectUri: string): string {
   return isOfHost(redirectUri) ? new URL(redirectUri).host : schemeOf(redirectUri).slice(0, -1)
 }
@@ -54,7 +54,7 @@ function isOfHost(redirectUri: string): boolean {
   return ['https:', 'http:'].includes(schemeOf(redirectUri))
 }
 
-/** With its colon. What follows a private scheme is the application's: it need not be read here. */
+/** With its colon. The part after a private scheme belongs to the application and is not parsed. */
 function schemeOf(redirectUri: string): string {
   return redirectUri.slice(0, redirectUri.indexOf(':') + 1).toLowerCase()
 }

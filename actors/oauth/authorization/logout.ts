@@ -1,11 +1,11 @@
-/** OpenID Connect RP-Initiated Logout 1.0 sections 2 and 3; decisions.md 7.6, end-session. */
+/** RP-initiated logout (OpenID Connect RP-Initiated Logout 1.0 sections 2 and 3). */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { findAuthorizingClient } from '../../../storage/oauth/applications.js'
 import { endSession as endTokens } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { readForm } from '../tokens/form.js'
 import type { TokensProtocol } from '../tokens/protocol.js'
@@ -18,7 +18,7 @@ const STATE_CHARACTERS_MAX = 2048
 
 export type LogoutNeeds = {
   readonly database: Database
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly sessions: ActorRef<BrowserSessionsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
   readonly clock: Clock
@@ -26,8 +26,8 @@ export type LogoutNeeds = {
 }
 
 /**
- * Ends the session that the hint names, whichever browser brings it. Where to go afterwards is the
- * application's to register: an address that is not, or the application gone, leads to a page.
+ * Ends the session of the `id_token_hint`, independent of the browser's cookie. The user is redirected
+ * to post_logout_redirect_uri only if it is registered. Otherwise a page confirms the sign-out.
  */
 export async function endSession(
   { database, keys, sessions, tokens, clock, issuer }: LogoutNeeds,
@@ -41,14 +41,14 @@ export async function endSession(
   const token = form.get('id_token_hint')
   if (token === null) return refused('id_token_hint is missing')
   const hint = await readIdTokenHint(keys, issuer, token, context)
-  if (hint === null) return refused('id_token_hint is not an ID token of ours')
+  if (hint === null) return refused('id_token_hint is not an ID token of this service')
   const clientId = form.get('client_id')
   if (clientId !== null && clientId !== hint.clientId)
-    return refused('client_id is not the one that the ID token is for')
+    return refused('client_id is not the audience of the ID token')
 
   const { tenantId, sessionId } = hint
   const own = await sessions.ask('read', { token: sessionToken }, context)
-  // A sign-in may have replaced the session since: the one of the same person here ends with it.
+  // A later sign-in may have replaced the session: the same user's session in this browser ends too.
   const ownSession =
     own.tag === 'open' && own.session.tenantId === tenantId && own.session.sub === hint.subject
   const ids = new Set(ownSession ? [sessionId, own.session.id] : [sessionId])
@@ -58,9 +58,9 @@ export async function endSession(
       endTokens(tx, tenantId, id, 'client_logout', clock.now()),
     )
   }
-  tokens.send('standingChanged', { ids: [...ids] })
+  tokens.send('invalidate', { ids: [...ids] })
 
-  // The tenant of an application is not known before the application is: it crosses tenants.
+  // The tenant is unknown until the application is found, so the look-up crosses tenants.
   const client = await database.system((tx) => findAuthorizingClient(tx, hint.clientId), {
     signal: context.signal,
   })

@@ -1,18 +1,18 @@
-/** What is stored of an authorization request, and how its parameters are read. */
+/** The stored form of an authorization request, and the readers of its parameters. */
 import { findJsonLoss } from '../../../runtime/kernel/text/json-lossiness.js'
 import type {
-  AskedClaims,
+  RequestedClaims,
   AuthorizationDetails,
 } from '../../../storage/oauth/authorization-codes.js'
 import { personClaims } from '../../domain/person-claims.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
 
-/** A request that was judged, as plain JSON: times and keys are those of whoever stores it. */
+/** A valid request as plain JSON, without the times and ids of its row. */
 export type AuthorizationRequest = {
   readonly redirectUri: string
   readonly state: string | null
-  /** Asked for, every one of the catalogue. */
+  /** The requested scopes, all of them known. */
   readonly scopes: readonly string[]
   readonly nonce: string | null
   readonly codeChallenge: string | null
@@ -20,11 +20,11 @@ export type AuthorizationRequest = {
   readonly prompt: { readonly none: boolean; readonly login: boolean; readonly consent: boolean }
   readonly maxAgeSecs: number | null
   readonly level: AssuranceLevel
-  /** `audience` or `resource`; empty: that of the application. */
+  /** From `audience` or `resource`. Empty: the application's audience. */
   readonly audience: readonly string[]
   readonly details: AuthorizationDetails | null
-  readonly claims: AskedClaims | null
-  /** Only this person will do: `sub` of the claims parameter. */
+  readonly claims: RequestedClaims | null
+  /** The `sub` of the claims parameter: the only user that is accepted. */
   readonly sub: string | null
   readonly idTokenHint: string | null
   readonly loginHint: string | null
@@ -34,12 +34,12 @@ export type AuthorizationRequest = {
 const ACR = /^aal([123])$/
 const DETAILS_MAX = 10
 const JSON_CHARACTERS_MAX = 8192
-/** They go into tokens, which are nested no deeper than this and some (see `jwt.ts`). */
+/** Details become token claims, and tokens have a depth limit of 16 (see `jwt.ts`). */
 const DETAILS_DEPTH_MAX = 12
-/** RFC 9396 section 2.2; what they hold is the API's to say. */
+/** RFC 9396 section 2.2. The API defines the values. */
 const COMMON_LISTS = ['locations', 'actions', 'datatypes', 'privileges'] as const
 
-/** `acr_values`: the least of the levels named; others are ignored, they are voluntary. */
+/** `acr_values`: the lowest known level. Unknown values are ignored, since the parameter is voluntary. */
 export function readLevel(acrValues: string | null): AssuranceLevel {
   const named = (acrValues ?? '')
     .split(' ')
@@ -50,42 +50,42 @@ export function readLevel(acrValues: string | null): AssuranceLevel {
 }
 
 export type ReadClaims = {
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
   readonly sub: string | null
   /**
-   * Null unless the level of assurance is an essential claim (section 5.5.1.1); `foreign` when none of
-   * the values demanded is one of ours, so that no sign-in could satisfy it.
+   * Null unless `acr` is an essential claim (OpenID Connect Core section 5.5.1.1). `foreign` if none of
+   * the required values is known, so that no sign-in can satisfy it.
    */
   readonly level: AssuranceLevel | 'foreign' | null
 }
 
-/** The `claims` parameter (OpenID Connect Core section 5.5); null when it is malformed. */
+/** The `claims` parameter (OpenID Connect Core section 5.5). Null if it is malformed. */
 export function readClaims(text: string | null): ReadClaims | null {
   if (text === null) return { claims: null, sub: null, level: null }
   const parsed = readJson(text)
   if (!isObject(parsed)) return null
-  // A member without a value asks for nothing.
+  // A null member requests nothing.
   const idToken = parsed['id_token'] ?? {}
   const userinfo = parsed['userinfo'] ?? {}
   if (!isObject(idToken) || !isObject(userinfo)) return null
-  for (const wish of [...Object.values(idToken), ...Object.values(userinfo)])
-    if (wish !== null && !isObject(wish)) return null
-  const asked = {
+  for (const claimRequest of [...Object.values(idToken), ...Object.values(userinfo)])
+    if (claimRequest !== null && !isObject(claimRequest)) return null
+  const requested = {
     idToken: personClaims(Object.keys(idToken)),
     userinfo: personClaims(Object.keys(userinfo)),
   }
-  const none = asked.idToken.length + asked.userinfo.length === 0
+  const none = requested.idToken.length + requested.userinfo.length === 0
   const sub = valueOf(idToken['sub']) ?? valueOf(userinfo['sub'])
-  return { claims: none ? null : asked, sub, level: essentialLevel(idToken['acr']) }
+  return { claims: none ? null : requested, sub, level: essentialLevel(idToken['acr']) }
 }
 
-/** `authorization_details` (RFC 9396 section 2) of the given types; undefined when there are none. */
+/** `authorization_details` (RFC 9396 section 2) of the given types. Null if absent. */
 export function readDetails(
   text: string | null,
   types: readonly string[],
 ): AuthorizationDetails | null | { readonly fault: string } {
   if (text === null) return null
-  // Read as tokens are: what the person is shown is what the API reads, whatever parser it has.
+  // Strict JSON, so that the user is shown what the API reads, whatever parser it uses.
   const parsed =
     text.length > JSON_CHARACTERS_MAX
       ? undefined
@@ -94,14 +94,14 @@ export function readDetails(
     return { fault: `authorization_details must be an array of 1 to ${DETAILS_MAX} objects` }
   if (!parsed.every(isObject)) return { fault: 'authorization_details must hold objects' }
   const known = parsed.every(({ type }) => typeof type === 'string' && types.includes(type))
-  if (!known) return { fault: 'a type is missing or not one of the application' }
+  if (!known) return { fault: 'a type is missing or not registered for the application' }
   const lost = findJsonLoss(text, parsed)
-  if (lost !== null) return { fault: `a member would not be kept as it is: ${lost.detail}` }
+  if (lost !== null) return { fault: `a member cannot be represented exactly: ${lost.detail}` }
   const mistaken = parsed.map(mistakenMember).find((name) => name !== undefined)
-  return mistaken === undefined ? parsed : { fault: `${mistaken} is of the wrong type` }
+  return mistaken === undefined ? parsed : { fault: `${mistaken} has the wrong type` }
 }
 
-/** The first of the common members that is not what RFC 9396 section 2.2 says it is. */
+/** The first common member that violates RFC 9396 section 2.2. */
 function mistakenMember(detail: Readonly<Record<string, unknown>>): string | undefined {
   const list = COMMON_LISTS.find((name) => detail[name] !== undefined && !isTexts(detail[name]))
   if (list !== undefined) return list
@@ -122,17 +122,21 @@ function readJson(text: string): unknown {
   }
 }
 
-function essentialLevel(wish: unknown): AssuranceLevel | 'foreign' | null {
-  if (!isObject(wish) || wish['essential'] !== true) return null
-  const values = Array.isArray(wish['values']) ? wish['values'] : [wish['value']]
+function essentialLevel(claimRequest: unknown): AssuranceLevel | 'foreign' | null {
+  if (!isObject(claimRequest) || claimRequest['essential'] !== true) return null
+  const values = Array.isArray(claimRequest['values'])
+    ? claimRequest['values']
+    : [claimRequest['value']]
   const named = values.filter((value): value is string => typeof value === 'string')
   if (named.length === 0) return null
   const ours = named.filter((value) => ACR.test(value))
   return ours.length === 0 ? 'foreign' : readLevel(ours.join(' '))
 }
 
-function valueOf(wish: unknown): string | null {
-  return isObject(wish) && typeof wish['value'] === 'string' ? wish['value'] : null
+function valueOf(claimRequest: unknown): string | null {
+  return isObject(claimRequest) && typeof claimRequest['value'] === 'string'
+    ? claimRequest['value']
+    : null
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,18 +1,18 @@
-/** An authorization request that is being decided, and what deciding it takes. */
+/** An authorization request between its validation and its response. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import type { AuthorizationRequest } from './parameters.js'
 
 export type InteractionNeeds = {
   readonly database: Database
   readonly sessions: ActorRef<BrowserSessionsProtocol>
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly issuer: string
@@ -20,20 +20,20 @@ export type InteractionNeeds = {
   readonly sessionSecsMax: number
 }
 
-/** A request on its way. */
-export type Underway = {
+/** A request that waits for sign-in, consent or its code. */
+export type PendingRequest = {
   readonly client: AuthorizingClientRow
   readonly request: AuthorizationRequest
-  /** When it came to the authorization endpoint: what `max_age` and `prompt=login` are measured by. */
+  /** Its arrival at the authorization endpoint: the reference of `max_age` and `prompt=login`. */
   readonly requestedAt: Date
-  /** The pushed request that it continues. */
+  /** The pushed request that it continues. Null without one. */
   readonly pushedId: string | null
-  /** Where it is kept; null while nobody had to be asked anything. */
-  readonly kept: { readonly id: string; readonly handle: string } | null
+  /** Where it is stored. Null if no interaction was needed so far. */
+  readonly stored: { readonly id: string; readonly handle: string } | null
   readonly sessionToken: string | null
-  /** What the person just said yes to. */
+  /** The consent that the user just gave. Null without one. */
   readonly allowed: Allowed | null
 }
 
-/** A yes counts in the session that was asked, and for the scopes that the question named. */
+/** A consent is valid only in the session and for the scopes of its consent page. */
 export type Allowed = { readonly sessionId: string; readonly scopes: readonly string[] }

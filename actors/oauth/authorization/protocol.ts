@@ -1,7 +1,4 @@
-/**
- * Authorization requests: judged, carried through sign-in and consent, answered with a code.
- * interface.md, OAuth and OIDC; decisions.md 7.3, 7.6 and 20 (consent).
- */
+/** Messages of the authorization actor. See docs/reference/oauth.md. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Acr } from '../../domain/assurance.js'
 import type { SessionId, TenantId } from '../../domain/ids.js'
@@ -16,22 +13,22 @@ import type {
 } from '../tokens/protocol.js'
 
 export type AuthorizationProtocol = {
-  /** A request at the authorization endpoint, pushed before or not. */
+  /** A request at the authorization endpoint, by parameters or by request_uri. */
   begin: Ask<BeginAuthorization, Answered | Interaction | ConsentAsked | Refused>
-  /** The browser comes back from signing in, or reloads the question. */
+  /** The browser returns from sign-in, or reloads the consent page. */
   resume: Ask<ResumeAuthorization, Answered | Interaction | ConsentAsked | Refused>
-  /** The person said yes or no. */
+  /** The user allowed or denied the request. */
   decide: Ask<DecideAuthorization, Answered | Interaction | ConsentAsked | Refused>
-  /** RFC 9126. */
+  /** Pushed authorization request (RFC 9126). */
   push: Ask<TokenRequest, Pushed | PushRefused | OAuthRefused | ProofRefused>
-  /** What people allowed applications, the latest first. */
+  /** The consents of a user, the newest first. */
   listConsents: Ask<PersonOfTenant, ConsentsListed>
-  /** Takes a consent back; the tokens that rest on it end at once. */
+  /** Withdraws a consent and revokes the tokens that depend on it. */
   withdrawConsent: Ask<
     PersonOfTenant & { readonly clientId: string },
     { readonly tag: 'withdrawn' } | { readonly tag: 'unknown_consent' }
   >
-  /** What the bearer of a token with openid may know of the person (OpenID Connect Core section 5.3). */
+  /** UserInfo for an access token with the scope openid (OpenID Connect Core section 5.3). */
   userinfo: Ask<
     UserinfoRequest,
     Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated
@@ -40,66 +37,66 @@ export type AuthorizationProtocol = {
   endSession: Ask<EndSessionRequest, SessionEnded | Refused>
 }
 
-/** What the discovery documents say of this endpoint; it does exactly these. */
+/** What the endpoint supports. Discovery publishes exactly these. */
 export const RESPONSE_TYPES = ['code'] as const
 export const RESPONSE_MODES = ['query'] as const
 export const CODE_CHALLENGE_METHODS = ['S256'] as const
 export const PROMPTS = ['none', 'login', 'consent'] as const
-/** The levels that a sign-in can reach: the last one needs passkeys. */
+/** The levels that a sign-in can reach. `aal3` needs passkeys. */
 export const acrValues = (passkeys: boolean): readonly Acr[] =>
   passkeys ? ['aal1', 'aal2', 'aal3'] : ['aal1', 'aal2']
-/** What comes before the handle of a pushed request (RFC 9126 section 2.2). */
+/** Prefix of the request_uri of pushed requests (RFC 9126 section 2.2). */
 export const REQUEST_URI_PREFIX = 'urn:ietf:params:oauth:request_uri:'
 
 export type BeginAuthorization = {
   readonly parameters: FormFields
-  /** The Host of the request: the one of a tenant is for its applications alone. */
+  /** The Host header. A tenant's host serves only the tenant's applications. */
   readonly host: string
-  /** The session cookie; null when there is none. */
+  /** The session cookie. Null without one. */
   readonly sessionToken: string | null
 }
 export type ResumeAuthorization = {
-  /** From the address. */
+  /** The path parameter. */
   readonly handle: string
   readonly sessionToken: string | null
 }
 export type DecideAuthorization = ResumeAuthorization & {
   readonly action: 'allow' | 'deny'
-  /** The session that the question was shown to: another one is asked anew. */
+  /** The session of the consent page. With another session the user is asked again. */
   readonly sessionId: string
-  /** The scopes that the question named: more than these are asked for anew. */
+  /** The scopes of the consent page. If the request needs more, the user is asked again. */
   readonly scopes: readonly string[]
 }
 
-/** To the client, with a code or with an error (302). */
+/** Redirects to the client, with a code or an error (302). */
 export type Answered = { readonly tag: 'answered'; readonly location: string }
-/** To a page of our own (303). */
+/** Redirects to a page of the service (303). */
 export type Interaction = { readonly tag: 'interaction'; readonly location: string }
-/** The question to the person. */
+/** Shows the consent page. */
 export type ConsentAsked = {
   readonly tag: 'consent'
   readonly handle: string
   readonly sessionId: SessionId
   readonly tenant: PageTenant
   readonly clientName: string
-  /** Where the answer goes: a host, or the scheme of an installed application. */
+  /** Of the redirect URI: the host, or the scheme of an installed application. */
   readonly clientHost: string
   readonly email: string
   readonly scopes: readonly string[]
-  /** Each of them as JSON for people to read. */
+  /** The authorization details as indented JSON. */
   readonly details: readonly string[]
   readonly uiLocales: string | null
-  /** CSP sources that the form may lead to. */
+  /** CSP sources of redirects after the form. */
   readonly formTargets: readonly string[]
 }
-/** Told here and never by a redirect: who would be told is not proven (decisions.md 7.6). */
+/** Shown here and never redirected, since the redirect URI is not verified (RFC 6749 section 4.1.2.1). */
 export type Refused = {
   readonly tag: 'refused'
   readonly error: RefusedError
   readonly description: string
-  /** For the page, where the request said so. */
+  /** Language of the error page, from the request. */
   readonly uiLocales?: string | null | undefined
-  /** Where a person can begin anew, for a browser that was on its way to that application. */
+  /** A link to start again, if the application is known. */
   readonly back?: { readonly clientName: string; readonly url: string } | undefined
 }
 export type RefusedError =
@@ -109,7 +106,7 @@ export type RefusedError =
   | 'invalid_redirect_uri'
   | 'pkce_required'
 
-/** Told to the client by a redirect. RFC 6749 section 4.1.2.1, OpenID Connect Core section 3.1.2.6. */
+/** Redirected to the client (RFC 6749 section 4.1.2.1, OpenID Connect Core section 3.1.2.6). */
 export type ReturnedError =
   | 'invalid_request'
   | 'unauthorized_client'
@@ -136,7 +133,7 @@ export type PushRefused = {
   readonly description: string
 }
 
-/** A person, by their subject in the tenant. */
+/** A user, by their subject in the tenant. */
 export type PersonOfTenant = { readonly tenantId: TenantId; readonly subject: string }
 export type ConsentsListed = { readonly tag: 'listed'; readonly consents: readonly ConsentSeen[] }
 export type ConsentSeen = {
@@ -148,21 +145,21 @@ export type ConsentSeen = {
 }
 
 export type UserinfoRequest = Omit<Authenticate, 'token' | 'scheme' | 'anyAudience'> & {
-  /** The Authorization header; null when absent. */
+  /** The Authorization header. Null if absent. */
   readonly authorization: string | null
-  /** `access_token` of a form body (RFC 6750 section 2.2); empty for GET. */
+  /** `access_token` of a form body (RFC 6750 section 2.2). Empty for GET. */
   readonly form: FormFields
-  /** Host of the request: a token is good only where its tenant is meant. */
+  /** The Host header: a token is valid only at its own tenant's host. */
   readonly host: string
 }
 export type Userinfo = {
   readonly tag: 'userinfo'
-  /** `sub`, `tenant_id` and whatever the token opens, in the spelling of the wire. */
+  /** `sub`, `tenant_id` and the claims that the token permits, with their wire names. */
   readonly claims: Readonly<Record<string, unknown>>
 }
-/** Nothing was presented, neither in the header nor in the form. */
+/** The request has no token, neither in the header nor in the form. */
 export type NoToken = { readonly tag: 'no_token' }
-/** The host names another tenant. */
+/** The host belongs to another tenant. */
 export type TokenMisplaced = { readonly tag: 'misplaced' }
 export type UserinfoRefused = {
   readonly tag: 'userinfo_refused'
@@ -176,12 +173,12 @@ export type EndSessionRequest = {
 }
 export type SessionEnded = {
   readonly tag: 'ended'
-  /** A registered address with its state; null: a page says so. */
+  /** A registered post_logout_redirect_uri with its state. Null: a page confirms the sign-out. */
   readonly location: string | null
-  /** For that page; null when the application is gone. */
+  /** The branding of that page. Null if the application was deleted. */
   readonly tenant: PageTenant | null
   readonly uiLocales: string | null
-  /** The browser that asked held the session: its cookie goes. */
+  /** True if the browser's own session ended: its cookie is deleted. */
   readonly ownSession: boolean
 }
 

@@ -1,4 +1,4 @@
-/** The PAR endpoint: a request judged before the browser moves. RFC 9126 section 2. */
+/** The PAR endpoint: validates a request before the browser is redirected (RFC 9126 section 2). */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -7,7 +7,7 @@ import { insertAuthorizationRequest } from '../../../storage/oauth/authorization
 import type { Database } from '../../../storage/platform/sql.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { knownAudience } from '../tokens/issue/audience.js'
 import { readForm } from '../tokens/form.js'
@@ -20,17 +20,17 @@ import type {
   TokensProtocol,
 } from '../tokens/protocol.js'
 import { demandedPerson, handleSha256 } from './interaction.js'
-import { judge } from './validate-request.js'
+import { validateRequest } from './validate-request.js'
 import { type Pushed, type PushRefused, REQUEST_URI_PREFIX } from './protocol.js'
 
-/** 43 characters, as decisions.md 7.3 says. */
+/** 43 characters in base64url. */
 const HANDLE_BYTES = 32
 
 export type PushNeeds = {
   readonly database: Database
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly issuer: string
@@ -54,33 +54,33 @@ export async function push(
   if (identified.tag !== 'identified') return identified
   const client = identified.kind === 'agent' ? null : await clientOf(identified.clientId, context)
   if (client === null)
-    return refuse('unauthorized_client', 'only applications send people to sign in')
+    return refuse('unauthorized_client', 'only applications can send authorization requests')
   if (form.get('request_uri') !== null)
-    return refuse('invalid_request', 'a pushed request cannot name another one')
-  // Here, because the authorization endpoint looks at nothing but the pushed request.
+    return refuse('invalid_request', 'a pushed request must not contain request_uri')
+  // Checked here, because the authorization endpoint ignores other parameters of a pushed request.
   const { host } = new URL(message.httpUrl)
   const named = await namedTenant(tenants, form, client, host, context)
   if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
   if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
-  const verdict = judge({ form, client, pushed: true, levelMax })
+  const verdict = validateRequest({ form, client, pushed: true, levelMax })
   if (verdict.tag !== 'valid') {
     const { error, description } = verdict
     return { tag: 'push_refused', error, description }
   }
   const { request } = verdict
-  // As the authorization endpoint would (RFC 9126 section 2.1): the client learns it at once.
+  // The checks of the authorization endpoint apply here too (RFC 9126 section 2.1).
   if ((await knownAudience(database, issuer, client, request.audience, context)) === null)
     return {
       tag: 'push_refused',
       error: 'invalid_target',
-      description: 'the audience is not one of this tenant',
+      description: 'the audience is not known in this tenant',
     }
   const person = await demandedPerson({ keys, issuer }, { client, request }, context)
   if ('fault' in person)
     return { tag: 'push_refused', error: 'invalid_request', description: person.fault }
-  // RFC 9449 section 10.1: a proof at this endpoint binds the code as dpop_jkt does.
+  // RFC 9449 section 10.1: a proof at this endpoint binds the code like dpop_jkt.
   if (request.jkt !== null && identified.jkt !== null && request.jkt !== identified.jkt)
-    return refuse('invalid_request', 'dpop_jkt is not the key of the proof')
+    return refuse('invalid_request', 'dpop_jkt does not match the key of the proof')
   const requestUri = REQUEST_URI_PREFIX + random.token(HANDLE_BYTES)
   const now = clock.now()
   await database.tenant(

@@ -1,4 +1,4 @@
-/** The UserInfo endpoint. OpenID Connect Core section 5.3, RFC 6750; decisions.md 7.3. */
+/** The UserInfo endpoint (OpenID Connect Core section 5.3, RFC 6750). */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { type ClaimedGrant, findClaimedGrant } from '../../../storage/oauth/authorization-codes.js'
@@ -24,11 +24,11 @@ export type UserinfoNeeds = {
   readonly tenants: ActorRef<TenantsProtocol>
 }
 
-/** RFC 6750 section 3.1: a malformed token is an invalid one. */
+/** RFC 6750 section 3.1: a malformed token gets the error of an invalid one. */
 const MALFORMED: Unauthenticated = {
   tag: 'refused',
   error: 'unauthorized',
-  description: 'the Authorization header holds no bearer token',
+  description: 'the Authorization header contains no access token',
 }
 
 export async function userinfo(
@@ -39,28 +39,28 @@ export async function userinfo(
   const form = readForm(fields)
   const inBody = 'repeated' in form ? null : form.get('access_token')
   if ('repeated' in form || (inBody !== null && authorization !== null))
-    return refused('invalid_request', 'the token must come once, in one place')
+    return refused('invalid_request', 'the access token must be sent once, by one method')
   const [, scheme = 'bearer', inHeader] = CREDENTIALS.exec(authorization ?? '') ?? []
   const token = inBody ?? inHeader
   if (token === undefined) return authorization === null ? { tag: 'no_token' } : MALFORMED
-  const judged = await tokens.ask(
+  const verified = await tokens.ask(
     'authenticate',
     {
       ...request,
       token,
       scheme: scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer',
-      // The token is for the application's own API: here it shows what the person allowed.
+      // The token's audience is the application's own API. Here it only proves the user's grant.
       anyAudience: true,
     },
     context,
   )
-  if (judged.tag === 'refused') return judged
-  const { tenantId, subject, subjectType, scopes, grantId } = judged.principal
+  if (verified.tag === 'refused') return verified
+  const { tenantId, subject, subjectType, scopes, grantId } = verified.principal
   const there = await tenants.ask('resolve', { host }, context)
   if (namesOtherTenant(there, tenantId)) return { tag: 'misplaced' }
   if (subjectType !== 'human' || !scopes.includes('openid'))
-    return refused('insufficient_scope', 'a token of a person with the scope openid is needed')
-  // Accounts belong to no tenant: the look-up crosses tenants.
+    return refused('insufficient_scope', 'a user token with the scope openid is needed')
+  // Accounts belong to no tenant, so the look-up crosses tenants.
   const [facts, grant] = await database.system(
     async (tx) => [
       await findPerson(tx, tenantId, subject),
@@ -69,15 +69,15 @@ export async function userinfo(
     { signal: context.signal },
   )
   if (facts === undefined)
-    return { tag: 'refused', error: 'token_revoked', description: 'the person is not active' }
+    return { tag: 'refused', error: 'token_revoked', description: 'the user is not active' }
   const named = grant === undefined ? [] : namedIn(grant, scopes)
   const claims = claimsOf(facts, scopes, named)
   return { tag: 'userinfo', claims: { ...claims, sub: subject, tenant_id: tenantId } }
 }
 
 /**
- * The claims that were asked for by their names: they come with a token for all of the grant. One that
- * was made narrower, to be handed on (RFC 8693), tells what its own scopes open.
+ * Individually requested claims are returned to a token with all scopes of the grant. A downscoped
+ * token, which may have been passed on (RFC 8693), gets only the claims of its own scopes.
  */
 function namedIn({ claims, granted, held }: ClaimedGrant, scopes: readonly string[]) {
   const whole = granted.every((scope) => !held.includes(scope) || scopes.includes(scope))

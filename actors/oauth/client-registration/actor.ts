@@ -1,9 +1,9 @@
 /**
- * Registers clients and lets them manage their registration. RFC 7591, RFC 7592.
+ * Dynamic client registration (RFC 7591) and its management (RFC 7592).
  *
- * A client never gets more than whoever let it in: an initial access token carries the scopes of its
- * maker, and without one a client may ask people for their own data and nothing else. Which tenant
- * it belongs to is fixed by the token; without one by the host, and never by what the client says.
+ * A client never gets more scopes than its initial access token permits. Without such a token it gets
+ * only the user scopes. The token determines the tenant. Without a token the host determines it, never
+ * the metadata.
  */
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import {
@@ -32,36 +32,39 @@ import type { AuditOnlyType } from '../../domain/audit.js'
 import { asId } from '../../domain/ids.js'
 import { tenants } from '../../identity/tenants/protocol.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
-import { admit, type AdmissionNeeds, denied, managed, sha256 } from './admission.js'
+import { admit, type AdmissionNeeds, denied, authorizeManagement, sha256 } from './admission.js'
 import { createToken, type InitialTokenNeeds, TOKEN_BYTES } from './initial-tokens.js'
-import { judge, type JudgeNeeds } from './judge.js'
+import { validateMetadata, type ValidateMetadataNeeds } from './validate-metadata.js'
 import { metadataOf, refused } from './metadata.js'
 import {
   type ClientMetadata,
   type MetadataRefused,
   type Registration,
-  registration,
-  type RegistrationProtocol,
+  clientRegistration,
+  type ClientRegistrationProtocol,
 } from './protocol.js'
 
-export type RegistrationNeeds = AdmissionNeeds &
+export type ClientRegistrationNeeds = AdmissionNeeds &
   InitialTokenNeeds &
-  JudgeNeeds & { readonly tokens: ActorRef<TokensProtocol> }
+  ValidateMetadataNeeds & { readonly tokens: ActorRef<TokensProtocol> }
 
-/** Thrown to roll back: the last use of the token was taken by somebody else. */
+/** Rolls the transaction back: a concurrent registration took the last use of the token. */
 class TokenSpent extends Error {}
 
-export const registrationActor = defineActor<RegistrationProtocol, RegistrationNeeds>({
-  address: registration,
+export const clientRegistrationActor = defineActor<
+  ClientRegistrationProtocol,
+  ClientRegistrationNeeds
+>({
+  address: clientRegistration,
   asks: { tenants, tokens },
-  // Few at a time: they wait here, where they have a place, and not for a connection.
+  // Few at once: registrations queue here, where the queue is bounded, and not for a connection.
   mailbox: { capacity: 512, inflightMax: 8 },
-  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, random, tokens } = needs
-    /** This process forgets at once what it remembers of a client; the others hear of it by the commit. */
-    const forget = (clientId: string) => tokens.send('standingChanged', { ids: [clientId] })
+    /** Drops the cached client in this process. The commit notifies the other processes. */
+    const forget = (clientId: string) => tokens.send('invalidate', { ids: [clientId] })
     const auditOf = (
       type: AuditOnlyType,
       tenantId: string,
@@ -97,7 +100,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
       return { clientId, issuedAt, metadata, clientSecret, registrationAccessToken }
     }
 
-    /** A client that needs a secret now and had none gets one; one that needs none loses its own. */
+    /** Creates a secret for a client that now needs one, and removes the secret of one that does not. */
     async function changeSecret(tx: Transaction, before: ApplicationRow, needs: boolean) {
       const { tenantId, id: applicationId } = before
       if (!needs) await removeApplicationSecrets(tx, tenantId, applicationId, 'all')
@@ -114,10 +117,10 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
         const admitted = await admit(needs, authorization, host, context)
         if (admitted.tag !== 'admitted') return admitted
         const { tenantId, tenantSlug, scopes, tokenId } = admitted
-        const read = await judge(needs, metadata, scopes)
+        const read = await validateMetadata(needs, metadata, scopes)
         if (read.tag === 'refused') return read
         if (read.tenant !== null && read.tenant !== tenantId && read.tenant !== tenantSlug)
-          return refused('tenant: not the one that the client is let into')
+          return refused('tenant: not the tenant of the initial access token or host')
         const { draft, handedOn } = read
         const kind = clientKind(draft)!
         const secret = needsSecret(kind) ? newClientSecret(random) : null
@@ -165,7 +168,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
       },
 
       async read({ clientId, authorization }, context) {
-        const found = await managed(needs, clientId, authorization, context)
+        const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId, tenantSlug, handedOn } = found.row
         const row = await database.tenant(
@@ -173,7 +176,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
           (tx) => findApplication(tx, tenantId, clientId),
           { signal: context.signal },
         )
-        if (row === undefined) return denied('the client is gone')
+        if (row === undefined) return denied('the client was deleted')
         return {
           tag: 'found',
           registration: registrationOf(row, handedOn, tenantSlug, null, found.token),
@@ -181,14 +184,14 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
       },
 
       async replace({ clientId, metadata, authorization, address }, context) {
-        const found = await managed(needs, clientId, authorization, context)
+        const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId, tenantSlug, scopesMax } = found.row
-        const read = await judge(needs, metadata, scopesMax)
+        const read = await validateMetadata(needs, metadata, scopesMax)
         if (read.tag === 'refused') return read
         const named = metadata['client_id']
         if (typeof named !== 'string' || asId(named) !== clientId)
-          return refused('client_id: must be the one of this registration (RFC 7592 section 2.2)')
+          return refused('client_id: must be the id of this registration (RFC 7592 section 2.2)')
         const { draft, handedOn } = read
         const kind = clientKind(draft)!
         const stated = metadata['client_secret'] ?? null
@@ -198,7 +201,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
             const before = await lockApplication(tx, tenantId, clientId)
             if (before === undefined) return null
             if (stated !== null && !(await hasSecret(tx, clientId, stated, clock.now())))
-              return refused('client_secret: not the one that was issued')
+              return refused('client_secret: not the issued secret')
             const secret = await changeSecret(tx, before, needsSecret(kind))
             const row = await replaceApplication(tx, {
               ...kind,
@@ -207,7 +210,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
               name: draft.name,
               redirectUris: [...draft.redirectUris],
               updatedAt: clock.now(),
-              // What the operator decided stays as it is.
+              // Settings of the operator are not part of the metadata and stay unchanged.
               audience: before.audience,
               requirePkce: before.requirePkce,
               defaultScopes: before.defaultScopes,
@@ -224,12 +227,12 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
           { signal: context.signal },
         )
         forget(clientId)
-        if (outcome === null) return denied('the client is gone')
+        if (outcome === null) return denied('the client was deleted')
         return 'tag' in outcome ? outcome : { tag: 'found', registration: outcome }
       },
 
       async remove({ clientId, authorization, address }, context) {
-        const found = await managed(needs, clientId, authorization, context)
+        const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId } = found.row
         const from = { address, tokenId: null }
@@ -245,7 +248,7 @@ export const registrationActor = defineActor<RegistrationProtocol, RegistrationN
           { signal: context.signal },
         )
         forget(clientId)
-        return removed ? { tag: 'removed' } : denied('the client is gone')
+        return removed ? { tag: 'removed' } : denied('the client was deleted')
       },
 
       createToken: (message, context) => createToken(needs, message, context),

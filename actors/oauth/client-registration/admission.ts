@@ -1,6 +1,6 @@
 /**
- * Who may register and who may manage a registration: what the token of a request opens.
- * RFC 7591 section 3, RFC 7592 section 2.
+ * Authorization of registration (initial access token, RFC 7591 section 3) and of its management
+ * (registration access token, RFC 7592 section 2).
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
@@ -13,12 +13,12 @@ import {
 import type { Database } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
-import { heldNow } from './makers.js'
+import { creatorScopes } from './creator-scopes.js'
 import { refused } from './metadata.js'
 import type { MetadataRefused, TokenRefused } from './protocol.js'
 
-/** Of the route that makes initial access tokens. */
-const MAKER_SCOPE = 'applications:manage'
+/** The scope that creating an initial access token needs. */
+const CREATOR_SCOPE = 'applications:manage'
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type AdmissionNeeds = {
@@ -29,14 +29,14 @@ export type AdmissionNeeds = {
   readonly tokenRequired: boolean
 }
 
-/** Who lets a client in. */
+/** The tenant and the limits of a new client. */
 export type Admission = {
   readonly tag: 'admitted'
   readonly tenantId: string
   readonly tenantSlug: string
-  /** Beyond a person's own data. */
+  /** The scopes that the client may have in addition to the user scopes. */
   readonly scopes: readonly string[]
-  /** The initial access token, where there was one. */
+  /** The initial access token. Null without one. */
   readonly tokenId: string | null
 }
 
@@ -46,54 +46,57 @@ export async function admit(
   host: string,
   context: MessageContext,
 ): Promise<Admission | TokenRefused | MetadataRefused> {
-  const token = bearerOf(authorization)
+  const token = bearerTokenOf(authorization)
   if (token !== null) {
-    // The tenant of a token is not known before the token is: the look-up crosses tenants.
+    // The tenant is unknown until the token is found, so the look-up crosses tenants.
     const found = await database.system(
       async (tx) => {
         const row = await findRegistrationToken(tx, sha256(token), clock.now())
         if (row === undefined) return undefined
-        const { maker, tenantId } = row
-        return { ...row, held: maker === null ? null : await heldNow(tx, tenantId, maker) }
+        const { maker: creator, tenantId } = row
+        return {
+          ...row,
+          allowed: creator === null ? null : await creatorScopes(tx, tenantId, creator),
+        }
       },
       { signal: context.signal },
     )
     if (found === undefined)
       return denied('the initial access token is unknown, expired or used up')
-    const { tenantId, tenantSlug, held, id: tokenId } = found
-    if (held?.includes(MAKER_SCOPE) === false)
-      return denied('whoever made the initial access token may not manage applications any more')
-    const scopes = found.scopes.filter((scope) => held?.includes(scope) ?? true)
+    const { tenantId, tenantSlug, allowed, id: tokenId } = found
+    if (allowed?.includes(CREATOR_SCOPE) === false)
+      return denied('the creator of the initial access token may no longer manage applications')
+    const scopes = found.scopes.filter((scope) => allowed?.includes(scope) ?? true)
     return { tag: 'admitted', tenantId, tenantSlug, scopes, tokenId }
   }
   if (tokenRequired || authorization !== null)
     return denied('registration needs an initial access token')
   const resolved = await tenants.ask('resolve', { host }, context)
   if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active')
-    return refused('this host is not that of a tenant')
+    return refused('this host does not belong to a tenant')
   const { id: tenantId, slug: tenantSlug, controlPlane } = resolved.tenant
-  if (controlPlane) return denied('without a tenant of its own, registration needs a token')
+  if (controlPlane) return denied('on this host, registration needs an initial access token')
   return { tag: 'admitted', tenantId, tenantSlug, scopes: [], tokenId: null }
 }
 
-/** The client that a registration access token speaks for. */
-export async function managed(
+/** The client of a registration access token. */
+export async function authorizeManagement(
   { database }: Pick<AdmissionNeeds, 'database'>,
   clientId: string,
   authorization: string | null,
   context: MessageContext,
 ): Promise<{ tag: 'managed'; row: RegisteredRow; token: string } | TokenRefused> {
-  const token = bearerOf(authorization)
+  const token = bearerTokenOf(authorization)
   const row =
     token === null || !isUuid(clientId)
       ? undefined
-      : // As above: the tenant of a client is not known yet.
+      : // The tenant is unknown until the client is found, so the look-up crosses tenants.
         await database.system((tx) => findRegistered(tx, clientId), { signal: context.signal })
   const right =
     token !== null &&
     row?.active === true &&
     timingSafeEqual(sha256(token), Buffer.from(row.tokenSha256))
-  if (!right) return denied('the registration access token is not one of this client')
+  if (!right) return denied('the registration access token is not valid for this client')
   return { tag: 'managed', row, token }
 }
 
@@ -105,6 +108,6 @@ export function denied(description: string): TokenRefused {
   return { tag: 'token_refused', description }
 }
 
-function bearerOf(authorization: string | null): string | null {
+function bearerTokenOf(authorization: string | null): string | null {
   return BEARER.exec(authorization ?? '')?.[1] ?? null
 }

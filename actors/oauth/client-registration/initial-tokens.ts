@@ -1,4 +1,4 @@
-/** Initial access tokens: who holds one may register clients. decisions.md 7.6 and 17. */
+/** Initial access tokens: bearer tokens that permit registration (RFC 7591 section 3). */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'

@@ -1,8 +1,7 @@
 /**
- * Client metadata on its way in and out. RFC 7591 section 2, OpenID Connect Registration section 2.
- * Members that mean nothing here are passed over, as both demand; members that would mean something
- * this service does not do (encrypted ID tokens, public subjects) are refused, because a client that
- * got silence would rely on them.
+ * Converts client metadata from and to the wire (RFC 7591 section 2, OpenID Connect Registration
+ * section 2). Unknown members are ignored, as both require. Known members of unsupported features
+ * (encrypted ID tokens, public subjects) are refused, because the client would otherwise rely on them.
  */
 import type { ApplicationRow } from '../../../storage/oauth/applications.js'
 import type { HandedOn } from '../../../storage/oauth/client-registration.js'
@@ -20,10 +19,10 @@ const LIST_MAX = 50
 const CONTACTS_MAX = 10
 const NO_NAME = 'A client without a name'
 
-/** Handed on as they are: for people, and for whoever looks after the client. */
+/** Stored and returned unchanged: information for users and administrators. */
 const ADDRESSES = ['client_uri', 'policy_uri', 'tos_uri'] as const
 const TEXTS = ['software_id', 'software_version'] as const
-/** Would change what a client gets, and does not here. */
+/** Known members of unsupported features. */
 const NOT_HERE = [
   'default_max_age',
   'default_acr_values',
@@ -41,23 +40,23 @@ const NOT_HERE = [
 ] as const
 const METHODS = ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
 const ALGORITHMS = ['ES256', 'EdDSA'] as const
-/** Of assertions: whichever the key is for, so that nothing of it has to be kept. */
+/** Algorithms of client assertions. The key determines the algorithm, so it is not stored. */
 const ASSERTION_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
 
 export type ReadMetadata = {
   readonly tag: 'read'
   readonly draft: ApplicationDraft
-  /** In the spelling of the wire. */
+  /** Members that are stored and returned unchanged, with their wire names. */
   readonly handedOn: HandedOn
   readonly sectorIdentifierUri: string | null
   /** `tenant`: a slug or an id. */
   readonly tenant: string | null
 }
 
-/** Thrown inside of the reading and nowhere else. */
+/** Used only inside readMetadata. */
 class Fault extends Error {}
 
-/** Metadata as a draft of an application, or the first thing that is wrong with it. */
+/** Reads metadata as the draft of an application. Returns the first fault instead. */
 export function readMetadata(metadata: ClientMetadata): ReadMetadata | MetadataRefused {
   try {
     return read(metadata)
@@ -68,7 +67,7 @@ export function readMetadata(metadata: ClientMetadata): ReadMetadata | MetadataR
 }
 
 function read(metadata: ClientMetadata): ReadMetadata {
-  // RFC 7592 section 2.2: a null says that there is nothing.
+  // RFC 7592 section 2.2: null means that the member is absent.
   const from = (name: string) => (Object.hasOwn(metadata, name) ? (metadata[name] ?? null) : null)
   const isEmpty = (value: unknown) => Array.isArray(value) && value.length === 0
   const asks = (name: string) => from(name) !== null && from(name) !== false && !isEmpty(from(name))
@@ -83,7 +82,7 @@ function read(metadata: ClientMetadata): ReadMetadata {
     someOf(from('response_types'), 'response_types', isResponseType) ?? (codes ? ['code'] : [])
   // RFC 7591 section 2.1.
   if (responseTypes.includes('code') !== codes)
-    throw new Fault('the response type code and the grant authorization_code go together')
+    throw new Fault('response_types code and grant_types authorization_code need each other')
   const redirectUris = texts(from('redirect_uris'), 'redirect_uris') ?? []
   if (codes && redirectUris.length === 0)
     throw new Fault('authorization_code needs at least one redirect URI')
@@ -138,7 +137,7 @@ function read(metadata: ClientMetadata): ReadMetadata {
   }
 }
 
-/** What a client is told of itself: every member that is in force. */
+/** The metadata in the registration response: every member in force. */
 export function metadataOf(
   row: ApplicationRow,
   handedOn: HandedOn,
@@ -178,7 +177,7 @@ function nameOf(value: unknown): string {
   const name = text(value, 'client_name', NAME_LENGTH_MAX)
   if (name === null) return NO_NAME
   if (!SHOWN_NAME.test(name))
-    throw new Fault('client_name has characters that control or turn the text around it')
+    throw new Fault('client_name contains control or bidirectional formatting characters')
   return name
 }
 
@@ -202,7 +201,7 @@ function text(value: unknown, name: string, lengthMax = ADDRESS_LENGTH_MAX): str
   if (value === null) return null
   if (typeof value !== 'string' || value === '' || value.length > lengthMax)
     throw new Fault(`${name} must be a string of 1 to ${lengthMax} characters`)
-  if (value.includes('\0')) throw new Fault(`${name} has a NUL character`)
+  if (value.includes('\0')) throw new Fault(`${name} contains a NUL character`)
   return value
 }
 
@@ -214,18 +213,18 @@ function texts(value: unknown, name: string, most = LIST_MAX): readonly string[]
 }
 
 /**
- * Those of the values that there are here. Libraries list all that they could do, and the answer says
- * what they may (RFC 7591 section 3.2.1); a client of which nothing would be left is refused.
+ * The supported values. Libraries list everything that they can do, and the response tells what is
+ * registered (RFC 7591 section 3.2.1). If no value is supported, the client is refused.
  */
 function someOf(
   value: unknown,
   name: string,
   isKnown: (one: string) => boolean,
 ): readonly string[] | null {
-  const asked = texts(value, name)
-  const known = asked?.filter(isKnown) ?? null
-  if (known?.length === 0 && asked?.length !== 0)
-    throw new Fault(`${name} has none that this service supports`)
+  const requested = texts(value, name)
+  const known = requested?.filter(isKnown) ?? null
+  if (known?.length === 0 && requested?.length !== 0)
+    throw new Fault(`${name} contains no value that this service supports`)
   return known
 }
 
@@ -249,13 +248,13 @@ function oneOf<const Value extends string>(
   return found
 }
 
-/** Shown to people as a link, or asked by us: HTTPS alone. */
+/** An HTTPS URL, since it is shown to users as a link or fetched by the service. */
 function address(value: unknown, name: string): string | null {
   const uri = text(value, name)
   if (uri === null) return null
   const url = /^[\x21-\x7e]+$/.test(uri) && URL.canParse(uri) ? new URL(uri) : null
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '')
-    throw new Fault(`${name} must be an HTTPS address`)
+    throw new Fault(`${name} must be an HTTPS URL`)
   return uri
 }
 
@@ -266,6 +265,6 @@ function keySet(value: unknown): ClientJwks | undefined {
     typeof value === 'object' &&
     Array.isArray(keys) &&
     keys.every((key) => typeof key === 'object' && key !== null && !Array.isArray(key))
-  if (!whole) throw new Fault('jwks must be a set of keys (RFC 7517 section 5)')
+  if (!whole) throw new Fault('jwks must be a JWK Set (RFC 7517 section 5)')
   return { keys: keys as readonly Readonly<Record<string, unknown>>[] }
 }

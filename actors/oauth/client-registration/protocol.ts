@@ -1,37 +1,34 @@
-/**
- * Clients that register themselves (RFC 7591) and manage their registration (RFC 7592).
- * decisions.md 7.1 (DCR), 7.3 (register) and 7.6 (registration tokens).
- */
+/** Messages of dynamic client registration (RFC 7591) and its management (RFC 7592). */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { Principal } from '../../domain/principal.js'
 
-export type RegistrationProtocol = {
+export type ClientRegistrationProtocol = {
   register: Ask<Register, Registered | MetadataRefused | TokenRefused>
   read: Ask<ManageRegistration, RegistrationFound | TokenRefused>
   replace: Ask<ReplaceRegistration, RegistrationFound | MetadataRefused | TokenRefused>
   remove: Ask<ManageRegistration, { readonly tag: 'removed' } | TokenRefused>
-  /** An initial access token for others. */
+  /** Creates an initial access token. */
   createToken: Ask<CreateToken, TokenCreated | NotATenantToken | IdempotencyRefused>
 }
 
-/** As it came: members that mean nothing here are passed over (RFC 7591 section 2). */
+/** The metadata as sent. Unknown members are ignored (RFC 7591 section 2). */
 export type ClientMetadata = Readonly<Record<string, unknown>>
 
 export type Register = {
   readonly metadata: ClientMetadata
-  /** The Authorization header as sent; null when absent. */
+  /** The Authorization header as sent. Null if absent. */
   readonly authorization: string | null
-  /** Names a tenant where no initial access token does. */
+  /** Determines the tenant without an initial access token. */
   readonly host: string
   readonly address: string
 }
-/** A client as its registration describes it, in the spelling of the wire. */
+/** A registered client, with wire names. */
 export type Registration = {
   readonly clientId: string
   readonly issuedAt: Date
   readonly metadata: ClientMetadata
-  /** Shown once; null where none was made. */
+  /** Returned once. Null if no secret was created. */
   readonly clientSecret: string | null
   readonly registrationAccessToken: string
 }
@@ -43,11 +40,11 @@ export type MetadataRefused = {
   readonly error: 'invalid_redirect_uri' | 'invalid_client_metadata'
   readonly description: string
 }
-/** No token, a wrong one, or one that is used up (RFC 6750 section 3.1). */
+/** No token, an unknown token or one without remaining uses (RFC 6750 section 3.1). */
 export type TokenRefused = { readonly tag: 'token_refused'; readonly description: string }
 
 export type ManageRegistration = {
-  /** From the address. */
+  /** The path parameter. */
   readonly clientId: string
   readonly authorization: string | null
   readonly address: string
@@ -64,16 +61,16 @@ export type CreateToken = {
 export type TokenCreated = {
   readonly tag: 'created'
   readonly id: string
-  /** Shown once; null on a replay. */
+  /** Returned once. Null on an idempotent replay. */
   readonly token: string | null
   readonly expiresAt: Date
   readonly maxUses: number
   readonly replayed: boolean
 }
-/** As for applications: the control-plane tenant has no clients of its workspaces. */
+/** The control-plane tenant has no clients of its workspaces. */
 export type NotATenantToken = { readonly tag: 'not_a_tenant_token' }
 export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const registration = address<RegistrationProtocol>('registration', ['read'])
+export const clientRegistration = address<ClientRegistrationProtocol>('registration', ['read'])

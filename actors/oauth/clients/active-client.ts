@@ -1,4 +1,4 @@
-/** An application as requests of people meet it: active, of an active tenant, whatever the tenant. */
+/** Finds an active application of an active tenant, in any tenant. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   type AuthorizingClientRow,
@@ -13,7 +13,7 @@ export async function activeClient(
   context: MessageContext,
 ): Promise<AuthorizingClientRow | null> {
   if (!isUuid(clientId)) return null
-  // The tenant of an application is not known before the application is: it crosses tenants.
+  // The tenant is unknown until the application is found, so the look-up crosses tenants.
   const row = await database.system((tx) => findAuthorizingClient(tx, clientId), {
     pool: 'identity',
     signal: context.signal,

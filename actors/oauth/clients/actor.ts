@@ -1,4 +1,4 @@
-/** The OAuth clients of a tenant. decisions.md 7.4. */
+/** Manages the applications (OAuth clients) of a tenant. */
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -36,7 +36,7 @@ import {
 } from './protocol.js'
 
 const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
-/** Of the unique constraint in 0004_tokens.sql. */
+/** The unique constraint of migration 0004_tokens.sql. */
 const AUDIENCE_CONSTRAINT = 'applications_tenant_id_audience_key'
 
 export type ApplicationsNeeds = {
@@ -52,7 +52,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
   address: applications,
   asks: { tenants, tokens },
   mailbox: { capacity: 1024, inflightMax: 128 },
-  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, tenants, tokens, issuer }) => {
     const isOfControlPlane = async (
@@ -64,7 +64,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       return resolved.tag !== 'resolved' || resolved.tenant.controlPlane
     }
 
-    /** Inserts the application; its secret is in the outcome and nowhere else. */
+    /** Inserts the application. Only the outcome contains its secret. */
     async function insert(
       tx: Transaction,
       { caller, draft }: CreateApplication,
@@ -94,7 +94,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       }
     }
 
-    /** A client that needs a secret now and had none gets one; one that needs none loses its own. */
+    /** Creates a secret for a client that now needs one, and removes the secret of one that does not. */
     async function replaceLocked(
       tx: Transaction,
       before: ApplicationRow,
@@ -135,11 +135,10 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       }
     }
 
-    /** This process forgets at once what it remembers of a client; the others hear of it by the commit. */
-    const forget = (applicationId: string) =>
-      tokens.send('standingChanged', { ids: [applicationId] })
+    /** Drops the cached client in this process. The commit notifies the other processes. */
+    const forget = (applicationId: string) => tokens.send('invalidate', { ids: [applicationId] })
 
-    /** Runs `change` on the locked application of the tenant, if there is one. */
+    /** Runs `change` on the locked application of the tenant, if it exists. */
     async function changing<T>(
       tenantId: string,
       applicationId: string,
@@ -191,7 +190,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const fault = draftFault(draft, issuer)
         if (fault !== undefined) return fault
-        // Whoever creates a client could act as it: it must not hold more than its creator.
+        // A creator can act as the client, so the client must not have scopes that its creator lacks.
         const beyond = scopesBeyond(draft, principal.scopes)
         if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
         try {
@@ -218,7 +217,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const fault = draftFault(draft, issuer)
         if (fault !== undefined) return fault
-        // Whoever configures a client could act as it.
+        // Who configures a client can act as it.
         const beyond = scopesBeyond(draft, principal.scopes)
         if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
         try {
@@ -253,7 +252,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         return changing(principal.tenantId, applicationId, context.signal, async (tx, row) => {
           if (!needsSecret(row)) return { tag: 'no_secret' }
-          // Whoever holds the secret can act as the client.
+          // Who has the secret can act as the client.
           const beyond = scopesBeyond(row, principal.scopes)
           if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
           const { secret, sha256 } = newClientSecret(random)

@@ -1,11 +1,11 @@
-/** What managing an application leaves in the audit chain of its tenant. */
+/** Audit entries of application management. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { ApplicationRow } from '../../../storage/oauth/applications.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { audited, type Caller } from '../../domain/audit.js'
 
-/** An `admin.application.*` action; `data` never holds a secret. */
+/** An `admin.application.*` action. `data` never contains a secret. */
 export type ApplicationAction = {
   readonly did: 'created' | 'updated' | 'deleted' | 'secret_rotated'
   readonly application: ApplicationRow
@@ -34,7 +34,7 @@ export function recordAction(
   ])
 }
 
-/** What an application may do: enough to see in the record what a change gave it. */
+/** The members that show in the audit log what an application may do. */
 export function powersOf(row: ApplicationRow) {
   return {
     name: row.name,
@@ -45,7 +45,7 @@ export function powersOf(row: ApplicationRow) {
   }
 }
 
-/** Members as the interface spells them, in its order. */
+/** Members by their wire names, in the order of the API. */
 const MEMBERS = {
   name: 'name',
   status: 'status',

@@ -1,4 +1,4 @@
-/** Whether a request names the tenant of its application, where it names one. decisions.md section 0. */
+/** Checks that a request names the tenant of its application, if it names a tenant. */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { TenantId } from '../../domain/ids.js'
 import { namesOtherTenant, type TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -6,12 +6,12 @@ import type { OAuthForm } from '../tokens/form.js'
 
 export type NamedTenant = 'theirs' | 'conflicting' | 'another'
 
-export const CONFLICTING_TENANT = 'tenant_id and tenant_slug exclude one another'
-export const ANOTHER_TENANT = 'the application is not one of this tenant'
+export const CONFLICTING_TENANT = 'tenant_id and tenant_slug exclude each other'
+export const ANOTHER_TENANT = 'the application does not belong to this tenant'
 
 /**
- * By `tenant_id` or `tenant_slug`, else by the host that the request came to (with or without a
- * port); a request that names none means that of its application.
+ * The tenant of `tenant_id` or `tenant_slug`, otherwise of the request's host (with or without port). A
+ * request without any of these is for the application's own tenant.
  */
 export async function namedTenant(
   tenants: ActorRef<TenantsProtocol>,

@@ -1,6 +1,6 @@
 /**
- * An application of the control plane that reads what concerns the whole deployment. None is made over
- * HTTP: the operator makes it beside the service (decisions.md 24, `metrics:read`).
+ * Creates a control-plane application that reads data of the whole deployment (`metrics:read`). It
+ * cannot be created over HTTP. The operator creates it on the command line.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -17,16 +17,16 @@ export type OperatorApplicationMade =
   | {
       readonly tag: 'made'
       readonly clientId: string
-      /** Shown once; only its hash is stored. */
+      /** Returned once. Only its hash is stored. */
       readonly clientSecret: string
       readonly scopes: readonly string[]
     }
-  /** The scope is not one that such an application may have. */
+  /** The scope is not allowed for such an application. */
   | { readonly tag: 'unknown_scope'; readonly scope: string }
   /** The service has not started on this database yet. */
   | { readonly tag: 'no_control_plane' }
 
-/** In a transaction that crosses tenants. */
+/** Needs a transaction that crosses tenants. */
 export async function createOperatorApplication(
   tx: Transaction,
   { name, scopes }: OperatorApplication,

@@ -1,4 +1,4 @@
-/** OAuth clients of a tenant: listed, read, created, replaced, removed. decisions.md 7.4, 7.6, 21. */
+/** Messages for the applications (OAuth clients) of a tenant. See docs/reference/oauth.md. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
@@ -18,7 +18,7 @@ export type ApplicationsProtocol = {
     | NotATenantToken
     | IdempotencyRefused
   >
-  /** Full replacement: what the draft leaves out returns to its default (interface.md, Application). */
+  /** Replaces the application completely: absent members get their defaults. */
   replace: Ask<
     ReplaceApplication,
     | ApplicationReplaced
@@ -29,7 +29,7 @@ export type ApplicationsProtocol = {
     | NotATenantToken
   >
   remove: Ask<RemoveApplication, ApplicationRemoved | ApplicationUnknown | NotATenantToken>
-  /** A new secret; the old one may overlap with it (decisions.md 7.6, rotate-secret). */
+  /** Creates a new secret. The old ones may stay valid for a while. */
   rotateSecret: Ask<
     RotateSecret,
     SecretRotated | NoSecretToRotate | ApplicationForbidden | ApplicationUnknown | NotATenantToken
@@ -44,12 +44,12 @@ export type TokenEndpointAuthMethod =
   | 'client_secret_post'
   | 'private_key_jwt'
 
-/** A set of public keys (RFC 7517 section 5), as the client gave it. */
+/** A JWK Set (RFC 7517 section 5) as sent by the client. */
 export type ClientJwks = { readonly keys: readonly Readonly<Record<string, unknown>>[] }
 
 export type Application = {
   readonly id: ApplicationId
-  /** Same as the id: an application is its own OAuth client. */
+  /** Equal to the id: an application is its own OAuth client. */
   readonly clientId: string
   readonly tenantId: TenantId
   readonly name: string
@@ -64,20 +64,20 @@ export type Application = {
   readonly responseTypes: readonly string[]
   readonly scopes: readonly string[]
   /**
-   * What client_credentials without `scope` gives, all of them among `scopes`; null leaves it to the
-   * service (`withoutRequest`).
+   * The scopes of client_credentials without `scope`, all among `scopes`. Null selects the service
+   * default (`defaultScopesOf`).
    */
   readonly defaultScopes: readonly string[] | null
   readonly jwks: ClientJwks | null
-  /** Where the keys are fetched from, instead of `jwks`. */
+  /** URL of the keys, instead of `jwks`. */
   readonly jwksUri: string | null
   readonly dpopBoundAccessTokens: boolean
   readonly requirePushedAuthorizationRequests: boolean
   readonly idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
   readonly logoUri: string | null
-  /** PKCE also for a confidential client (RFC 7636). */
+  /** Requires PKCE of a confidential client too (RFC 7636). */
   readonly requirePkce: boolean
-  /** Types it may ask for in authorization_details (RFC 9396 section 10). */
+  /** Allowed types of authorization_details (RFC 9396 section 10). */
   readonly authorizationDetailsTypes: readonly string[]
   readonly createdAt: Date
   readonly updatedAt: Date
@@ -92,20 +92,20 @@ export type ListApplications = {
 export type ApplicationsListed = {
   readonly tag: 'listed'
   readonly applications: readonly Application[]
-  /** Where the next page starts; null on the last page. */
+  /** Position of the next page. Null on the last page. */
   readonly next: ListCursor | null
 }
 
 export type ReadApplication = { readonly principal: Principal; readonly applicationId: string }
 export type ApplicationFound = { readonly tag: 'found'; readonly application: Application }
 /**
- * The control-plane tenant is shared by the owners of all workspaces: an agent's token of it manages
- * no applications there (interface.md: a tenant-scoped direct agent token).
+ * The owners of all workspaces share the control-plane tenant, so an agent's control-plane token cannot
+ * manage applications there.
  */
 export type NotATenantToken = { readonly tag: 'not_a_tenant_token' }
 export type ApplicationUnknown = { readonly tag: 'unknown' }
 
-/** What a creator says; what is left out takes the default of decisions.md 7.4. */
+/** A new or changed application. Absent members get the defaults of docs/reference/oauth.md. */
 export type ApplicationDraft = {
   readonly name: string
   readonly redirectUris: readonly string[]
@@ -135,22 +135,22 @@ export type CreateApplication = {
 export type ApplicationCreated = {
   readonly tag: 'created'
   readonly application: Application
-  /** Shown once: null for a client without a secret, and on a replay. */
+  /** Returned once. Null for a client without a secret, and on an idempotent replay. */
   readonly clientSecret: string | null
   readonly replayed: boolean
 }
-/** One member of the draft is not acceptable. */
+/** One member of the draft is invalid. */
 export type ApplicationInvalid = {
   readonly tag: 'invalid'
   readonly error: 'bad_request' | 'invalid_redirect_uri' | 'invalid_scope'
-  /** JSON pointer into the request body, in the spelling of the wire. */
+  /** JSON pointer into the request body, with wire names. */
   readonly pointer: string
   readonly detail: string
 }
-/** The draft gives the application more than its creator holds. */
+/** The draft has scopes that the creator lacks. */
 export type ApplicationForbidden = {
   readonly tag: 'forbidden'
-  /** The scopes that the creator does not hold. */
+  /** The scopes that the creator lacks. */
   readonly scopes: readonly string[]
 }
 export type ReplaceApplication = {
@@ -163,7 +163,7 @@ export type ReplaceApplication = {
 export type ApplicationReplaced = {
   readonly tag: 'replaced'
   readonly application: Application
-  /** Shown once, where the replacement made the application one with a secret. */
+  /** Returned once, if the replacement created a secret. */
   readonly clientSecret: string | null
 }
 export type RemoveApplication = { readonly caller: Caller; readonly applicationId: string }
@@ -172,7 +172,7 @@ export type ApplicationRemoved = { readonly tag: 'removed' }
 export type RotateSecret = {
   readonly caller: Caller
   readonly applicationId: string
-  /** How long the secrets of before stay valid, in seconds: 0 to 86400. */
+  /** How long the previous secrets stay valid, in seconds: 0 to 86400. */
   readonly overlapSecs: number
 }
 export type SecretRotated = {

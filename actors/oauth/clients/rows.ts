@@ -1,4 +1,4 @@
-/** From what somebody says of an application to what is written down of it. */
+/** Converts drafts of applications to rows. */
 import type { ApplicationRow } from '../../../storage/oauth/applications.js'
 import type { ApplicationDraft } from './protocol.js'
 
@@ -8,7 +8,7 @@ export function needsSecret({
   return tokenEndpointAuthMethod.startsWith('client_secret_')
 }
 
-/** The members of a draft that have defaults, as far as it states them. */
+/** The members with defaults, as far as the draft contains them. */
 export function optionalMembers(draft: ApplicationDraft) {
   return stated({
     audience: draft.audience,
@@ -33,7 +33,7 @@ function copy(values: readonly string[] | undefined): string[] | undefined {
   return values && [...values]
 }
 
-/** Without the members that say nothing, so that the defaults of the row stand. */
+/** Removes undefined members, so that the defaults of the row apply. */
 export function stated<T extends object>(
   members: T,
 ): { [K in keyof T]?: Exclude<T[K], undefined> } {

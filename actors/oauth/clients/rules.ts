@@ -1,4 +1,4 @@
-/** What an application may be. decisions.md 7.4 and 21; RFC 7591 section 2. */
+/** Rules for applications (RFC 7591 section 2). See docs/reference/oauth.md. */
 import { redirectUriFault } from '../../domain/redirect-uri.js'
 import { CONTROL_PLANE_SCOPES, PERSON_SCOPES, TENANT_SCOPES } from '../../domain/scopes.js'
 import { DEFAULT_SCOPES } from '../../../storage/oauth/applications.js'
@@ -10,7 +10,7 @@ import type {
   TokenEndpointAuthMethod,
 } from './protocol.js'
 
-/** Every grant an application may be given (decisions.md 7.1), whether or not this build runs it. */
+/** Every grant that an application may have. */
 const GRANT_TYPES = new Set([
   'authorization_code',
   'refresh_token',
@@ -20,7 +20,7 @@ const GRANT_TYPES = new Set([
   'urn:openid:params:grant-type:ciba',
 ])
 
-/** Whether an application may be given the grant. */
+/** True if an application may have the grant. */
 export function isGrantType(grant: string): boolean {
   return GRANT_TYPES.has(grant)
 }
@@ -30,13 +30,13 @@ const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 const KEYS_MAX = 10
 const AUDIENCE_LENGTH_MAX = 512
 
-/** The two members that say how a client authenticates, made to agree. */
+/** How a client authenticates: the two members, made consistent. */
 export type ClientKind = {
   readonly clientType: ClientType
   readonly tokenEndpointAuthMethod: TokenEndpointAuthMethod
 }
 
-/** What is left out follows from what is said; null when the two contradict each other. */
+/** Derives an absent member from the other one. Null if they contradict each other. */
 export function clientKind(draft: ApplicationDraft): ClientKind | null {
   const { clientType: type, tokenEndpointAuthMethod: method } = draft
   const clientType = type ?? (method === 'none' ? 'public' : 'confidential')
@@ -46,14 +46,17 @@ export function clientKind(draft: ApplicationDraft): ClientKind | null {
   return agree ? { clientType, tokenEndpointAuthMethod } : null
 }
 
-/** The first thing that is wrong with a draft; undefined when it may become an application. */
+/** The first fault of a draft. Undefined if the draft is valid. */
 export function draftFault(
   draft: ApplicationDraft,
   issuer: string,
 ): ApplicationInvalid | undefined {
   const kind = clientKind(draft)
   if (kind === null)
-    return bad('/token_endpoint_auth_method', 'public clients have "none", confidential ones not')
+    return bad(
+      '/token_endpoint_auth_method',
+      'A public client must have "none", a confidential client any other method.',
+    )
   return (
     uriFault('/redirect_uris', draft.redirectUris) ??
     uriFault('/post_logout_redirect_uris', draft.postLogoutRedirectUris ?? []) ??
@@ -71,8 +74,8 @@ export function draftFault(
 }
 
 /**
- * Scopes that the application would hold by itself and its creator does not. It gets nothing of its own
- * by those that speak of a user.
+ * The draft's scopes that its creator lacks. User scopes do not count, since a client uses them only
+ * with the consent of a user.
  */
 export function scopesBeyond(
   draft: Pick<ApplicationDraft, 'scopes'>,
@@ -97,28 +100,28 @@ function grantFault(grants: readonly string[], kind: ClientKind): ApplicationInv
   if (kind.clientType === 'public' && grants.includes('urn:openid:params:grant-type:ciba'))
     return bad('/grant_types', 'A public client cannot have CIBA.')
   return first(grants, '/grant_types', (grant) =>
-    isGrantType(grant) ? undefined : 'is not a grant type of this service',
+    isGrantType(grant) ? undefined : 'is not a supported grant type',
   )
 }
 
 function scopeFault(scopes: readonly string[]): ApplicationInvalid | undefined {
   const index = scopes.findIndex((scope) => !KNOWN_SCOPES.has(scope))
   if (index < 0) return undefined
-  return invalid('invalid_scope', `/scopes/${index}`, 'The scope is not one of the catalogue.')
+  return invalid('invalid_scope', `/scopes/${index}`, 'The scope is unknown.')
 }
 
-/** RFC 6749 section 3.3: a default never gives what could not be asked for. */
+/** RFC 6749 section 3.3: the default scopes must be scopes that the application may request. */
 function defaultScopeFault(draft: ApplicationDraft): ApplicationInvalid | undefined {
   const own = draft.scopes ?? DEFAULT_SCOPES
   const index = (draft.defaultScopes ?? []).findIndex((scope) => !own.includes(scope))
   if (index < 0) return undefined
-  return invalid('invalid_scope', `/default_scopes/${index}`, 'The scope is not one of `scopes`.')
+  return invalid('invalid_scope', `/default_scopes/${index}`, 'The scope is not in `scopes`.')
 }
 
 function originFault(origin: string): string | undefined {
   if (!URL.canParse(origin)) return 'is not an origin'
   const url = new URL(origin)
-  if (url.origin !== origin) return 'must be scheme, host and port alone, in lower case'
+  if (url.origin !== origin) return 'must be only scheme, host and port, in lower case'
   if (url.protocol === 'https:') return undefined
   const local = url.protocol === 'http:' && LOOPBACK_HOSTS.has(url.hostname)
   return local ? undefined : 'must use HTTPS, or HTTP on a loopback host'
@@ -132,20 +135,21 @@ function audienceFault(
   const absolute = URL.canParse(audience) && !audience.includes('#') && !/\s/.test(audience)
   if (!absolute || audience.length > AUDIENCE_LENGTH_MAX)
     return bad('/audience', 'The audience must be an absolute URI without a fragment (RFC 8707).')
-  return audience === issuer ? bad('/audience', 'The issuer is not an application.') : undefined
+  return audience === issuer ? bad('/audience', 'The audience must not be the issuer.') : undefined
 }
 
 function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvalid | undefined {
   const keys = draft.jwks?.keys ?? []
   if (draft.jwksUri !== undefined) {
-    // RFC 7591 section 2: never both.
-    if (draft.jwks !== undefined) return bad('/jwks_uri', 'Keys are in jwks or at jwks_uri.')
+    // RFC 7591 section 2 forbids both together.
+    if (draft.jwks !== undefined)
+      return bad('/jwks_uri', '`jwks` and `jwks_uri` exclude each other.')
     const https = URL.canParse(draft.jwksUri) && new URL(draft.jwksUri).protocol === 'https:'
-    return https ? undefined : bad('/jwks_uri', 'The address of the keys must be an HTTPS one.')
+    return https ? undefined : bad('/jwks_uri', '`jwks_uri` must be an HTTPS URL.')
   }
   if (kind.tokenEndpointAuthMethod === 'private_key_jwt' && keys.length === 0)
     return bad('/jwks', 'private_key_jwt needs at least one public key.')
-  if (keys.length > KEYS_MAX) return bad('/jwks/keys', `At most ${KEYS_MAX} keys.`)
+  if (keys.length > KEYS_MAX) return bad('/jwks/keys', `There must be at most ${KEYS_MAX} keys.`)
   const index = keys.findIndex((key) => importPublicJwk(key) === undefined)
   if (index < 0) return undefined
   return bad(`/jwks/keys/${index}`, 'The key must be a public P-256 or Ed25519 key.')
@@ -154,7 +158,7 @@ function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvali
 function logoFault(uri: string | undefined): ApplicationInvalid | undefined {
   if (uri === undefined || (URL.canParse(uri) && new URL(uri).protocol === 'https:'))
     return undefined
-  return bad('/logo_uri', 'The logo must be an HTTPS address.')
+  return bad('/logo_uri', '`logo_uri` must be an HTTPS URL.')
 }
 
 function first(

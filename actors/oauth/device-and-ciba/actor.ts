@@ -1,8 +1,8 @@
-/** Requests that people decide elsewhere than where they were made. RFC 8628; decisions.md 7.3. */
+/** The device grant (RFC 8628) and CIBA: requests that the user decides on another device. */
 import type { Registry } from 'prom-client'
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { browserSessions } from '../../identity/sessions/protocol.js'
-import { keys } from '../signing-keys/protocol.js'
+import { signingKeys } from '../signing-keys/protocol.js'
 import { tenants } from '../../identity/tenants/protocol.js'
 import { tokens } from '../tokens/protocol.js'
 import { refuseGone } from '../tokens/refusals.js'
@@ -18,13 +18,13 @@ export type BackchannelNeeds = Omit<DeviceNeeds & CibaNeeds & InboxNeeds, 'metri
 
 export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeeds>({
   address: backchannel,
-  asks: { sessions: browserSessions, tenants, tokens, keys },
+  asks: { sessions: browserSessions, tenants, tokens, keys: signingKeys },
   mailbox: { capacity: 2048, inflightMax: 256 },
   lane: {
     decideInInbox: ({ requestId }) => requestId,
     answerInbox: ({ requestId }) => requestId,
   },
-  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: ({ registry, ...rest }) => {
     const needs = { ...rest, metrics: backchannelMetrics(registry) }

@@ -1,4 +1,4 @@
-/** The parameters of a CIBA request, judged without looking anything up. CIBA Core 1.0 section 7.1. */
+/** Reads the parameters of a CIBA request without look-ups (CIBA Core 1.0 section 7.1). */
 import { readLevel } from '../authorization/parameters.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import type { OAuthForm } from '../tokens/form.js'
@@ -23,7 +23,7 @@ export type CibaRequest = {
   readonly expiresInSecs: number
 }
 
-/** The scope's tokens are judged with the application; here it is only that it says `openid`. */
+/** Only the presence of `openid` is checked here. readClientRequest checks the other scopes. */
 export function readCibaRequest(
   form: OAuthForm,
   levelMax: AssuranceLevel,
@@ -44,13 +44,13 @@ export function readCibaRequest(
 
   const bindingMessage = form.get('binding_message')
   if (bindingMessage !== null && !isBindingMessage(bindingMessage)) {
-    const description = `binding_message must be 1 to ${BINDING_MESSAGE_CHARACTERS_MAX} characters that can be shown on one line`
+    const description = `binding_message must be 1 to ${BINDING_MESSAGE_CHARACTERS_MAX} printable characters on one line`
     return { tag: 'ciba_refused', error: 'invalid_binding_message', description }
   }
 
   const level = readLevel(form.get('acr_values'))
   if (level > levelMax)
-    return refuse('invalid_request', 'this level of assurance cannot be reached here')
+    return refuse('invalid_request', 'the requested assurance level is not available')
 
   const expiry = form.get('requested_expiry')
   const expiresInSecs = expiry === null ? EXPIRES_IN_SECS : readExpiry(expiry)
@@ -63,8 +63,8 @@ export function readCibaRequest(
 }
 
 /**
- * People compare it with what another screen shows: whatever is invisible, breaks the line or turns
- * the direction of the text could make two messages look like one (Unicode categories C, Zl, Zp).
+ * The user compares the message with another screen. Invisible characters, line breaks and direction
+ * controls could make two different messages look equal (Unicode categories C, Zl, Zp).
  */
 export function isBindingMessage(text: string): boolean {
   const characters = [...text].length

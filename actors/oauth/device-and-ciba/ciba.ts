@@ -1,20 +1,20 @@
 /**
- * OpenID Connect Client-Initiated Backchannel Authentication: an application asks for a person, and
- * the person answers in their inbox. Poll mode. CIBA Core 1.0 sections 7 and 13; decisions.md 7.3.
+ * CIBA in poll mode: an application requests authentication, and the user answers in their inbox (CIBA
+ * Core 1.0 sections 7 and 13).
  *
- * Whether the person exists is told to nobody: a request for somebody unknown is written down like
- * any other, waits, and ends without an answer.
+ * The response never tells whether the user exists: a request for an unknown user is stored like any
+ * other, and expires unanswered.
  */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { insertBackchannelRequest } from '../../../storage/oauth/backchannel-requests.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protocol.js'
 import { refuse } from '../tokens/refusals.js'
-import { type AskingNeeds, readAsking } from './request.js'
+import { type ClientRequestNeeds, readClientRequest } from './request.js'
 import { readCibaRequest } from './ciba-parameters.js'
 import type { DecisionNeeds } from './decision.js'
 import { type HintNeeds, subjectOf } from './hints.js'
@@ -23,13 +23,13 @@ import { CIBA_GRANT, type CibaRefused, type CibaStarted } from './protocol.js'
 
 const AUTH_REQ_ID_BYTES = 32
 
-export type CibaNeeds = AskingNeeds &
+export type CibaNeeds = ClientRequestNeeds &
   DecisionNeeds &
   HintNeeds & {
-    readonly keys: ActorRef<KeysProtocol>
+    readonly keys: ActorRef<SigningKeysProtocol>
     readonly documents: Pick<Documents, 'fetch'>
     readonly settings: { readonly interval_secs: number }
-    /** The highest that people can reach here. */
+    /** The highest assurance level that a sign-in can reach. */
     readonly levelMax: AssuranceLevel
     readonly metrics: BackchannelMetrics
   }
@@ -40,16 +40,16 @@ export async function startCiba(
   context: MessageContext,
 ): Promise<CibaStarted | CibaRefused | OAuthRefused | ProofRefused> {
   const { database, clock, random, settings, levelMax, metrics } = needs
-  const asking = await readAsking(needs, request, CIBA_GRANT, context)
-  if (asking.tag !== 'asking') return asking
-  const { client, form, scopes, audience } = asking
-  // Section 7.1: the client must authenticate. No such client has the grant, but it may have had.
+  const clientRequest = await readClientRequest(needs, request, CIBA_GRANT, context)
+  if (clientRequest.tag !== 'client_request') return clientRequest
+  const { client, form, scopes, audience } = clientRequest
+  // CIBA section 7.1 requires client authentication. A public client may still have an old grant.
   if (client.clientType === 'public')
     return refuse('invalid_client', 'this endpoint needs client authentication')
   const read = readCibaRequest(form, levelMax)
   if (read.tag !== 'read') return read
   const found = await subjectOf(needs, read.hint, client, context)
-  if (found.tag !== 'meant') return found
+  if (found.tag !== 'subject') return found
 
   const { interval_secs: intervalSecs } = settings
   const { expiresInSecs } = read
@@ -69,7 +69,7 @@ export async function startCiba(
         audience,
         levelAsked: read.level,
         bindingMessage: read.bindingMessage,
-        // The address of the application's server would tell the person nothing.
+        // The address of the application's server means nothing to the user.
         askedFrom: null,
         intervalSecs,
         subject: found.sub,

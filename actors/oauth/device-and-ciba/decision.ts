@@ -1,4 +1,4 @@
-/** A person's yes or no, written down once, with what they can give and how they had signed in. */
+/** Stores the decision of a user once, with the granted scopes and their authentication context. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -8,7 +8,7 @@ import {
   approveBackchannelRequest,
   type BackchannelKind,
   denyBackchannelRequest,
-  type PendingRequest,
+  type PendingBackchannelRequest,
 } from '../../../storage/oauth/backchannel-requests.js'
 import { rememberConsent } from '../../../storage/oauth/consents.js'
 import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
@@ -24,9 +24,9 @@ export type DecisionNeeds = {
   readonly issuer: string
 }
 
-/** Who decides, and how surely it is them. */
+/** The user who decides, and how they authenticated. */
 export type Decider = {
-  /** The session that they decide in. */
+  /** The session of the decision. */
   readonly id: string
   readonly sub: string
   readonly role: OrganizationRole
@@ -36,14 +36,14 @@ export type Decider = {
   readonly authTime: Date
 }
 
-/** The part of what is asked for that this person can give to this application. */
+/** The requested scopes that this user can grant to this application. */
 export function grantable(
-  asked: readonly string[],
+  requested: readonly string[],
   client: { readonly scopes: readonly string[] },
   role: OrganizationRole,
 ): readonly string[] {
-  const held: readonly string[] = HUMAN_SCOPES[role]
-  return asked.filter((scope) => client.scopes.includes(scope) && held.includes(scope))
+  const userScopes: readonly string[] = HUMAN_SCOPES[role]
+  return requested.filter((scope) => client.scopes.includes(scope) && userScopes.includes(scope))
 }
 
 const AUDITED: Record<BackchannelKind, { approved: AuditOnlyType; denied: AuditOnlyType }> = {
@@ -51,36 +51,36 @@ const AUDITED: Record<BackchannelKind, { approved: AuditOnlyType; denied: AuditO
   ciba: { approved: 'auth.ciba.approved', denied: 'auth.ciba.denied' },
 }
 
-export type Deciding = {
+export type Decision = {
   readonly kind: BackchannelKind
-  readonly request: PendingRequest
+  readonly request: PendingBackchannelRequest
   readonly client: AuthorizingClientRow
   readonly decider: Decider
-  /** What is granted; null says no. */
+  /** The granted scopes. Null denies the request. */
   readonly scopes: readonly string[] | null
   readonly address: string | null
 }
 
-/** False where somebody decided before, or the time or the session ran out. */
+/** False if the request was already decided or expired, or the session ended. */
 export async function decide(
   { database, clock, random, issuer }: DecisionNeeds,
-  { kind, request, client, decider, scopes, address }: Deciding,
+  { kind, request, client, decider, scopes, address }: Decision,
   context: MessageContext,
 ): Promise<boolean> {
   const { tenantId, id } = request
   const { sub: subject, organizationId, level, amr, authTime } = decider
   const now = clock.now()
-  const named = { tenantId, id, now }
+  const key = { tenantId, id, now }
   return database.tenant(
     tenantId,
     async (tx) => {
-      // What the person may give was read from their session: it is over when that is.
+      // The decision is based on the session, so the session must still be open.
       if (!(await holdOpenSession(tx, tenantId, decider.id))) return false
       const done =
         scopes === null
-          ? await denyBackchannelRequest(tx, named)
+          ? await denyBackchannelRequest(tx, key)
           : await approveBackchannelRequest(tx, {
-              ...named,
+              ...key,
               scopes,
               audience: tokenAudience(request.audience, { own: client.audience, issuer, scopes }),
               subject,
@@ -90,7 +90,7 @@ export async function decide(
               authTime,
             })
       if (!done) return false
-      // It is on the account page from now on, and taking it back ends the tokens.
+      // The consent appears on the account page, where withdrawing it revokes the tokens.
       if (scopes !== null)
         await rememberConsent(tx, { tenantId, subject, clientId: client.id }, scopes, now)
       appendAudit(tx, [

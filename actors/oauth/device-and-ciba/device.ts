@@ -1,10 +1,10 @@
 /**
- * The device grant: a code for the device, another one for the person, and the page where the person
- * brings the two together. RFC 8628.
+ * Device authorization grant (RFC 8628): a code for the device, a code for the user, and the
+ * verification page.
  *
- * The person is asked only once they have signed in to the application's tenant, and sees the code,
- * the application and where the request came from before they can say yes (sections 3.3 and 5.4). An
- * answer counts in the session that was asked.
+ * The page asks for consent only after a sign-in to the application's tenant. It shows the code, the
+ * application and the origin of the request first (sections 3.3 and 5.4). A decision is valid only in
+ * the session in which the page was shown.
  */
 import { createHash } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
@@ -12,18 +12,17 @@ import type { AuthorizingClientRow } from '../../../storage/oauth/applications.j
 import {
   findByUserCode,
   insertBackchannelRequest,
-  type PendingRequest,
+  type PendingBackchannelRequest,
 } from '../../../storage/oauth/backchannel-requests.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { activeClient } from '../clients/active-client.js'
 import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import type { AttemptCounts } from '../../platform/attempts.js'
+import { type AttemptCounts, judgeAttempt, type Judged } from '../../platform/attempts.js'
 import type { OAuthRefused, ProofRefused } from '../tokens/protocol.js'
-import { type AskingNeeds, readAsking } from './request.js'
+import { type ClientRequestNeeds, readClientRequest } from './request.js'
 import { decide, type DecisionNeeds, grantable } from './decision.js'
-import { type GuessSettings, judgeGuess } from './guesses.js'
 import type { BackchannelMetrics } from './metrics.js'
 import {
   type DecideDevice,
@@ -37,12 +36,12 @@ import {
 } from './protocol.js'
 
 const DEVICE_CODE_BYTES = 32
-/** With a million codes waiting, one try in 25,000 meets one of them. */
+/** With a million pending codes, one try in 25,000 collides. */
 const USER_CODE_TRIES = 5
 const TYPED_LENGTH_SHOWN = 64
 export const DEVICE_PAGE = '/oauth/device/verify'
 
-export type DeviceNeeds = AskingNeeds &
+export type DeviceNeeds = ClientRequestNeeds &
   DecisionNeeds & {
     readonly sessions: ActorRef<BrowserSessionsProtocol>
     readonly coordination: AttemptCounts
@@ -58,9 +57,9 @@ export async function startDevice(
   context: MessageContext,
 ): Promise<DeviceStarted | OAuthRefused | ProofRefused> {
   const { database, clock, random, settings, metrics } = needs
-  const asking = await readAsking(needs, request, DEVICE_GRANT, context)
-  if (asking.tag !== 'asking') return asking
-  const { client, scopes, audience } = asking
+  const clientRequest = await readClientRequest(needs, request, DEVICE_GRANT, context)
+  if (clientRequest.tag !== 'client_request') return clientRequest
+  const { client, scopes, audience } = clientRequest
   const { ttl_secs: expiresInSecs, interval_secs: intervalSecs } = settings
   const deviceCode = random.token(DEVICE_CODE_BYTES)
   const now = clock.now()
@@ -97,7 +96,7 @@ export async function startDevice(
       intervalSecs,
     }
   }
-  throw new Error('no user code is free')
+  throw new Error('no free user code was found')
 }
 
 export async function showDevice(
@@ -107,11 +106,11 @@ export async function showDevice(
 ): Promise<DevicePage> {
   const { typed, uiLocales } = message
   if (typed === null) return { tag: 'code_asked', uiLocales }
-  const found = await find(needs, { ...message, typed }, context)
+  const found = await findPending(needs, { ...message, typed }, context)
   if (found.tag !== 'found') return found
-  const session = await signedIn(needs, found, message, context)
+  const session = await requireSession(needs, found, message, context)
   if ('tag' in session) return session
-  return { tag: 'asked', ...questionOf(found, session, uiLocales) }
+  return { tag: 'asked', ...consentPageOf(found, session, uiLocales) }
 }
 
 export async function decideDevice(
@@ -120,18 +119,18 @@ export async function decideDevice(
   context: MessageContext,
 ): Promise<DevicePage | DeviceDecided> {
   const { action, uiLocales } = message
-  const found = await find(needs, message, context)
+  const found = await findPending(needs, message, context)
   if (found.tag !== 'found') return found
-  const session = await signedIn(needs, found, message, context)
+  const session = await requireSession(needs, found, message, context)
   if ('tag' in session) return session
-  const question = questionOf(found, session, uiLocales)
+  const page = consentPageOf(found, session, uiLocales)
   const approved = action === 'approve'
-  // Nobody was asked yet, or somebody else was, or the person signed in anew meanwhile; or the
-  // application may have more by now than the question named.
-  const unseen = approved && !question.scopes.every((scope) => message.scopes.includes(scope))
-  if (action === null || session.id !== message.sessionId || unseen)
-    return { tag: 'asked', ...question }
-  if (approved && question.scopes.length === 0) return { tag: 'nothing_to_grant', ...question }
+  // Show the page again if it was not shown yet, was shown in another session, or did not show all
+  // scopes that the application can get now.
+  const hasUnseenScopes = approved && !page.scopes.every((scope) => message.scopes.includes(scope))
+  if (action === null || session.id !== message.sessionId || hasUnseenScopes)
+    return { tag: 'asked', ...page }
+  if (approved && page.scopes.length === 0) return { tag: 'nothing_to_grant', ...page }
   const { request, client } = found
   const done = await decide(
     needs,
@@ -140,41 +139,43 @@ export async function decideDevice(
       request,
       client,
       decider: session,
-      scopes: approved ? question.scopes : null,
+      scopes: approved ? page.scopes : null,
       address: message.address,
     },
     context,
   )
-  if (!done) return { tag: 'code_unknown', typed: question.userCode, uiLocales }
+  if (!done) return { tag: 'code_unknown', typed: page.userCode, uiLocales }
   needs.metrics.count('device', approved ? 'approved' : 'denied')
-  const { tenant, clientName } = question
+  const { tenant, clientName } = page
   return { tag: 'decided', approved, tenant, clientName, uiLocales }
 }
 
-type Found = {
+type PendingDevice = {
   readonly tag: 'found'
   readonly userCode: string
-  readonly request: PendingRequest
+  readonly request: PendingBackchannelRequest
   readonly client: AuthorizingClientRow
 }
 
-/** The request that waits under a code; a wrong code counts against the address it came from. */
-async function find(
+/** The pending request of a user code. Wrong codes count against the client address. */
+async function findPending(
   { database, clock, coordination, guessing, metrics }: DeviceNeeds,
   { typed, address, uiLocales }: ShowDevice & { readonly typed: string },
   context: MessageContext,
-): Promise<Found | Extract<DevicePage, { tag: 'code_unknown' | 'guesses_spent' | 'busy' }>> {
+): Promise<
+  PendingDevice | Extract<DevicePage, { tag: 'code_unknown' | 'guesses_spent' | 'busy' }>
+> {
   const unknown = (): DevicePage & { tag: 'code_unknown' } => {
     metrics.count('device', 'code_unknown')
     return { tag: 'code_unknown', typed: typed.slice(0, TYPED_LENGTH_SHOWN), uiLocales }
   }
   const userCode = readUserCode(typed)
-  // Nothing is learned by what cannot be a code.
+  // A malformed code reveals nothing, so it does not count.
   if (userCode === null) return unknown()
   try {
     const from = { address, signal: context.signal }
-    const guess = await judgeGuess(coordination, guessing, from, async (wrong) => {
-      // The tenant of a code is not known before the code is: the look-up crosses tenants.
+    const guess = await countGuess(coordination, guessing, from, async (wrong) => {
+      // The tenant is unknown until the code is found, so the look-up crosses tenants.
       const request = await database.system((tx) => findByUserCode(tx, userCode, clock.now()), {
         signal: context.signal,
       })
@@ -195,9 +196,9 @@ async function find(
   }
 }
 
-async function signedIn(
+async function requireSession(
   { sessions }: DeviceNeeds,
-  { userCode, client }: Found,
+  { userCode, client }: PendingDevice,
   { sessionToken, uiLocales }: ShowDevice,
   context: MessageContext,
 ): Promise<BrowserSession | (DevicePage & { tag: 'interaction' })> {
@@ -221,8 +222,8 @@ async function signedIn(
   return { tag: 'interaction', location: verdict.location }
 }
 
-function questionOf(
-  { userCode, request, client }: Found,
+function consentPageOf(
+  { userCode, request, client }: PendingDevice,
   session: BrowserSession,
   uiLocales: string | null,
 ): DeviceQuestion {
@@ -237,4 +238,34 @@ function questionOf(
     askedAt: request.createdAt,
     uiLocales,
   }
+}
+
+/** Members of [auth]. */
+type GuessSettings = {
+  readonly brute_force_max_attempts: number
+  readonly brute_force_lockout_secs: number
+}
+
+/**
+ * Counts wrong user codes per client address in the coordination backend, so that all processes count
+ * together (RFC 8628 section 5.1). With 10 wrong codes in 15 minutes, 1,000 pending codes and 20^8
+ * possible codes, an address finds one by chance in about 70 years.
+ *
+ * See actors/platform/attempts.ts. If the backend is unavailable, codes are refused.
+ *
+ * Runs `check` for one code. `check` calls `wrong` if the code does not exist. A correct code only
+ * takes back its own count, so that an attacker cannot reset the counter with codes of their own.
+ * @throws CoordinationUnavailable if guesses cannot be counted, and what `check` throws.
+ */
+function countGuess<Outcome>(
+  counts: AttemptCounts,
+  settings: GuessSettings,
+  { address, signal }: { readonly address: string; readonly signal: AbortSignal },
+  check: (wrong: () => Promise<unknown>) => Promise<Outcome>,
+): Promise<Judged<Outcome>> {
+  const window = {
+    limit: settings.brute_force_max_attempts,
+    windowSecs: settings.brute_force_lockout_secs,
+  }
+  return judgeAttempt(counts, `user-code:${address}`, window, ({ failed }) => check(failed), signal)
 }

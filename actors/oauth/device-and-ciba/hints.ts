@@ -1,4 +1,4 @@
-/** Whom the hint of a CIBA request means. CIBA Core 1.0 section 7.1; RFC 9493 for `sub_id`. */
+/** Resolves the hint of a CIBA request to a user (CIBA Core 1.0 section 7.1, RFC 9493 for `sub_id`). */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
@@ -6,7 +6,7 @@ import { findSignIn } from '../../../storage/identity/sign-ins.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { readIdTokenHint } from '../authorization/id-token-hint.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
-import type { KeysProtocol } from '../signing-keys/protocol.js'
+import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { isSignedByApplication } from '../tokens/clients/client-keys.js'
 import { decodeJwt, hasType } from '../../platform/jose/jwt.js'
 import type { OAuthRefused } from '../tokens/protocol.js'
@@ -14,7 +14,7 @@ import { refuse } from '../tokens/refusals.js'
 import type { Hint } from './ciba-parameters.js'
 import type { CibaRefused } from './protocol.js'
 
-/** A type of its own: nothing else that the application signs can be taken for one (RFC 8725). */
+/** An explicit type prevents confusion with other JWTs of the application (RFC 8725 section 3.11). */
 export const HINT_TOKEN_TYPE = 'login-hint+jwt'
 const EMAIL_CHARACTERS_MAX = 320
 
@@ -22,13 +22,13 @@ export type HintNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly issuer: string
-  readonly keys: ActorRef<KeysProtocol>
-  /** Key sets of applications. */
+  readonly keys: ActorRef<SigningKeysProtocol>
+  /** Fetches the `jwks_uri` of applications. */
   readonly documents: Pick<Documents, 'fetch'>
 }
 
-/** `sub` is null where the hint names nobody of the tenant. */
-export type Meant = { readonly tag: 'meant'; readonly sub: string | null }
+/** `sub` is null if the tenant has no such user. */
+export type HintedSubject = { readonly tag: 'subject'; readonly sub: string | null }
 
 type Named = { readonly email: string } | { readonly sub: string }
 
@@ -37,56 +37,56 @@ export async function subjectOf(
   { kind, value }: Hint,
   client: AuthorizingClientRow,
   context: MessageContext,
-): Promise<Meant | CibaRefused | OAuthRefused> {
+): Promise<HintedSubject | CibaRefused | OAuthRefused> {
   if (kind === 'id_token_hint') {
     const hint = await readIdTokenHint(needs.keys, needs.issuer, value, context)
-    // Only one that this application was given: a stolen one of another is none.
+    // Only an ID token of this application: another application's token may be stolen.
     return hint?.clientId === client.id && hint.tenantId === client.tenantId
-      ? { tag: 'meant', sub: hint.subject }
-      : refuse('invalid_request', 'id_token_hint is not an ID token of this application')
+      ? { tag: 'subject', sub: hint.subject }
+      : refuse('invalid_request', 'id_token_hint was not issued to this application')
   }
-  if (kind === 'login_hint') return look(needs, readLoginHint(value), client, context)
+  if (kind === 'login_hint') return lookUp(needs, readLoginHint(value), client, context)
   const read = await readHintToken(needs, value, client)
-  return 'tag' in read ? read : look(needs, read, client, context)
+  return 'tag' in read ? read : lookUp(needs, read, client, context)
 }
 
-/** An e-mail address, or a `sub` of the tenant. */
+/** A value with @ is an e-mail address, any other a `sub` of the tenant. */
 const readLoginHint = (value: string): Named =>
   value.includes('@') ? { email: value } : { sub: value }
 
-/** The same steps whether or not there is such a person; a `sub` finds its inbox by itself. */
-async function look(
+/** Takes the same steps for unknown users. A `sub` needs no look-up: it is the key of the inbox. */
+async function lookUp(
   { database }: HintNeeds,
   named: Named,
   { tenantId }: AuthorizingClientRow,
   { signal }: MessageContext,
-): Promise<Meant> {
-  if ('sub' in named) return { tag: 'meant', sub: storable(named.sub) }
+): Promise<HintedSubject> {
+  if ('sub' in named) return { tag: 'subject', sub: storable(named.sub) }
   const email = storable(named.email.trim())
-  if (email === null) return { tag: 'meant', sub: null }
-  // Accounts are global: the look-up crosses tenants.
+  if (email === null) return { tag: 'subject', sub: null }
+  // Accounts belong to no tenant, so the look-up crosses tenants.
   const found = await database.system((tx) => findSignIn(tx, tenantId, email), {
     pool: 'identity',
     signal,
   })
-  return { tag: 'meant', sub: found?.sub ?? null }
+  return { tag: 'subject', sub: found?.sub ?? null }
 }
 
-/** What no name of anybody is, and the database would not take, names nobody. */
+/** Null for a value that cannot identify a user, or that PostgreSQL cannot store. */
 function storable(text: string): string | null {
   return text.length <= EMAIL_CHARACTERS_MAX && !/[\p{Cc}\p{Cs}]/u.test(text) ? text : null
 }
 
 /**
- * A JWT that the application signed with a key of its own: `iss` the application, `aud` the issuer,
- * `exp`, and `sub_id` of the format `email` or `iss_sub`.
+ * Reads a JWT signed with a key of the application: `iss` is the application, `aud` the issuer, `exp`
+ * is in the future, and `sub_id` has the format `email` or `iss_sub`.
  */
 async function readHintToken(
   { clock, issuer, documents }: HintNeeds,
   token: string,
   client: AuthorizingClientRow,
 ): Promise<Named | CibaRefused | OAuthRefused> {
-  const invalid = refuse('invalid_request', 'login_hint_token is not one of this application')
+  const invalid = refuse('invalid_request', 'login_hint_token is not valid for this application')
   const decoded = decodeJwt(token)
   if (decoded.tag === 'refused' || !hasType(decoded.jwt.header, HINT_TOKEN_TYPE)) return invalid
   const { iss, aud, exp, sub_id: id } = decoded.jwt.claims

@@ -1,7 +1,7 @@
 /**
- * The inbox of a user: what applications ask them for by CIBA, and their answers. An answer on a page
- * needs a second factor and a recent sign-in, as that to a delegation does. A token lists and denies,
- * with a second factor behind it. decisions.md 7.3, 7.6 and 24.
+ * The CIBA inbox of a user. An answer on the page needs a second factor and a recent sign-in, like the
+ * approval of a delegation. An access token can list and deny requests if its sign-in used a second
+ * factor. See docs/reference/oauth.md.
  */
 import { highestRole } from '../../domain/scopes.js'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
@@ -9,7 +9,7 @@ import {
   findInInbox,
   type InboxRequest,
   listInbox,
-  type PendingRequest,
+  type PendingBackchannelRequest,
 } from '../../../storage/oauth/backchannel-requests.js'
 import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
@@ -35,7 +35,7 @@ import type {
   StepUpNeeded,
 } from './protocol.js'
 
-/** More than this is nobody's honest inbox. */
+/** Longest list: a user never has so many genuine requests. */
 const SHOWN_MAX = 50
 export const INBOX_PAGE = '/auth/requests'
 
@@ -45,18 +45,18 @@ export type InboxNeeds = DecisionNeeds & {
   readonly metrics: BackchannelMetrics
 }
 
-type Answerer = Decider & { readonly tenantId: string }
+type TenantDecider = Decider & { readonly tenantId: string }
 
-/** The level that a token needs behind it, however long ago its user signed in. */
+/** The assurance level that an access token needs. The age of its sign-in does not matter. */
 const TOKEN_DEMAND = { level: 2, maxAgeSecs: null } as const
 
-/** What waits for a user, or what the sign-in behind their token lacks. */
+/** The pending requests of a user. `step_up_needed` if the sign-in of the token was too weak. */
 export async function listFor(
   needs: InboxNeeds,
   person: InboxPerson,
   context: MessageContext,
 ): Promise<InboxListed | StepUpNeeded> {
-  const who = await answererOf(needs, person, context)
+  const who = await deciderOf(needs, person, context)
   if (who === null) return { tag: 'listed', requests: [] }
   if (person.by === 'token' && who.level < TOKEN_DEMAND.level)
     return { tag: 'step_up_needed', ...TOKEN_DEMAND }
@@ -65,7 +65,7 @@ export async function listFor(
 
 async function listOf(
   { database, clock }: InboxNeeds,
-  { tenantId, sub: subject, role }: Answerer,
+  { tenantId, sub: subject, role }: TenantDecider,
   context: MessageContext,
 ): Promise<readonly InboxEntry[]> {
   const rows = await database.tenant(
@@ -92,7 +92,7 @@ function entryOf(row: InboxRequest, role: Decider['role']): InboxEntry {
   }
 }
 
-const levelOf = ({ levelAsked }: Pick<PendingRequest, 'levelAsked'>): 2 | 3 =>
+const levelOf = ({ levelAsked }: Pick<PendingBackchannelRequest, 'levelAsked'>): 2 | 3 =>
   levelAsked === 3 ? 3 : 2
 
 export async function decideInInbox(
@@ -102,7 +102,7 @@ export async function decideInInbox(
 ): Promise<InboxDecided | InboxRefused> {
   const { person, requestId, approve, shown, address } = message
   const { database, clock, settings, metrics } = needs
-  const who = await answererOf(needs, person, context)
+  const who = await deciderOf(needs, person, context)
   if (who === null || !isUuid(requestId)) return { tag: 'unknown_request' }
   const { tenantId, sub: subject } = who
   const request = await database.tenant(
@@ -118,31 +118,31 @@ export async function decideInInbox(
       ? TOKEN_DEMAND
       : { level: levelOf(request), maxAgeSecs: settings.approval_max_auth_age_secs }
   const evidence = { level: who.level as AssuranceLevel, authTime: who.authTime }
-  const asked = { level: demand.level, maxAgeSecs: demand.maxAgeSecs ?? undefined }
-  if (unmetDemand(evidence, asked, clock.now()) !== null)
+  const required = { level: demand.level, maxAgeSecs: demand.maxAgeSecs ?? undefined }
+  if (unmetDemand(evidence, required, clock.now()) !== null)
     return { tag: 'step_up_needed', ...demand }
 
-  // The application may have more by now than the page named.
+  // Requests may need scopes that the page did not show. Those are not granted.
   const named = request.scopes.filter((scope) => shown?.includes(scope) ?? true)
   const scopes = approve ? grantable(named, client, who.role) : null
   if (scopes?.length === 0) return { tag: 'nothing_to_grant' }
-  const deciding = { kind: 'ciba', request, client, decider: who, scopes, address } as const
-  if (!(await decide(needs, deciding, context))) return { tag: 'unknown_request' }
+  const decision = { kind: 'ciba', request, client, decider: who, scopes, address } as const
+  if (!(await decide(needs, decision, context))) return { tag: 'unknown_request' }
   metrics.count('ciba', approve ? 'approved' : 'denied')
   return { tag: 'decided', approved: approve, clientName: client.name }
 }
 
-/** Null when the person behind a token is not one of the tenant any more, or has no session. */
-async function answererOf(
+/** Null if the user of the token left the tenant or is suspended, or the token has no session. */
+async function deciderOf(
   { database }: InboxNeeds,
   person: InboxPerson,
   context: MessageContext,
-): Promise<Answerer | null> {
+): Promise<TenantDecider | null> {
   if (person.by === 'session') return person.session
   const { principal } = person
   const { tenantId, subject: sub, sessionId: id, organizationId, authTimeSecs } = principal
   if (id === null) return null
-  // Whether the account is active is nobody's own: it crosses tenants.
+  // Accounts belong to no tenant, so the look-up crosses tenants.
   const roles = await database.system((tx) => findPersonRoles(tx, tenantId, sub), {
     signal: context.signal,
   })
@@ -155,7 +155,7 @@ async function answererOf(
     organizationId,
     level: levelIn(principal),
     amr: principal.amr ?? [],
-    // Never: as long ago as can be.
+    // Without auth_time the sign-in counts as infinitely old.
     authTime: new Date((authTimeSecs ?? 0) * 1000),
   }
 }
@@ -197,7 +197,7 @@ export async function answerInbox(
         },
         context,
       )
-      // Met meanwhile: the person answers again.
+      // The session satisfies the demand by now: the user answers again.
       const location = verdict.tag === 'sign_in' ? verdict.location : INBOX_PAGE
       return { tag: 'interaction', location }
     }

@@ -1,7 +1,6 @@
 /**
- * Requests that a person decides elsewhere than where they were made: the device grant (RFC 8628) and
- * CIBA (OpenID Connect Client-Initiated Backchannel Authentication Core 1.0, poll mode).
- * decisions.md 7.3, 7.6 and 20 (device).
+ * Messages of the device grant (RFC 8628) and CIBA (OpenID Connect Client-Initiated Backchannel
+ * Authentication Core 1.0, poll mode). See docs/reference/oauth.md.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
@@ -13,53 +12,53 @@ import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protoco
 export type BackchannelProtocol = {
   /** RFC 8628 section 3.1. */
   startDevice: Ask<StartDevice, DeviceStarted | OAuthRefused | ProofRefused>
-  /** The page: asks for the code, then asks the person. RFC 8628 section 3.3. */
+  /** The verification page: asks for the code, then for consent (RFC 8628 section 3.3). */
   showDevice: Ask<ShowDevice, DevicePage>
-  /** The person said yes or no. */
+  /** The user approved or denied the device. */
   decideDevice: Ask<DecideDevice, DevicePage | DeviceDecided>
   /** CIBA section 7.1. */
   startCiba: Ask<TokenRequest, CibaStarted | CibaRefused | OAuthRefused | ProofRefused>
-  /** What waits for the person, the latest first. */
+  /** The pending requests of a user, the newest first. */
   listInbox: Ask<{ readonly person: InboxPerson }, InboxListed | StepUpNeeded>
   decideInInbox: Ask<DecideInInbox, InboxDecided | InboxRefused>
-  /** The same for the page, which leads to whatever sign-in the answer needs. */
+  /** The same for the page, which redirects to a stronger sign-in if needed. */
   showInbox: Ask<{ readonly session: BrowserSession }, InboxSeen>
   answerInbox: Ask<AnswerInbox, InboxAnswered>
 }
 
-/** The grant that an application needs, and that discovery lists. */
+/** The grant types that an application needs, as discovery lists them. */
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 export const CIBA_GRANT = 'urn:openid:params:grant-type:ciba'
 
 export type StartDevice = {
   readonly request: TokenRequest
-  /** Address of the client behind trusted proxies. */
+  /** Client address, with trusted proxies resolved. */
   readonly address: string
 }
 export type DeviceStarted = {
   readonly tag: 'started'
   readonly deviceCode: string
-  /** As people type it: four letters, a hyphen, four letters. */
+  /** As shown to users: four letters, a hyphen, four letters. */
   readonly userCode: string
   readonly expiresInSecs: number
   readonly intervalSecs: number
 }
 
 export type ShowDevice = {
-  /** As typed; null where nothing was. */
+  /** The user code as entered. Null on the empty form. */
   readonly typed: string | null
   readonly sessionToken: string | null
-  /** Whose guesses are counted together. */
+  /** Client address. Wrong codes are counted per address. */
   readonly address: string
   readonly uiLocales: string | null
 }
 export type DecideDevice = ShowDevice & {
   readonly typed: string
-  /** Null: only the code was given so far. */
+  /** Null if only the code was submitted. */
   readonly action: 'approve' | 'deny' | null
-  /** The session that the question was shown to: another one is asked anew. */
+  /** The session in which the page was shown. In another one it is shown again. */
   readonly sessionId: string
-  /** The scopes that the question named: more than these are asked for anew. */
+  /** The scopes that the page showed. If more can be granted now, it is shown again. */
   readonly scopes: readonly string[]
 }
 
@@ -73,7 +72,7 @@ export type DevicePage =
   | Busy
 /** The empty form. */
 export type CodeAsked = { readonly tag: 'code_asked'; readonly uiLocales: string | null }
-/** No request waits under this code. */
+/** No pending request has this code. */
 export type CodeUnknown = {
   readonly tag: 'code_unknown'
   readonly typed: string
@@ -85,13 +84,13 @@ export type GuessesSpent = {
   readonly retryAfterSecs: number
   readonly uiLocales: string | null
 }
-/** To a page of our own (303). */
+/** Redirects to a page of the service (303). */
 export type Interaction = { readonly tag: 'interaction'; readonly location: string }
-/** The question to the person. */
+/** Asks the user for consent. */
 export type DeviceAsked = DeviceQuestion & { readonly tag: 'asked' }
-/** The person holds nothing of what is asked for; the request goes on waiting. */
+/** The user can grant none of the requested scopes. The request stays pending. */
 export type NothingToGrant = DeviceQuestion & { readonly tag: 'nothing_to_grant' }
-/** Guesses cannot be counted at the moment. */
+/** The coordination backend is unavailable, so guesses cannot be counted. */
 export type Busy = { readonly tag: 'busy' }
 
 export type DeviceQuestion = {
@@ -100,7 +99,7 @@ export type DeviceQuestion = {
   readonly tenant: PageTenant
   readonly clientName: string
   readonly email: string
-  /** Those that can be granted. */
+  /** The scopes that the user can grant. */
   readonly scopes: readonly string[]
   readonly askedFrom: string | null
   readonly askedAt: Date
@@ -120,17 +119,17 @@ export type CibaStarted = {
   readonly expiresInSecs: number
   readonly intervalSecs: number
 }
-/** Refusals that only this endpoint knows (CIBA section 13). */
+/** Errors that only this endpoint has (CIBA section 13). */
 export type CibaRefused = {
   readonly tag: 'ciba_refused'
   readonly error: 'expired_login_hint_token' | 'invalid_binding_message'
   readonly description: string
 }
 
-/** Who looks into their inbox: at their browser, or by a token of theirs. */
+/** The owner of an inbox, identified by browser session or access token. */
 export type InboxPerson = SignedInPerson | { readonly by: 'token'; readonly principal: Principal }
 
-/** A user at a page of ours. */
+/** A user signed in on a page of the service. */
 export type SignedInPerson = { readonly by: 'session'; readonly session: BrowserSession }
 
 export type InboxEntry = {
@@ -138,13 +137,13 @@ export type InboxEntry = {
   readonly clientId: string
   readonly clientName: string
   readonly bindingMessage: string | null
-  /** As asked for. */
+  /** The requested scopes. */
   readonly scopes: readonly string[]
-  /** What of it would be granted. */
+  /** The scopes that the user can grant. */
   readonly grantable: readonly string[]
-  /** The least level that the answer needs. */
+  /** The assurance level that an approval needs. */
   readonly level: 2 | 3
-  /** `acr_values` asked for more than nothing. */
+  /** The requested acr. Null for the default level. */
   readonly acrAsked: string | null
   readonly createdAt: Date
   readonly expiresAt: Date
@@ -152,14 +151,14 @@ export type InboxEntry = {
 export type InboxListed = { readonly tag: 'listed'; readonly requests: readonly InboxEntry[] }
 
 /**
- * The answer to one request. A token may only deny: approving gives another application tokens of the
- * user, so that a token of one application must never be enough for it.
+ * The answer to one request. An access token can only deny: an approval gives the user's authority to
+ * another application, which no application may trigger with its own token.
  */
 export type DecideInInbox = {
   readonly requestId: string
-  /** The scopes that the question named, where it named no more than can be granted: no others are. */
+  /** The scopes that the page showed. Others are not granted. Absent: all grantable scopes. */
   readonly shown?: readonly string[] | undefined
-  /** Address of the person behind trusted proxies. */
+  /** Client address of the user, with trusted proxies resolved. */
   readonly address: string
 } & (
   | { readonly approve: boolean; readonly person: SignedInPerson }
@@ -171,13 +170,13 @@ export type InboxDecided = {
   readonly clientName: string
 }
 export type InboxRefused =
-  /** None of this person's waits under the id. */
+  /** The user has no pending request with this id. */
   | { readonly tag: 'unknown_request' }
   | StepUpNeeded
-  /** The person holds nothing of what is asked for; the request goes on waiting. */
+  /** The user can grant none of the requested scopes. The request stays pending. */
   | { readonly tag: 'nothing_to_grant' }
 
-/** The sign-in is too weak or too old. `maxAgeSecs` in seconds; null where its age does not matter. */
+/** The sign-in is too weak or too old. `maxAgeSecs` is in seconds, or null if its age does not matter. */
 export type StepUpNeeded = {
   readonly tag: 'step_up_needed'
   readonly level: 2 | 3
@@ -193,7 +192,7 @@ export type AnswerInbox = {
   readonly sessionToken: string
   readonly requestId: string
   readonly approve: boolean
-  /** The scopes that the page named. */
+  /** The scopes that the page showed. */
   readonly shown: readonly string[]
   readonly address: string
 }

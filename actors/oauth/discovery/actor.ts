@@ -1,9 +1,9 @@
-/** Publishes metadata: encoded once, the same bytes for everybody. interface.md, Discovery and keys. */
+/** Publishes discovery metadata. Documents without tenant content are encoded once. */
 import { createHash } from 'node:crypto'
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { keys, type KeysProtocol } from '../signing-keys/protocol.js'
+import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { isSlug } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -28,7 +28,7 @@ import {
 const MAX_AGE_SECS = 300
 
 export type DiscoveryNeeds = {
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
   readonly database: Database
   readonly clock: Clock
@@ -36,7 +36,7 @@ export type DiscoveryNeeds = {
   readonly facts: IssuerFacts
 }
 
-/** The documents that list types of `authorization_details`. RFC 9396 section 10. */
+/** The documents with `authorization_details_types_supported` (RFC 9396 section 10). */
 const METADATA = {
   'openid-configuration': openidConfiguration,
   'oauth-authorization-server': authorizationServer,
@@ -44,7 +44,7 @@ const METADATA = {
 
 export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
   address: discovery,
-  asks: { keys, tenants },
+  asks: { keys: signingKeys, tenants },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   create: ({ keys, tenants, facts, ...needs }) => {
     const detailTypesAt = detailTypes({ ...needs, tenants })
@@ -63,7 +63,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
       return { tag: 'published', body: bytes, etag, maxAgeSecs }
     }
 
-    /** The tenant, where it issues credentials. */
+    /** The tenant, if it is an active credential issuer. */
     async function issuing(
       tenantSlug: string,
       context: MessageContext,
@@ -95,7 +95,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
         const tenant = await issuing(tenantSlug, context)
         if (tenant === undefined) return { tag: 'not_enabled' }
         switch (name) {
-          // A tenant's credentials are signed with the keys of the one issuer.
+          // Tenants have no keys of their own: the service signs their credentials.
           case 'jwks':
             return keySet(context)
           case 'openid-credential-issuer':

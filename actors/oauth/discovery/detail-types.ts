@@ -1,7 +1,7 @@
 /**
- * The types of `authorization_details` that can be asked for (RFC 9396 section 10). Applications name
- * their own, so they are those of a tenant: told at its host, or where it is the only tenant, and never
- * at the address of all tenants, where a list of everybody's would tell who does what.
+ * `authorization_details_types_supported` (RFC 9396 section 10). Applications define their types, so
+ * the list belongs to a tenant. It is published at the tenant's host, or if the service has only one
+ * tenant. A list of all tenants would reveal who uses which API.
  */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { ActorUnavailable } from '../../../runtime/kernel/actor.js'
@@ -11,9 +11,9 @@ import { authorizationDetailsTypes } from '../../../storage/oauth/applications.j
 import type { Database } from '../../../storage/platform/sql.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { nameTenant, type TenancySettings } from '../../domain/tenants/resolution.js'
-import { briefMemory } from '../../platform/batching/ttl-cache.js'
+import { ttlCache } from '../../platform/batching/ttl-cache.js'
 
-/** A document stays one that clients read whole. */
+/** Keeps the document small enough for clients with a size limit. */
 const TYPES_MAX = 500
 
 export type DetailTypesNeeds = {
@@ -23,17 +23,17 @@ export type DetailTypesNeeds = {
   readonly tenancy: TenancySettings
 }
 
-/** Null where the host names no tenant, or nobody can say which types it has. */
+/** Null if the host does not name a tenant, or the types cannot be read. */
 export type DetailTypes = (
   host: string,
   context: MessageContext,
 ) => Promise<readonly string[] | null>
 
 export function detailTypes({ database, clock, tenants, tenancy }: DetailTypesNeeds): DetailTypes {
-  const memory = briefMemory<readonly string[]>(clock)
+  const memory = ttlCache<readonly string[]>(clock)
 
   return async (host, context) => {
-    // Nearly everybody reads the documents at the one address of the service: nobody is asked then.
+    // Most requests use the host of the service, which needs no look-up.
     if (nameTenant({ host }, tenancy).by === 'control_plane') return null
     try {
       const named = await tenants.ask('resolve', { host }, context)
@@ -43,7 +43,7 @@ export function detailTypes({ database, clock, tenants, tenancy }: DetailTypesNe
         database.tenant(id, (tx) => authorizationDetailsTypes(tx, id, TYPES_MAX)),
       )
     } catch (error) {
-      // The member is optional: without a database the rest of the document is as true as before.
+      // The member is optional: without a database the other members are still correct.
       if (error instanceof ActorUnavailable || error instanceof DependencyUnavailable) return null
       throw error
     }

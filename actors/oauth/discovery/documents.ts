@@ -1,4 +1,4 @@
-/** The metadata documents, as functions of what this build does. decisions.md 8; RFC 8414, 9728. */
+/** The metadata documents (RFC 8414, RFC 9728, OpenID Connect Discovery, OpenID4VCI). */
 import {
   acrValues,
   CODE_CHALLENGE_METHODS,
@@ -12,7 +12,7 @@ import { SCOPES, SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES, PROOF_ALGORITHMS } from '../tokens/protocol.js'
 
-/** What every ID token says besides the claims of its person. */
+/** The claims of every ID token, without the user claims. */
 const TOKEN_CLAIMS = [
   'iss',
   'sub',
@@ -30,21 +30,21 @@ const TOKEN_CLAIMS = [
 ]
 
 export type IssuerFacts = {
-  /** `oidc.issuer_url`, as it stands in tokens. */
+  /** `oidc.issuer_url`, exactly as in tokens. */
   readonly issuer: string
-  /** Public base address, without a trailing slash. */
+  /** Public base URL, without a trailing slash. */
   readonly baseUrl: string
   readonly dpopEnabled: boolean
   /** `passkey.enabled`. */
   readonly passkeys?: boolean | undefined
   readonly registrationEnabled: boolean
-  /** Absolute address of the documentation pages; null when they are not served. */
+  /** Absolute URL of the documentation pages. Null if they are not served. */
   readonly documentation: string | null
 }
 
 type Metadata = Readonly<Record<string, unknown>>
 
-/** RFC 8414 section 2. Only what works: a member appears with the endpoint that it describes. */
+/** RFC 8414 section 2. Members of disabled features are absent. */
 export function authorizationServer(facts: IssuerFacts): Metadata {
   const { issuer, baseUrl, dpopEnabled, registrationEnabled, documentation } = facts
   return {
@@ -68,7 +68,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     grant_types_supported: GRANT_TYPES,
     token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
     token_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
-    // A public client may not introspect.
+    // A public client cannot introspect.
     introspection_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS.filter(
       (method) => method !== 'none',
     ),
@@ -79,13 +79,13 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     scopes_supported: SCOPES,
     ui_locales_supported: LOCALES,
     request_parameter_supported: false,
-    // Absent would mean true (OpenID Connect Discovery section 3).
+    // The default is true (OpenID Connect Discovery section 3).
     request_uri_parameter_supported: false,
     ...(documentation === null ? {} : { service_documentation: documentation }),
   }
 }
 
-/** The same members with those that OpenID Connect Discovery section 3 adds. */
+/** The same members and those of OpenID Connect Discovery section 3. */
 export function openidConfiguration(facts: IssuerFacts): Metadata {
   return {
     ...authorizationServer(facts),
@@ -101,8 +101,8 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
 }
 
 /**
- * RFC 9728 section 2. A client without a challenge asks for every scope listed here, so that the list holds
- * what a client that registers itself can be given. Other scopes are named by challenges.
+ * RFC 9728 section 2. A client without a challenge requests all listed scopes, so the list has only
+ * those that a self-registered client can get. Challenges name other scopes.
  */
 export function protectedResource(facts: IssuerFacts): Metadata {
   const { issuer, baseUrl, dpopEnabled, documentation } = facts
@@ -119,10 +119,10 @@ export function protectedResource(facts: IssuerFacts): Metadata {
   }
 }
 
-/** A credential issuer: the service itself, or one of its tenants. */
+/** A credential issuer: the service (null) or one of its tenants. */
 export type CredentialIssuer = { readonly slug: string; readonly name: string } | null
 
-/** OpenID4VCI section 12.2.4: three members are required; no configuration is offered yet. */
+/** OpenID4VCI section 12.2.4: the three required members. No configuration is offered yet. */
 export function credentialIssuer(facts: IssuerFacts, tenant: CredentialIssuer): Metadata {
   const identifier = issuerIdentifier(facts, tenant)
   return {
@@ -134,7 +134,7 @@ export function credentialIssuer(facts: IssuerFacts, tenant: CredentialIssuer): 
   }
 }
 
-/** SD-JWT VC issuer metadata: never both `jwks_uri` and `jwks`. */
+/** SD-JWT VC issuer metadata. It must not have both `jwks_uri` and `jwks`. */
 export function jwtVcIssuer(facts: IssuerFacts, tenant: CredentialIssuer): Metadata {
   const identifier = issuerIdentifier(facts, tenant)
   return { issuer: identifier, jwks_uri: `${identifier}/.well-known/jwks.json` }

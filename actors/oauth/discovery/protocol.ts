@@ -1,4 +1,4 @@
-/** Metadata that clients and resource servers read. interface.md, Discovery and keys; decisions.md 8. */
+/** Messages of discovery: metadata for clients and resource servers. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type DiscoveryProtocol = {
@@ -16,7 +16,7 @@ export type DocumentName =
   | 'jwt-vc-issuer'
   | 'jwks'
 
-/** `host` is the one that was asked: it may name a tenant. */
+/** `host` is the Host header, which may name a tenant. */
 export type NamedDocument = { readonly name: DocumentName; readonly host: string }
 
 export type TenantDocument = {
@@ -26,7 +26,7 @@ export type TenantDocument = {
 
 export type PublishedDocument = {
   readonly tag: 'published'
-  /** UTF-8 JSON, ready to send. The same bytes carry the same tag. */
+  /** UTF-8 JSON, ready to send. Equal bytes have equal tags. */
   readonly body: Uint8Array
   /** Strong entity tag with its quotes (RFC 9110 section 8.8.3). */
   readonly etag: string
@@ -34,11 +34,11 @@ export type PublishedDocument = {
 }
 /** The key set could not be built. */
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
-/** Null names the root issuer. */
+/** Null for the root issuer. */
 export type CredentialRequest = { readonly tenantSlug: string | null }
 /** The issuer's metadata lists no such configuration (OpenID4VCI section 8.3.1.2). */
 export type ConfigurationUnknown = { readonly tag: 'unknown_configuration' }
-/** The tenant is unknown or issues no credentials; one answer for both. */
+/** The tenant is unknown or not a credential issuer. Both get the same response. */
 export type IssuerNotEnabled = { readonly tag: 'not_enabled' }
 
 export const discovery = address<DiscoveryProtocol>('discovery', ['document', 'tenantDocument'])

@@ -1,17 +1,17 @@
-/** A replacement of signing keys in the audit chain of the control plane (decisions.md 17 and 18). */
+/** Writes the audit entry of a signing key rotation to the audit chain of the control plane. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { findControlPlane } from '../../../storage/identity/tenants.js'
 import { type Caller, doneBy } from '../../domain/audit.js'
-import type { Replaced, Tell } from './rotation.js'
+import type { Replaced, WriteAudit } from './rotation.js'
 
-/** Who asked for it; null where nobody did: age, or a command beside the service. */
+/** Who requested the rotation. Null if it is due by age, or a CLI command requested it. */
 export type AskedBy = { readonly caller: Caller; readonly requestId: string | undefined } | null
 
-export function tellAudit(random: Random, now: Date, by: AskedBy): Tell {
+export function auditRotation(random: Random, now: Date, by: AskedBy): WriteAudit {
   return async (tx, { retired, current }: Replaced) => {
     const tenant = await findControlPlane(tx)
-    // Before the first start there is no chain yet, and no key that anybody knows.
+    // Before the first start there is no audit chain, and no key has been published.
     if (tenant === undefined) return
     appendAudit(tx, [
       {

@@ -1,40 +1,40 @@
-/** Signing keys: who signs, what verifies, what is published. decisions.md 8; interface.md, JWKS. */
+/** Messages of the signing keys. See docs/guides/oauth/signing-keys.md. */
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 
-export type KeysProtocol = {
+export type SigningKeysProtocol = {
   /** Signs claims as a compact JWT with the current key of an algorithm. */
   sign: Ask<SignClaims, Signed | KeysUnavailable>
-  /** Everything that may verify a token of ours, as bytes ready to send (RFC 7517 section 5). */
+  /** The JWK Set with every key that verifies tokens of the service (RFC 7517 section 5). */
   keySet: Ask<null, KeySet | KeysUnavailable>
-  /** The public key of a `kid`, for longer than it is published: ID tokens come back as hints. */
+  /** The public key of a `kid`. Kept longer than it is published, because of id_token_hint. */
   verificationKey: Ask<
     { readonly kid: string },
     VerificationKeyFound | KeyUnknown | KeysUnavailable
   >
-  /** Replaces current keys before their time. Tokens already signed stay verifiable. */
+  /** Replaces current keys before their time. Existing tokens stay verifiable. */
   rotate: Ask<RotateKeys, Rotated | RotatedTooRecently | KeysUnavailable>
-  /** Does what is due: makes keys, replaces those that are too old, removes those that ran out. */
+  /** Creates missing keys, rotates old ones and deletes expired ones. */
   maintain: Ask<null, Maintained | KeysUnavailable>
-  /** For readiness: can tokens be signed, and would a restart find its keys? */
+  /** For readiness: whether tokens can be signed, and whether a restart could load its keys. */
   state: Ask<null, KeysState>
-  /** Another process changed the keys (NOTIFY on `SIGNING_KEYS_CHANNEL`): look again. */
+  /** Another process changed the keys (NOTIFY on `SIGNING_KEYS_CHANNEL`). */
   changed: Send<null>
 }
 
-/** The channel on which a process tells the others that signing keys changed. */
+/** The NOTIFY channel for changed signing keys. */
 export const SIGNING_KEYS_CHANNEL = 'svc_signing_keys'
 
-/** Algorithms of our own signatures; discovery lists exactly these. */
+/** Algorithms of our own signatures. Discovery lists exactly these. */
 export const SIGNING_ALGORITHMS = ['ES256', 'EdDSA'] as const
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number]
 
 export type SignClaims = {
   /** The `typ` of the header: `at+jwt`, `JWT` for ID tokens, `logout+jwt`. */
   readonly typ: string
-  /** Their JSON. */
+  /** The claims as JSON. */
   readonly claims: string
-  /** Absent means `jwt.default_algorithm`. */
+  /** Default: `jwt.default_algorithm`. */
   readonly algorithm?: SigningAlgorithm | undefined
 }
 export type Signed = {
@@ -46,14 +46,14 @@ export type Signed = {
 
 export type KeySet = {
   readonly tag: 'key_set'
-  /** UTF-8 JSON. The same keys give the same bytes. */
+  /** UTF-8 JSON. Equal keys have equal bytes. */
   readonly bytes: Uint8Array
   /** Strong entity tag with its quotes (RFC 9110 section 8.8.3). */
   readonly etag: string
   readonly maxAgeSecs: number
 }
 
-/** A public key as RFC 7517 writes it, with what it is for. */
+/** A public key in the format of RFC 7517. */
 export type PublicJwk = {
   readonly kty: 'EC' | 'OKP'
   readonly crv: 'P-256' | 'Ed25519'
@@ -64,20 +64,20 @@ export type PublicJwk = {
 export type VerificationKeyFound = {
   readonly tag: 'found'
   readonly kid: string
-  /** The only algorithm this key verifies. */
+  /** The only algorithm that this key verifies. */
   readonly algorithm: SigningAlgorithm
   readonly jwk: PublicJwk
 }
 export type KeyUnknown = { readonly tag: 'unknown' }
 
 export type RotateKeys = {
-  /** Absent where nobody asks for it by name. */
+  /** Absent for requests of the service itself. */
   readonly caller?: Caller | undefined
-  /** Absent means both. */
+  /** Default: both. */
   readonly algorithm?: SigningAlgorithm | undefined
   /**
-   * The current key is known to others: withdraw it at once. Every token it signed dies, and the
-   * next key serves even if verifiers have not had time to fetch it.
+   * The current key is compromised and withdrawn at once. All of its tokens become invalid, and the
+   * next key is used even if verifiers could not fetch it yet.
    */
   readonly compromised: boolean
 }
@@ -85,7 +85,7 @@ export type Rotated = {
   readonly tag: 'rotated'
   readonly current: readonly { readonly kid: string; readonly algorithm: SigningAlgorithm }[]
 }
-/** The next key was published so recently that verifiers may not know it yet. */
+/** The next key was published so recently that verifiers may not have it yet. */
 export type RotatedTooRecently = {
   readonly tag: 'rotated_too_recently'
   readonly retryAfterSecs: number
@@ -100,18 +100,18 @@ export type Maintained = {
 
 export type KeysState = {
   readonly tag: 'keys_state'
-  /** Both algorithms have a current key whose private half is in memory. */
+  /** True if both algorithms have a current key whose private key is in memory. */
   readonly signing: boolean
-  /** Without the kms what is loaded keeps signing; sealed data that is not in memory stays shut. */
+  /** Without the kms the loaded keys still sign, but other sealed data cannot be read. */
   readonly kms: 'up' | 'down'
-  /** A word for the log where something is amiss. */
+  /** The cause of a fault, for the log. */
   readonly reason: string | null
 }
 
-/** No keys in memory and none to be had now: the database or the kms does not answer. */
+/** No keys are in memory, and the database or the kms is unavailable. */
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 
-export const keys = address<KeysProtocol>('keys', [
+export const signingKeys = address<SigningKeysProtocol>('keys', [
   'sign',
   'keySet',
   'verificationKey',

@@ -1,4 +1,4 @@
-/** The keys in memory: what signs, what verifies, and the key set as bytes. Never changed, replaced. */
+/** The immutable key ring in memory: signers, verification keys and the encoded JWK Set. */
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
@@ -12,23 +12,23 @@ import {
 } from './protocol.js'
 import { isPublished } from './rules.js'
 
-/** decisions.md 8: Cache-Control public, max-age=300. */
+/** The max-age of the JWK Set. */
 export const KEY_SET_MAX_AGE_SECS = 300
-/** Types come from our own code and are few; a map that outgrows this shows a defect. */
+/** Limit of cached headers. Token types come from our own code and are few. */
 const HEADERS_MAX = 16
 
 export type Ring = {
   readonly rows: readonly SigningKeyRow[]
   readonly signers: ReadonlyMap<SigningAlgorithm, Signer>
-  /** Opened private keys of current and next, by kid: a promotion needs no kms. */
+  /** Decrypted private keys of current and next, by kid: a promotion needs no kms. */
   readonly opened: ReadonlyMap<string, KeyObject>
   readonly verification: ReadonlyMap<string, VerificationKeyFound>
   readonly keySet: KeySet
-  /** Why some private key could not be opened; null when all are. */
+  /** Why a private key could not be decrypted. Null if all could. */
   readonly shut: string | null
 }
 
-/** One current key, with the headers of its tokens written out. */
+/** A current key, with the encoded headers of its tokens. */
 export class Signer {
   readonly key: SigningKey
   readonly #headers = new Map<string, string>()
@@ -37,7 +37,7 @@ export class Signer {
     this.key = key
   }
 
-  /** @param claims their JSON. */
+  /** @param claims the claims as JSON. */
   sign(typ: string, claims: string): string {
     const payload = Buffer.from(claims).toString('base64url')
     const input = `${this.#header(typ)}.${payload}`
@@ -53,7 +53,7 @@ export class Signer {
   }
 }
 
-/** Opens what the previous ring has not opened yet. A key that does not open is left out. */
+/** Decrypts the keys that the previous ring does not have. Omits a key that cannot be decrypted. */
 export async function buildRing(
   rows: readonly SigningKeyRow[],
   previous: Ring | undefined,
@@ -102,7 +102,7 @@ function verificationKeyOf({ kid, algorithm, publicJwk }: SigningKeyRow): Verifi
   return { tag: 'found', kid, algorithm, jwk: publicJwk }
 }
 
-/** Rows come in a fixed order, so that the same keys give the same bytes in every process. */
+/** Rows are in a fixed order, so that equal keys have equal bytes in every process. */
 function keySetOf(rows: readonly SigningKeyRow[]): KeySet {
   const members = rows.map(({ kid, algorithm, publicJwk: { kty, crv, x, y } }) => ({
     kty,

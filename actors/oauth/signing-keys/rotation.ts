@@ -1,4 +1,4 @@
-/** Carries a plan out. Safe with any number of processes: one at a time, each step conditional. */
+/** Executes a rotation plan. A lock serialises processes, and each step is conditional. */
 import { createPublicKey } from 'node:crypto'
 import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
@@ -18,7 +18,7 @@ import { publicJwkOf, thumbprint } from '../../platform/jose/jwk.js'
 import type { SigningAlgorithm } from './protocol.js'
 import type { KeyRow, Plan, Step, TooEarly } from './rules.js'
 
-/** Another process may change the keys between looking and locking; then the plan is made anew. */
+/** Another process may change the keys before the lock is taken. Then the plan is made again. */
 const ATTEMPTS_MAX = 5
 
 export type Needs = { readonly database: Database; readonly sealer: Sealer }
@@ -29,23 +29,23 @@ export type Done = {
   readonly removed: number
 }
 
-/** A key made and sealed before anybody holds a lock: sealing asks the kms. */
+/** A key created and sealed before the lock is taken, because sealing calls the kms. */
 type Candidate = Pick<SigningKeyRow, 'kid' | 'algorithm' | 'publicJwk' | 'privateSealed'>
 type Planner = (rows: readonly KeyRow[]) => Plan | TooEarly
 
-/** Which keys stopped signing and which began to. */
+/** The keys that stopped and started to sign. */
 export type Replaced = {
   readonly retired: readonly { readonly kid: string; readonly verifiableUntil: Date }[]
   readonly current: readonly string[]
 }
-/** Tells of a replacement, last in its transaction. */
-export type Tell = (tx: Transaction, replaced: Replaced) => Promise<void>
+/** Writes the audit entry of a rotation as the last step of its transaction. */
+export type WriteAudit = (tx: Transaction, replaced: Replaced) => Promise<void>
 
 export async function carryOut(
   { database, sealer }: Needs,
   now: Date,
   planner: Planner,
-  tell?: Tell,
+  writeAudit?: WriteAudit,
 ): Promise<Done | TooEarly> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const seen = await database.tenant(SYSTEM_TENANT_ID, (tx) =>
@@ -55,18 +55,18 @@ export async function carryOut(
     if (outlook.tag === 'too_early') return outlook
     if (outlook.steps.length === 0) return { tag: 'done', created: 0, promoted: 0, removed: 0 }
     const candidates = await makeCandidates(outlook.steps, sealer)
-    // The keys are the service's own, what is told of them is in the control plane's audit chain.
+    // The keys have no tenant and the audit entry belongs to the control plane: it crosses tenants.
     const outcome = await database.system(async (tx) => {
       await lockSigningKeys(tx, SYSTEM_TENANT_ID)
       const rows = await listSigningKeys(tx, SYSTEM_TENANT_ID)
       const plan = sameKeys(rows, seen) ? outlook : planner(rows)
       if (plan.tag === 'too_early') return plan
       if (!suffices(candidates, plan.steps)) return undefined
-      return takeSteps(tx, now, plan.steps, [...candidates], tell)
+      return takeSteps(tx, now, plan.steps, [...candidates], writeAudit)
     })
     if (outcome !== undefined) return outcome
   }
-  throw new Error('signing keys keep changing under the rotation')
+  throw new Error('the signing keys changed during each attempt of the rotation')
 }
 
 async function takeSteps(
@@ -74,13 +74,13 @@ async function takeSteps(
   now: Date,
   steps: readonly Step[],
   candidates: Candidate[],
-  tell: Tell | undefined,
+  writeAudit: WriteAudit | undefined,
 ): Promise<Done> {
   const done = { created: 0, promoted: 0, removed: 0 }
   const current: string[] = []
   for (const step of steps) {
     const kid = await takeStep(tx, now, step, candidates)
-    // Under the lock nobody else changes these rows: a step that finds its row changed is a defect.
+    // The lock prevents concurrent changes, so a changed row is a defect.
     if (kid === undefined) throw new Error(`a signing key was not as planned: ${step.do}`)
     if (step.do === 'promote' || (step.do === 'create' && step.state === 'current')) {
       current.push(kid)
@@ -90,11 +90,11 @@ async function takeSteps(
     if (step.do === 'remove') done.removed += 1
   }
   const retired = steps.filter((step) => step.do === 'retire')
-  if (retired.length > 0) await tell?.(tx, { retired, current })
+  if (retired.length > 0) await writeAudit?.(tx, { retired, current })
   return { tag: 'done', ...done }
 }
 
-/** The key that was changed; undefined when it was not as planned. */
+/** The kid of the changed key. Undefined if its row was not as planned. */
 async function takeStep(
   tx: Transaction,
   now: Date,

@@ -1,26 +1,26 @@
 /**
- * When signing keys change. Pure: rows and a time in, what to do out.
+ * Decides when signing keys change. Pure: rows and a time in, a plan out.
  *
- *     (made) --> next --> current --> retired --> (removed)
+ *     (created) --> next --> current --> retired --> (deleted)
  *
- * A key is published from the moment it is made. It becomes current when the one before it is old
- * enough and verifiers have had time to fetch it. It is published until the last token it may have
- * signed has died, and removed when nobody has reason to bring one back.
+ * A key is published when it is created. It becomes current when its predecessor is old enough and
+ * verifiers had time to fetch it. It stays published until its last token has expired, and is deleted
+ * when no id_token_hint can need it.
  */
 import { SIGNING_ALGORITHMS, type SigningAlgorithm } from './protocol.js'
 
-/** Cached key sets live 300 s; other processes hear of a new key within as much again. */
+/** Clients cache key sets for 300 s, and processes read a new key within another 300 s. */
 export const PUBLISH_AHEAD_SECS = 600
-/** How long a process that cannot hear of a rotation may go on signing with the old key. */
+/** How long a process without database access may still sign with an old key. */
 export const STALE_MAX_SECS = 300
 /**
- * The longest that [jwt] allows for any token we sign, not what is set: it may have been set
- * higher when a token was signed. Clocks may differ by the rest.
+ * The longest token lifetime that [jwt] allows, not the current setting, which may have been higher when
+ * a token was signed. The rest covers stale processes and clock differences.
  */
 export const VERIFIABLE_AFTER_SECS = 86_400 + STALE_MAX_SECS + 300
 /**
- * An ID token comes back as a hint long after its end (OpenID Connect RP-Initiated Logout section 2):
- * its key is remembered, unpublished, for as long as [jwt] lets anything of a sign-in live.
+ * An expired ID token may be sent as id_token_hint (OpenID Connect RP-Initiated Logout section 2). Its
+ * key is kept, unpublished, for the longest lifetime that [jwt] allows for a refresh token.
  */
 export const REMEMBERED_SECS = 7_776_000
 const DAY_SECS = 86_400
@@ -39,7 +39,7 @@ export type Demand = {
   readonly compromised: boolean
 }
 
-/** One step; the steps of a plan are taken in order. */
+/** One step. The steps of a plan are executed in order. */
 export type Step =
   | { readonly do: 'retire'; readonly kid: string; readonly verifiableUntil: Date }
   | { readonly do: 'promote'; readonly kid: string }
@@ -53,7 +53,7 @@ export type Step =
 export type Plan = { readonly tag: 'plan'; readonly steps: readonly Step[] }
 export type TooEarly = { readonly tag: 'too_early'; readonly waitSecs: number }
 
-/** What is due by age alone. */
+/** The plan of maintenance: what is due by age. */
 export function planMaintenance(rows: readonly KeyRow[], now: Date, rotationDays: number): Plan {
   const steps = SIGNING_ALGORITHMS.flatMap((algorithm) => {
     const { current, next } = keysOf(rows, algorithm)
@@ -65,7 +65,7 @@ export function planMaintenance(rows: readonly KeyRow[], now: Date, rotationDays
   return { tag: 'plan', steps: [...steps, ...removals(rows, now)] }
 }
 
-/** What somebody demands, whatever the age of the current keys. */
+/** The plan of a requested rotation, independent of the age of the keys. */
 export function planRotation(
   rows: readonly KeyRow[],
   now: Date,
@@ -81,7 +81,7 @@ export function planRotation(
       continue
     }
     if (!compromised) {
-      // A next key that is missing is made by maintenance, and must then be known for a while too.
+      // Maintenance creates a missing next key, which must then be published for a while too.
       const knownSecs = next === undefined ? 0 : secsSince(next.createdAt, now)
       waitSecs = Math.max(waitSecs, PUBLISH_AHEAD_SECS - knownSecs)
     }
@@ -91,7 +91,7 @@ export function planRotation(
   return { tag: 'plan', steps: [...steps, ...removals(rows, now)] }
 }
 
-/** Out with the current key, in with the next, and a new next is published. */
+/** Retires the current key, promotes the next one and creates a new next one. */
 function replace(
   current: KeyRow,
   next: KeyRow | undefined,
@@ -111,7 +111,7 @@ function replace(
   return steps
 }
 
-/** A first current key where there is none, and always a next one. */
+/** Creates a missing current key and a missing next key. */
 function complete(rows: readonly KeyRow[], algorithm: SigningAlgorithm): Step[] {
   const { current, next } = keysOf(rows, algorithm)
   const steps: Step[] = []
@@ -131,7 +131,7 @@ function removals(rows: readonly KeyRow[], now: Date): Step[] {
     .map(({ kid }) => ({ do: 'remove', kid }))
 }
 
-/** Whether a key is in the key set (decisions.md 8, JWKS): tokens of it may be alive. */
+/** True if the key is in the published JWK Set, because valid tokens may refer to it. */
 export function isPublished({ verifiableUntil }: Pick<KeyRow, 'verifiableUntil'>, now: Date) {
   return verifiableUntil === null || verifiableUntil > now
 }

@@ -1,4 +1,4 @@
-/** Issues, refreshes, judges and introspects tokens. decisions.md 7.2, 7.3, 7.6. */
+/** Issues, verifies, introspects and revokes tokens. See docs/concepts/tokens.md. */
 import type { VaultExports } from '../../vault/vault/protocol.js'
 import type { Registry } from 'prom-client'
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
@@ -6,32 +6,32 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Standing } from '../../../storage/oauth/token-sessions.js'
+import type { TokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
-import { keys, type KeysProtocol } from '../signing-keys/protocol.js'
+import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { grantAgent } from './grants/agent-login.js'
 import { grantOrganization } from './grants/organization-token.js'
 import { grantCode } from './grants/authorization-code.js'
 import { readAssertion } from './clients/client-assertion.js'
 import { grantBackchannel } from './grants/device-and-ciba.js'
-import { createBearer } from './verify/access-token-verifier.js'
-import { briefMemory } from '../../platform/batching/ttl-cache.js'
+import { createAccessTokenVerifier } from './verify/access-token-verifier.js'
+import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import {
-  type PresentedClient,
-  presentsClient,
-  readClient,
+  type ClientAuthentication,
+  identifiesClient,
+  readClientAuthentication,
   triesBasic,
 } from './clients/client-authentication.js'
 import { grantClientCredentials } from './grants/client-credentials.js'
 import { type Client, createClients, type KnownClient } from './clients/clients.js'
 import { grantDelegated } from './grants/delegation.js'
 import { describeRepeated, type OAuthForm, readForm } from './form.js'
-import { foundTogether } from './issue/batched-lookups.js'
+import { batchedLookups } from './issue/batched-lookups.js'
 import { inspectorOf, introspect } from './verify/introspection.js'
 import { tokenMetrics } from './metrics.js'
-import { proofJudge } from './verify/dpop-verifier.js'
-import { proofNonces } from './verify/dpop-nonces.js'
+import { createDpopVerifier } from './verify/dpop-verifier.js'
+import { createDpopNonces } from './verify/dpop-nonces.js'
 import {
   GRANT_TYPES,
   type GrantType,
@@ -46,38 +46,38 @@ import {
   tokens,
 } from './protocol.js'
 import { grantRefresh } from './grants/refresh-token.js'
-import { type Asker, logRefusal, refuse, refuseScope } from './refusals.js'
+import { type Requester, logRefusal, refuse, refuseScope } from './refusals.js'
 import { revoke } from './verify/revocation.js'
 import type { DpopSettings, JwtSettings } from './settings.js'
-import { StandingGrants } from './issue/prepared-grants-cache.js'
-import { tenantCommits } from '../../platform/batching/group-commit.js'
+import { PreparedGrantsCache } from './issue/prepared-grants-cache.js'
+import { groupCommit } from '../../platform/batching/group-commit.js'
 import { grantExchange } from './grants/token-exchange.js'
 import { tokenSigner } from './issue/token-signer.js'
 
-/** Parameters that name something that is used once. */
+/** Parameters whose values can be used only once. */
 const SINGLE_USE = new Set(['refresh_token', 'code', 'device_code', 'auth_req_id'])
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 const CIBA = 'urn:openid:params:grant-type:ciba'
-/** Nobody is asked to allow anything in particular. */
+/** Grants without user interaction, which cannot grant authorization_details. */
 const WITHOUT_DETAILS: ReadonlySet<GrantType> = new Set(['client_credentials', TOKEN_EXCHANGE])
 const ACCESS_SCHEME_NAME = /^(bearer|dpop)( |$)/i
 const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type TokensNeeds = {
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly database: Database
   readonly coordination: Pick<Coordination, 'once'>
   readonly sealer: Sealer
-  /** Key sets of clients. */
+  /** Fetches the `jwks_uri` of clients. */
   readonly documents: Pick<Documents, 'fetch'>
   readonly clock: Clock
   readonly random: Random
   readonly registry: Registry
-  /** `oidc.issuer_url`, exactly as it stands in tokens. */
+  /** `oidc.issuer_url`, exactly as in tokens. */
   readonly issuer: string
   readonly jwt: JwtSettings
   readonly dpop: DpopSettings
-  /** What the vault hands out for a token. */
+  /** Exports vault credentials by token exchange. */
   readonly vault: Pick<VaultExports, 'export'>
 }
 
@@ -91,50 +91,62 @@ type Grant = (
 
 export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   address: tokens,
-  asks: { keys },
+  asks: { keys: signingKeys },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   lane: {
     grantDelegated: ({ delegationId }) => delegationId,
-    // Two uses of one refresh token or code take turns here; across processes the row decides.
-    exchange: ({ form }) => form.find(([name]) => SINGLE_USE.has(name))?.[1],
+    // Concurrent uses of one refresh token or code are serialised here. Across processes the row decides.
+    issue: ({ form }) => form.find(([name]) => SINGLE_USE.has(name))?.[1],
   },
-  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, random, issuer, dpop } = needs
-    const standings = briefMemory<Standing>(clock)
-    const knownClients = briefMemory<KnownClient>(clock)
+    const statuses = ttlCache<TokenStatus>(clock)
+    const knownClients = ttlCache<KnownClient>(clock)
     const metrics = tokenMetrics(needs.registry)
-    const nonces = proofNonces({ clock, sealer: needs.sealer })
-    const proofs = proofJudge({ clock, coordination: needs.coordination, nonces, settings: dpop })
+    const nonces = createDpopNonces({ clock, sealer: needs.sealer })
+    const dpopVerifier = createDpopVerifier({
+      clock,
+      coordination: needs.coordination,
+      nonces,
+      settings: dpop,
+    })
     const signer = tokenSigner({ keys: needs.keys, clock, random, issuer })
-    const origins = briefMemory<boolean>(clock)
+    const origins = ttlCache<boolean>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
-    const bearer = createBearer({ keys: needs.keys, database, clock, issuer, proofs, standings })
-    const forget = (ids: readonly string[] | 'all') => {
-      standings.forget(ids)
-      knownClients.forget(ids)
-      origins.forget(ids)
+    const verifier = createAccessTokenVerifier({
+      keys: needs.keys,
+      database,
+      clock,
+      issuer,
+      dpopVerifier,
+      statuses,
+    })
+    const invalidate = (ids: readonly string[] | 'all') => {
+      statuses.invalidate(ids)
+      knownClients.invalidate(ids)
+      origins.invalidate(ids)
     }
     const issuing = {
       ...needs,
       signer,
       metrics,
-      commits: tenantCommits(database),
-      standing: new StandingGrants(issuer),
-      found: foundTogether(database),
-      bearer,
-      standingChanged: forget,
+      commits: groupCommit(database),
+      preparedGrants: new PreparedGrantsCache(issuer),
+      lookups: batchedLookups(database),
+      verifier,
+      invalidate,
     }
 
     const grants: Record<GrantType, Grant> = {
       authorization_code: (client, form, jkt, context) =>
-        grantCode(issuing, client, form, { jkt, refusal: proofs.missing }, context),
+        grantCode(issuing, client, form, { jkt, refusal: dpopVerifier.missing }, context),
       client_credentials: (client, form, jkt, context) =>
         grantClientCredentials(issuing, client, form, jkt, context),
       refresh_token: (client, form, jkt, context) =>
-        grantRefresh(issuing, client, form, { jkt, refusal: proofs.missing }, context),
-      [TOKEN_EXCHANGE]: (...asked) => exchangeToken(...asked),
+        grantRefresh(issuing, client, form, { jkt, refusal: dpopVerifier.missing }, context),
+      [TOKEN_EXCHANGE]: (...request) => exchangeToken(...request),
       [DEVICE_CODE]: (client, form, jkt, context) =>
         grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, context),
       [CIBA]: (client, form, jkt, context) =>
@@ -148,29 +160,29 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       context: MessageContext,
       address: string,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
-      const proof = { jkt, refusal: proofs.missing, address }
+      const proof = { jkt, refusal: dpopVerifier.missing, address }
       return grantExchange(issuing, client, form, proof, context)
     }
 
-    /** At once where the client is remembered: most requests wait for nothing here. */
+    /** Synchronous for a cached client, which most requests have. */
     function clientOf(
       { authorization }: TokenRequest,
       form: OAuthForm,
     ): Client | OAuthRefused | Promise<Client | OAuthRefused> {
-      const presented = readClient(authorization, form)
-      if (presented.method === 'refused')
-        return refuse(presented.error, presented.description, triesBasic(authorization))
+      const authentication = readClientAuthentication(authorization, form)
+      if (authentication.method === 'refused')
+        return refuse(authentication.error, authentication.description, triesBasic(authorization))
       const orRefused = (client: Client | null) =>
-        client ?? refuse('invalid_client', failureOf(presented), triesBasic(authorization))
-      const client = clients.authenticate(presented)
+        client ?? refuse('invalid_client', failureOf(authentication), triesBasic(authorization))
+      const client = clients.authenticate(authentication)
       return client instanceof Promise ? client.then(orRefused) : orRefused(client)
     }
 
-    /** What is wrong with an assertion by itself; whether the client exists and its key is told to nobody. */
-    function failureOf(presented: PresentedClient): string {
+    /** The fault in the content of an assertion. It never reveals whether the client or its key exists. */
+    function failureOf(authentication: ClientAuthentication): string {
       const failed = 'client authentication failed'
-      if (presented.method !== 'assertion') return failed
-      const read = readAssertion(presented.assertion, issuer, clock.nowSecs())
+      if (authentication.method !== 'assertion') return failed
+      const read = readAssertion(authentication.assertion, issuer, clock.nowSecs())
       return 'fault' in read ? `${failed}, client_assertion: ${read.fault}` : failed
     }
 
@@ -178,48 +190,51 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       return client?.kind === 'application' && client.row.dpopBoundAccessTokens
     }
 
-    /** The key of the proof that came. */
+    /** Verifies the DPoP proof of a request without an access token. */
     async function keyOf(
       { httpMethod, httpUrl }: TokenRequest,
       dpopProof: string,
     ): Promise<{ jkt: string } | ProofRefused> {
-      const judged = await proofs.judge({
+      const verified = await dpopVerifier.verify({
         proof: dpopProof,
         httpMethod,
         httpUrl,
         accessToken: null,
         boundTo: null,
       })
-      return judged.tag === 'proven' ? { jkt: judged.jkt } : judged
+      return verified.tag === 'proven' ? { jkt: verified.jkt } : verified
     }
 
-    async function answerExchange(
+    async function runGrant(
       request: TokenRequest,
       form: OAuthForm,
-      asker: Asker,
+      requester: Requester,
       context: MessageContext,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
-      const { grantType } = asker
+      const { grantType } = requester
       if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
       if (!isGrantType(grantType))
         return refuse('unsupported_grant_type', 'this grant type is not supported')
-      // An agent may say who it is with its own token alone (decisions.md 7.6, token exchange).
+      // In a token exchange the actor token alone can identify the agent.
       const byActor =
         grantType === TOKEN_EXCHANGE &&
         form.get('actor_token') !== null &&
-        !presentsClient(request.authorization, form)
+        !identifiesClient(request.authorization, form)
       const found = byActor ? null : clientOf(request, form)
       const client = found instanceof Promise ? await found : found
       if (client !== null && 'tag' in client) return client
-      asker.client = client
+      requester.client = client
       const { dpopProof } = request
       if (dpopProof === null && needsProof(client))
-        return proofs.missing('this client needs a DPoP proof')
+        return dpopVerifier.missing('this client needs a DPoP proof')
       const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
       if ('tag' in proof) return proof
-      // RFC 9396 section 6: what is not for the asking is refused, not left out in silence.
+      // RFC 9396 section 6: refuse details that cannot be granted instead of ignoring them.
       if (WITHOUT_DETAILS.has(grantType) && form.get('authorization_details') !== null)
-        return refuse('invalid_authorization_details', 'this grant gives no authorization_details')
+        return refuse(
+          'invalid_authorization_details',
+          'this grant does not support authorization_details',
+        )
       const address = request.address ?? ''
       return client === null
         ? exchangeToken(null, form, proof.jkt, context, address)
@@ -227,9 +242,9 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     }
 
     return {
-      authenticate: (presented, context) => bearer.authenticate(presented, context),
+      authenticate: (request, context) => verifier.authenticate(request, context),
 
-      proveKey: (presented) => proofs.judge({ accessToken: null, boundTo: null, ...presented }),
+      proveKey: (proof) => dpopVerifier.verify({ accessToken: null, boundTo: null, ...proof }),
 
       grantAgent: (message, context) => grantAgent(issuing, message, context),
 
@@ -237,16 +252,21 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       grantDelegated: (message, context) => grantDelegated(issuing, message, context),
 
-      async exchange(request, context) {
+      async issue(request, context) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
-        const asker: Asker = {
+        const requester: Requester = {
           grantType: form.get('grant_type'),
           client: null,
         }
-        const outcome = await answerExchange(request, form, asker, context)
+        const outcome = await runGrant(request, form, requester, context)
         if (outcome.tag === 'oauth_refused' || outcome.tag === 'proof_refused')
-          logRefusal(context.log, outcome, asker, readClient(request.authorization, form))
+          logRefusal(
+            context.log,
+            outcome,
+            requester,
+            readClientAuthentication(request.authorization, form),
+          )
         return outcome
       },
 
@@ -266,32 +286,36 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const { authorization, dpopProof, httpMethod, httpUrl } = request
-        const asBearer = ACCESS_SCHEME.exec(authorization ?? '')
+        const accessToken = ACCESS_SCHEME.exec(authorization ?? '')
         let inspector: { tenantId: string; clientId: string | null } | null
-        if (asBearer === null && ACCESS_SCHEME_NAME.test(authorization ?? ''))
-          return { tag: 'refused', error: 'unauthorized', description: 'this is no bearer token' }
-        if (asBearer === null) {
+        if (accessToken === null && ACCESS_SCHEME_NAME.test(authorization ?? ''))
+          return {
+            tag: 'refused',
+            error: 'unauthorized',
+            description: 'the Authorization header contains no access token',
+          }
+        if (accessToken === null) {
           const client = await clientOf(request, form)
           if ('tag' in client) return client
           inspector = inspectorOf(client)
           if (inspector === null)
-            return refuse('invalid_client', 'a public client may not introspect')
+            return refuse('invalid_client', 'a public client cannot introspect tokens')
         } else {
-          const scheme = asBearer[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
-          const token = asBearer[2]!
-          const judged = await bearer.authenticate(
+          const scheme = accessToken[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
+          const token = accessToken[2]!
+          const caller = await verifier.authenticate(
             { token, scheme, dpopProof, httpMethod, httpUrl },
             context,
           )
-          if (judged.tag === 'refused') return judged
-          if (!judged.principal.scopes.includes(INTROSPECTION_SCOPE))
+          if (caller.tag === 'refused') return caller
+          if (!caller.principal.scopes.includes(INTROSPECTION_SCOPE))
             return refuseScope(INTROSPECTION_SCOPE)
-          inspector = { tenantId: judged.principal.tenantId, clientId: null }
+          inspector = { tenantId: caller.principal.tenantId, clientId: null }
         }
         const token = form.get('token')
         if (token === null) return refuse('invalid_request', 'token is missing')
         const answer = await introspect(
-          { database, bearer, clock, issuer },
+          { database, verifier, clock, issuer },
           inspector,
           token,
           context,
@@ -308,12 +332,11 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const client = await clientOf(request, form)
         if ('tag' in client) return client
-        const standingChanged = forget
-        return revoke({ database, bearer, clock, random, standingChanged }, client, form, context)
+        return revoke({ database, verifier, clock, random, invalidate }, client, form, context)
       },
 
-      async standingChanged({ ids }) {
-        forget(ids)
+      async invalidate({ ids }) {
+        invalidate(ids)
         return undefined
       },
     }

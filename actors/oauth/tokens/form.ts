@@ -1,9 +1,9 @@
-/** What a form of an OAuth endpoint says, once it says nothing twice. RFC 6749 section 3.2. */
+/** Parses the form of an OAuth endpoint. Repeated parameters are an error (RFC 6749 section 3.2). */
 import type { FormFields } from './protocol.js'
 
-/** The one parameter that may repeat (RFC 8707 section 2). */
+/** The only parameter that may repeat (RFC 8707 section 2). */
 const REPEATABLE = new Set(['resource'])
-/** A token may hold visible ASCII and spaces; anything else is not a value of this protocol. */
+/** scope-token characters: visible ASCII except `"` and `\`, separated by single spaces (RFC 6749 section 3.3). */
 const SCOPE_FORM = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/
 
 export interface OAuthForm {
@@ -12,7 +12,7 @@ export interface OAuthForm {
   all(name: string): readonly string[]
 }
 
-/** @returns the name of a parameter that came twice, instead of a form. */
+/** @returns the form, or the name of a repeated parameter. */
 export function readForm(fields: FormFields): OAuthForm | { readonly repeated: string } {
   const first = new Map<string, string>()
   for (const [name, value] of fields) {
@@ -29,12 +29,12 @@ export function readForm(fields: FormFields): OAuthForm | { readonly repeated: s
   }
 }
 
-/** The tokens of a scope parameter, each once (RFC 6749 section 3.3); null when malformed. */
+/** The distinct scopes of a scope parameter (RFC 6749 section 3.3), or null if it is malformed. */
 export function readScope(text: string): readonly string[] | null {
   return SCOPE_FORM.test(text) ? [...new Set(text.split(' '))] : null
 }
 
-/** The name came from the client: it is shown only where it is a plain word. */
+/** The client chose the name, so the message shows it only if it is a plain word. */
 export function describeRepeated({ repeated: name }: { readonly repeated: string }): string {
   return /^[a-z_]{1,64}$/.test(name) ? `${name} is repeated` : 'a parameter is repeated'
 }

@@ -4,7 +4,7 @@ import { counter } from '../../platform/metrics.js'
 import type { SubjectType } from '../../domain/principal.js'
 import type { GrantType } from './protocol.js'
 
-/** What a token was issued for: a grant of the token endpoint, a login, an approved delegation, an organization. */
+/** Why a token was issued: a grant of the token endpoint, agent login, delegation or organization token. */
 export type IssuedFor = GrantType | 'agent_login' | 'delegation' | 'organization'
 
 export interface TokenMetrics {

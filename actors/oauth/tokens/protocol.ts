@@ -1,4 +1,4 @@
-/** Access and refresh tokens: granted, refreshed, presented, introspected. decisions.md 7.2, 7.3. */
+/** Messages of the tokens actor: issue, verify, introspect and revoke. See docs/reference/oauth.md. */
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 import type {
   AgentId,
@@ -10,31 +10,31 @@ import type {
 import type { ActingParty, Principal, SubjectType } from '../../domain/principal.js'
 
 export type TokensProtocol = {
-  /** Judges the credentials of a request on a bearer route. */
+  /** Verifies the access token of a request. */
   authenticate: Ask<Authenticate, Authenticated | Unauthenticated>
-  /** Checks a DPoP proof that comes without an access token, and uses it up. */
-  proveKey: Ask<PresentedProof, KeyProven | ProofRefused>
-  /** Opens an agent session and issues its first tokens. Whoever asks has authenticated the agent. */
+  /** Verifies a DPoP proof without an access token. A proof can be used once. */
+  proveKey: Ask<DpopProof, KeyProven | ProofRefused>
+  /** Creates an agent session and issues its first tokens. The caller has authenticated the agent. */
   grantAgent: Ask<GrantAgent, Granted>
-  /** A person's token narrowed to one organization. Whoever asks has judged membership and scopes. */
+  /** Downscopes a user token to one organization. The caller has checked membership and scopes. */
   grantOrganization: Ask<GrantOrganization, OrganizationGranted>
-  /** Redeems an approved delegation, once. Whoever asks has authenticated the agent. */
+  /** Redeems an approved delegation once. The caller has authenticated the agent. */
   grantDelegated: Ask<GrantDelegated, DelegatedGranted | { readonly tag: 'gone' }>
-  /** Runs one request of the token endpoint, whatever its grant. */
-  exchange: Ask<TokenRequest, Issued | SecretIssued | ProofRefused | OAuthRefused>
-  /** Authenticates a client for another endpoint that takes client authentication. */
+  /** Handles a token request of any grant type. */
+  issue: Ask<TokenRequest, Issued | SecretIssued | ProofRefused | OAuthRefused>
+  /** Authenticates the client of a request to another endpoint, such as PAR. */
   identifyClient: Ask<TokenRequest, ClientIdentified | ProofRefused | OAuthRefused>
   introspect: Ask<IntrospectRequest, Introspected | ProofRefused | OAuthRefused | Unauthenticated>
-  /** Whether a web page of this origin may read the answers of the token endpoint (CORS). */
+  /** Whether CORS allows a web origin to read responses of the token endpoint. */
   originListed: Ask<OriginListed, { readonly tag: 'listed' } | { readonly tag: 'not_listed' }>
-  /** Ends a token of the client that asks, and what hangs on it (RFC 7009). */
+  /** Revokes a token of the requesting client, and its refresh family (RFC 7009). */
   revoke: Ask<TokenRequest, Revoked | OAuthRefused>
-  /** Something revoked or suspended: what is remembered about these ids is dropped. */
-  standingChanged: Send<StandingChanged>
+  /** Drops cached token status and clients of these ids, after a revocation or suspension. */
+  invalidate: Send<Invalidate>
 }
 
 export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
-/** The grants that the token endpoint answers in this build; discovery lists exactly these. */
+/** The grant types of the token endpoint. Discovery lists exactly these. */
 export const GRANT_TYPES = [
   'authorization_code',
   'client_credentials',
@@ -45,7 +45,7 @@ export const GRANT_TYPES = [
 ] as const
 export type GrantType = (typeof GRANT_TYPES)[number]
 
-/** How a client may authenticate; discovery lists exactly these (RFC 8414 section 2). */
+/** Methods of client authentication. Discovery lists exactly these (RFC 8414 section 2). */
 export const CLIENT_AUTH_METHODS = [
   'client_secret_basic',
   'client_secret_post',
@@ -55,8 +55,8 @@ export const CLIENT_AUTH_METHODS = [
 export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
 
 /**
- * Algorithms of client assertions and of DPoP proofs. `Ed25519` is what RFC 9864 calls the one that
- * RFC 8037 left open as `EdDSA`: the same signatures, and clients send either.
+ * Algorithms of client assertions and DPoP proofs. `Ed25519` (RFC 9864) and `EdDSA` (RFC 8037) are two
+ * names of the same algorithm, and clients use both.
  */
 export const PROOF_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
 export type ProofAlgorithm = (typeof PROOF_ALGORITHMS)[number]
@@ -64,12 +64,12 @@ export type ProofAlgorithm = (typeof PROOF_ALGORITHMS)[number]
 export type Authenticate = {
   readonly token: string
   readonly scheme: 'Bearer' | 'DPoP'
-  /** The DPoP header as sent; null when absent. */
+  /** The DPoP header as sent. Null if absent. */
   readonly dpopProof: string | null
   readonly httpMethod: string
-  /** Absolute public URL of the request; its query and fragment do not count (RFC 9449 section 4.3). */
+  /** Absolute public URL of the request. Query and fragment are ignored (RFC 9449 section 4.3). */
   readonly httpUrl: string
-  /** A token for any audience will do: for /userinfo, which every application asks with its own. */
+  /** Accepts any audience: for /userinfo, which applications call with tokens for their own API. */
   readonly anyAudience?: boolean | undefined
 }
 export type Authenticated = { readonly tag: 'authenticated'; readonly principal: Principal }
@@ -79,16 +79,16 @@ export type Unauthenticated = {
     | 'unauthorized'
     | 'token_expired'
     | 'token_revoked'
-    /** The token has expired, and so has the delegation that it rests on. */
+    /** The token and its delegation have expired. */
     | 'delegation_expired'
     | 'invalid_dpop_proof'
     | 'use_dpop_nonce'
   readonly description: string
-  /** For the DPoP-Nonce header, where the refusal carries one. */
+  /** The value of the DPoP-Nonce header, if the response needs one. */
   readonly dpopNonce?: string | undefined
 }
 
-export type PresentedProof = {
+export type DpopProof = {
   readonly proof: string
   readonly httpMethod: string
   readonly httpUrl: string
@@ -102,15 +102,15 @@ export type ProofRefused = {
 }
 
 export type GrantAgent = {
-  /** The tenant the tokens are for; an agent may be at home in another one. */
+  /** The tenant of the tokens. The agent's home tenant may be another one. */
   readonly tenantId: TenantId
   readonly organizationId: OrganizationId | null
   readonly agentId: AgentId
-  /** Already checked against what the agent may have in the tenant. */
+  /** Already limited to what the agent may have in the tenant. */
   readonly scopes: readonly string[]
-  /** Fingerprint of the key that signed the challenge. */
+  /** Fingerprint of the agent key, which signed the challenge. */
   readonly keyFingerprint: string
-  /** From `proveKey` when the request came with a DPoP proof: the tokens are bound to it. */
+  /** From `proveKey` if the request has a DPoP proof: the tokens are bound to it. */
   readonly jkt: string | null
 }
 export type Granted = {
@@ -124,7 +124,7 @@ export type Granted = {
 }
 
 export type GrantOrganization = {
-  /** The direct token it is asked with: the new one ends when that one ends, whatever ends it. */
+  /** The presented direct token. The new token is revoked with it. */
   readonly principal: Principal
   readonly organizationId: OrganizationId
   readonly scopes: readonly string[]
@@ -139,11 +139,11 @@ export type OrganizationGranted = {
 export type GrantDelegated = {
   readonly tenantId: TenantId
   readonly delegationId: DelegationId
-  /** The login in which the agent fetches it: its key, once revoked, ends the delegation. */
+  /** The agent's session. Revoking its key revokes the delegation. */
   readonly agentSessionId: SessionId | null
-  /** Of the token the agent asks with: the delegated ones are bound to the same key. */
+  /** The key of the agent's token. The delegated tokens are bound to it. */
   readonly jkt: string | null
-  /** Of the delegation, from its approval on. */
+  /** Lifetime of the delegation, from its approval. */
   readonly lifetimeSecs: number
 }
 export type DelegatedGranted = {
@@ -151,22 +151,22 @@ export type DelegatedGranted = {
   readonly accessToken: string
   readonly tokenType: 'Bearer' | 'DPoP'
   readonly expiresInSecs: number
-  /** Null where it would not outlast the access token. */
+  /** Null if it would not outlast the access token. */
   readonly refreshToken: string | null
   readonly scopes: readonly string[]
 }
 
-/** A form as it came: names may repeat, and a repeated one is judged, not merged. */
+/** Form fields as sent. Repeated names are kept, so that they can be refused. */
 export type FormFields = readonly (readonly [name: string, value: string])[]
 
 export type TokenRequest = {
   readonly form: FormFields
-  /** The Authorization header as sent; null when absent. */
+  /** The Authorization header as sent. Null if absent. */
   readonly authorization: string | null
   readonly dpopProof: string | null
   readonly httpMethod: string
   readonly httpUrl: string
-  /** Of the client, for the audit log. */
+  /** Client address, for the audit log. */
   readonly address?: string | undefined
 }
 export type Issued = {
@@ -177,37 +177,37 @@ export type Issued = {
   readonly scopes: readonly string[]
   readonly refreshToken: string | null
   readonly idToken: string | null
-  /** As granted (RFC 9396 section 7). */
+  /** The granted details (RFC 9396 section 7). */
   readonly authorizationDetails: readonly Readonly<Record<string, unknown>>[] | null
-  /** Of a token exchange (RFC 8693 section 2.2.1). */
+  /** Set by a token exchange (RFC 8693 section 2.2.1). */
   readonly issuedTokenType?: string | undefined
 }
-/** What the vault gives for a token (decisions.md 4, export; RFC 8693 section 2.2.1). */
+/** A credential that the vault exports by token exchange (RFC 8693 section 2.2.1). */
 export type SecretIssued = {
   readonly tag: 'secret_issued'
   /** The secret, or the access token of an upstream. */
   readonly accessToken: string
   readonly issuedTokenType: string
   readonly tokenType: 'N_A' | 'Bearer'
-  /** Null: not known. */
+  /** Null if unknown. */
   readonly expiresInSecs: number | null
   readonly scope: string | null
 }
-/** A refusal in the words of RFC 6749 section 5.2; the status is in the error map of decisions.md 7.3. */
+/** An error of RFC 6749 section 5.2. docs/concepts/tokens.md lists the HTTP statuses. */
 export type OAuthRefused = {
   readonly tag: 'oauth_refused'
   readonly error: OAuthError
   readonly description: string
-  /** The client tried HTTP Basic: the answer names that scheme (RFC 6749 section 5.2). */
+  /** The client used HTTP Basic, so the response challenges with it (RFC 6749 section 5.2). */
   readonly basicTried: boolean
-  /** Of a poll that is to be repeated: the interval now in force. */
+  /** The current poll interval, for a poll that may be repeated. */
   readonly retryIntervalSecs?: number | undefined
-  /** Of something that is away for now. */
+  /** Set if a dependency is temporarily unavailable. */
   readonly retryAfterSecs?: number | undefined
-  /** Of `insufficient_scope`: the scopes that the token needs. */
+  /** The missing scopes of `insufficient_scope`. */
   readonly scopes?: readonly string[] | undefined
 }
-/** The scope that lets a bearer token introspect (RFC 7662 section 2.1). */
+/** The scope with which an access token can introspect (RFC 7662 section 2.1). */
 export const INTROSPECTION_SCOPE = 'tokens:introspect'
 
 export type OAuthError =
@@ -234,9 +234,9 @@ export type ClientIdentified = {
   /** An application, or an agent with its own id. */
   readonly kind: 'application' | 'agent'
   readonly clientId: string
-  /** It showed a secret or signed; otherwise it only said who it is. */
+  /** True if it used a secret or assertion. False if it only sent its client_id. */
   readonly confidential: boolean
-  /** Of the DPoP proof that came along; null without one. */
+  /** Key thumbprint of the DPoP proof. Null without one. */
   readonly jkt: string | null
 }
 
@@ -259,34 +259,34 @@ export type ActiveToken = {
   readonly notBeforeSecs: number
   readonly tokenId: string
   readonly organizationId: OrganizationId | null
-  /** For that organization alone. */
+  /** Whether the token is valid for that organization only. */
   readonly organizationBound: boolean
   readonly sessionId: SessionId | null
-  /** The refresh family of the same authorization; null for a token without one. */
+  /** The refresh family of the same grant. Null without one. */
   readonly grantId: string | null
   readonly jkt: string | null
   readonly amr: readonly string[]
   readonly authTimeSecs: number | null
   readonly acr: string | null
-  /** Outermost first; empty for a direct token. */
+  /** Outermost actor first. Empty for a direct token. */
   readonly actors: readonly ActingParty[]
   readonly delegationId: DelegationId | null
-  /** The agent that may act next; null when nobody may. */
+  /** The agent that may act next. Null if no agent may. */
   readonly mayAct: string | null
   readonly authorizationDetails: readonly Readonly<Record<string, unknown>>[] | null
 }
 
 export type OriginListed = {
   readonly origin: string
-  /** The client that asks; null in a preflight, where any application will do. */
+  /** The requesting client. Null in a preflight request, which allows every application's origins. */
   readonly clientId: string | null
 }
 
-/** Said also where there was nothing to revoke (RFC 7009 section 2.2). */
+/** Also returned for an unknown token (RFC 7009 section 2.2). */
 export type Revoked = { readonly tag: 'revoked' }
 
-export type StandingChanged = {
-  /** Ids of sessions, agents, applications or tenants; `all` when notifications may have been lost. */
+export type Invalidate = {
+  /** Ids of sessions, agents, applications or tenants. `all` after lost notifications. */
   readonly ids: readonly string[] | 'all'
 }
 

@@ -1,8 +1,8 @@
-/** Refusals of the token endpoint, as values. RFC 6749 section 5.2; decisions.md 7.3, error map. */
+/** Error values of the token endpoint (RFC 6749 section 5.2). See docs/concepts/tokens.md. */
 import type { Logger } from '../../../runtime/kernel/log.js'
 import { isDeletedClientError } from '../../../storage/oauth/applications.js'
 import { isUuid } from '../../domain/ids.js'
-import { type ClientPresentation, triesBasic } from './clients/client-authentication.js'
+import { type ClientAuthenticationRead, triesBasic } from './clients/client-authentication.js'
 import type { Client } from './clients/clients.js'
 import type { OAuthError, OAuthRefused, ProofRefused } from './protocol.js'
 
@@ -10,25 +10,25 @@ export function refuse(error: OAuthError, description: string, basicTried = fals
   return { tag: 'oauth_refused', error, description, basicTried }
 }
 
-/** Who a token request is from, as far as it is known when it is refused. */
-export type Asker = {
+/** The sender of a token request, as far as it is known at the time of a refusal. */
+export type Requester = {
   readonly grantType: string | null
-  /** The client that authenticated; null before that. */
+  /** The authenticated client. Null until authentication succeeds. */
   client: Client | null
 }
 
-/** Refusals that belong to a flow that goes well: polls, and the first request with a nonce. */
+/** Errors that are part of a normal flow: polls, and the first request without a nonce. */
 const EXPECTED = new Set<string>(['authorization_pending', 'slow_down', 'use_dpop_nonce'])
 const OURS = new Set<string>(['server_error', 'temporarily_unavailable'])
-/** What a log line takes of a parameter that the sender chose. */
+/** A grant_type that is safe to log: the client chose it. */
 const GRANT_TYPE = /^[\x21-\x7e]{1,100}$/
 
-/** Logs a refused token request: never a secret, a code or a token. */
+/** Logs a refused token request. The line never contains a secret, code or token. */
 export function logRefusal(
   log: Logger,
   { error, description }: OAuthRefused | ProofRefused,
-  { grantType, client }: Asker,
-  presented: ClientPresentation,
+  { grantType, client }: Requester,
+  presented: ClientAuthenticationRead,
 ): void {
   const level = EXPECTED.has(error) ? 'debug' : OURS.has(error) ? 'warn' : 'info'
   const named = 'clientId' in presented ? presented.clientId : null
@@ -42,14 +42,14 @@ function tenantOf(client: Client): string {
   return client.kind === 'application' ? client.row.tenantId : client.row.homeTenantId
 }
 
-/** The refusal of a valid token without the scope that the operation needs. */
+/** Refuses a valid token that lacks the scope of the operation. */
 export function refuseScope(scope: string): OAuthRefused {
   return { ...refuse('insufficient_scope', `the token needs ${scope}`), scopes: [scope] }
 }
 
 /**
- * Of a request whose client was deleted while it was written down: there is no such client.
- * @throws the error, where it is another one.
+ * Maps the foreign-key error to `invalid_client`: the client was deleted during its request.
+ * @throws any other error unchanged.
  */
 export function refuseGone(
   error: unknown,

@@ -1,4 +1,4 @@
-/** [jwt], [oidc], [dpop]: tokens and their protocol. interface.md, Limits, Token settings. */
+/** Settings of [jwt], [oidc] and [dpop]. See docs/reference/configuration.md. */
 import { z } from 'zod'
 import { baseUrl, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
@@ -19,7 +19,7 @@ export const jwtSettings = section(
     default_algorithm: z
       .enum(['ES256', 'EdDSA'])
       .default('ES256')
-      .describe('Algorithm of newly made signing keys.'),
+      .describe('Algorithm of new signing keys.'),
     access_token_lifetime_human_secs: accessSecs(900).describe('Access tokens of humans.'),
     access_token_lifetime_agent_secs: accessSecs(300).describe('Access tokens of agents.'),
     refresh_token_lifetime_human_secs: refreshSecs(604_800).describe('Refresh tokens of humans.'),
@@ -30,7 +30,7 @@ export const jwtSettings = section(
       .min(1)
       .max(365)
       .default(30)
-      .describe('Age at which a key is replaced.'),
+      .describe('Age in days at which a signing key is rotated.'),
   },
   {
     about: 'Token lifetimes and signing keys.',
@@ -56,12 +56,14 @@ export const jwtSettings = section(
 export const oidcSettings = section(
   'oidc',
   {
-    issuer_url: baseUrl().describe('The issuer: the public address of the service.'),
+    issuer_url: baseUrl().describe('The issuer: the public base URL of the service.'),
     par_ttl_secs: seconds(90, 600).describe('Lifetime of a pushed authorization request.'),
     code_ttl_secs: seconds(60, 600).describe('Lifetime of an authorization code.'),
-    dynamic_registration_enabled: flag(false).describe('Clients may register themselves.'),
+    dynamic_registration_enabled: flag(false).describe(
+      'Enables dynamic client registration (RFC 7591).',
+    ),
     registration_initial_access_token_required: flag(true).describe(
-      'Dynamic registration needs an initial access token.',
+      'Dynamic client registration requires an initial access token.',
     ),
   },
   { about: 'OpenID Connect.' },
@@ -70,11 +72,11 @@ export const oidcSettings = section(
 export const dpopSettings = section(
   'dpop',
   {
-    enabled: flag(true).describe('Accept proofs of possession (RFC 9449).'),
-    require_nonce: flag(false).describe('Proofs must carry a nonce of ours.'),
-    proof_max_age_secs: seconds(300, 3_600).describe('Age at which a proof is refused.'),
+    enabled: flag(true).describe('Accepts DPoP proofs (RFC 9449).'),
+    require_nonce: flag(false).describe('DPoP proofs must carry a nonce of the server.'),
+    proof_max_age_secs: seconds(300, 3_600).describe('Oldest DPoP proof that is accepted.'),
   },
-  { about: 'Proof of possession of a key.' },
+  { about: 'DPoP: tokens bound to a key of the client.' },
 )
 
 export type JwtSettings = SettingsOf<typeof jwtSettings>

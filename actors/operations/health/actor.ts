@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { keys, type KeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import { type HealthProtocol, health } from './protocol.js'
 
 /** Pause between checks. With the time limit below, a failure is detected within 1.6 s. */
@@ -27,7 +27,7 @@ export interface ProcessState {
 
 export type HealthNeeds = {
   readonly database: Pick<Database, 'ping'>
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly process: ProcessState
 }
 
@@ -35,7 +35,7 @@ type Findings = { readonly faults: readonly string[]; readonly keysLoaded: boole
 
 export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   address: health,
-  asks: { keys },
+  asks: { keys: signingKeys },
   mailbox: { capacity: 4096, inflightMax: 1024 },
   create: ({ database, keys, process }, { signal, log }) => {
     let seen: Findings = { faults: ['not checked yet'], keysLoaded: false }

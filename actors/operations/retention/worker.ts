@@ -6,14 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Counter, type Registry } from 'prom-client'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
-import { keys, type KeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import { sweepExpired, type SweepNeeds } from './sweeps.js'
 
 const ROUND_MS = 60_000
 const FIRST_ROUND_MS = 5_000
 
 export type RetentionNeeds = SweepNeeds & {
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   /** Seals the values again whose data key was replaced. @returns how many values. */
   readonly reseal: (signal: AbortSignal) => Promise<number>
   /** Records the end of egress calls whose process has died. @returns how many calls. */
@@ -22,7 +22,7 @@ export type RetentionNeeds = SweepNeeds & {
 
 export const retentionWorker = defineWorker<RetentionNeeds>({
   name: 'upkeep',
-  asks: { keys },
+  asks: { keys: signingKeys },
   run: async (needs, { signal, log, loop }) => {
     const resealedTotal = resealedCounter(needs.registry)
     const lostTotal = lostCounter(needs.registry)

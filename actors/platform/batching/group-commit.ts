@@ -1,10 +1,9 @@
 /**
- * Commits changes of one tenant together. Events are numbered per tenant, so that transactions which
- * append them follow one another anyway; what comes while one is under way shares the next, and with
- * it one round to the disk.
+ * Group commit per tenant. Event numbering serialises a tenant's transactions anyway, so changes that
+ * arrive during a commit are batched into the next one and share its fsync.
  *
- * What is known beforehand goes in one round trip. What has to be decided first is decided for all
- * that come together by one statement, where there is one.
+ * Changes that need no decision are written in one round trip. Changes that the database decides share
+ * one statement per kind where that statement exists.
  */
 import {
   appendEvents,
@@ -17,28 +16,28 @@ import { DatabaseUnavailable, isGivenUp } from '../../../storage/platform/unavai
 
 const CHANGES_PER_COMMIT_MAX = 100
 /**
- * One is carried out while the next lies ready in the database: it goes on at once, whatever this
- * process is busy with. Few changes are better off in a commit of more.
+ * Concurrent commits per tenant. The second one waits inside PostgreSQL and continues without this
+ * process, however busy it is. It starts only with enough changes, since small commits waste fsyncs.
  */
-const UNDER_WAY_MAX = 2
-const NEXT_FROM = 8
-/** Changes that may wait; beyond it the service is overloaded and says so. */
+const RUNNING_MAX = 2
+const SECOND_COMMIT_MIN = 8
+/** Changes that may wait. Above it the service answers that it is overloaded. */
 const WAITING_MAX = 10_000
 
 const NONE: readonly never[] = []
 
-/** A change that is decided by the database. */
+/** A change that its own statements decide. */
 export type Change<Result> = {
-  /** The row it is about: batches take rows in this order, so that two processes cannot deadlock. */
+  /** The row that it locks. Batches lock rows in this order, so that two processes cannot deadlock. */
   readonly row: string
   readonly apply: (tx: Transaction) => Promise<Applied<Result>>
 }
 export type Applied<Result> = { readonly result: Result; readonly events: readonly NewEvent[] }
 
-/** A change of a kind that one statement decides for many. */
-export type ManyChange<Input, Result> = {
+/** A change that one statement decides for many rows. */
+export type BatchedChange<Input, Result> = {
   readonly row: string
-  /** Results in the order of the inputs, which are in the order of their rows. */
+  /** Returns the results in the order of the inputs, which are sorted by row. */
   readonly decide: (
     tx: Transaction,
     tenantId: string,
@@ -48,63 +47,63 @@ export type ManyChange<Input, Result> = {
   readonly events: (result: Result) => readonly NewEvent[]
 }
 
-/** A change that can only succeed: nothing is read to make it. */
-export type Certainty = {
+/** A change without a decision: it reads nothing and cannot be refused. */
+export type UnconditionalChange = {
   readonly statements?: readonly Statement[] | undefined
   readonly events: readonly OutboxEvent[]
 }
 
-/** Each resolves once the change is committed, with its events. */
-export interface TenantCommits {
+/** Each promise resolves after the change and its events are committed. */
+export interface GroupCommit {
   commit<Result>(tenantId: string, change: Change<Result>): Promise<Result>
-  decide<Input, Result>(tenantId: string, change: ManyChange<Input, Result>): Promise<Result>
-  write(tenantId: string, change: Certainty): Promise<void>
+  decide<Input, Result>(tenantId: string, change: BatchedChange<Input, Result>): Promise<Result>
+  write(tenantId: string, change: UnconditionalChange): Promise<void>
 }
 
-type Any =
+type AnyChange =
   | ({ readonly kind: 'one' } & Change<unknown>)
-  | ({ readonly kind: 'many' } & ManyChange<unknown, unknown>)
-  | ({ readonly kind: 'certain' } & Certainty)
-type Many = Extract<Any, { kind: 'many' }>
+  | ({ readonly kind: 'many' } & BatchedChange<unknown, unknown>)
+  | ({ readonly kind: 'unconditional' } & UnconditionalChange)
+type AnyBatched = Extract<AnyChange, { kind: 'many' }>
 type Waiting = {
-  readonly change: Any
+  readonly change: AnyChange
   readonly committed: (result: unknown) => void
   readonly failed: (reason: unknown) => void
 }
-type DeliveryLane = { readonly waiting: Waiting[]; underWay: number; planned: boolean }
+type TenantQueue = { readonly waiting: Waiting[]; running: number; planned: boolean }
 
-export function tenantCommits(database: Database): TenantCommits {
-  const lanes = new Map<string, DeliveryLane>()
+export function groupCommit(database: Database): GroupCommit {
+  const queues = new Map<string, TenantQueue>()
   let waiting = 0
 
-  async function together(tenantId: string, batch: readonly Waiting[]): Promise<void> {
+  async function commitBatch(tenantId: string, batch: readonly Waiting[]): Promise<void> {
     const statements: Statement[] = []
     const events: OutboxEvent[] = []
-    let certain = 0
+    let unconditional = 0
     for (const { change } of batch) {
-      if (change.kind !== 'certain') continue
-      certain += 1
+      if (change.kind !== 'unconditional') continue
+      unconditional += 1
       for (const statement of change.statements ?? NONE) statements.push(statement)
       for (const event of change.events) events.push(event)
     }
-    if (certain === batch.length) {
+    if (unconditional === batch.length) {
       await commitEvents(database, tenantId, statements, events)
       for (const { committed } of batch) committed(undefined)
       return
     }
     const results = await database.tenant(tenantId, async (tx) => {
-      const found = new Map<Any, unknown>()
+      const found = new Map<AnyChange, unknown>()
       const decide = async () => {
         for (const changes of kindsOf(batch)) {
           const inputs = changes.map(({ input }) => input)
           const decided = await changes[0]!.decide(tx, tenantId, inputs)
-          for (const [at, change] of changes.entries()) {
-            found.set(change, decided[at])
-            events.push(...change.events(decided[at]))
+          for (const [index, change] of changes.entries()) {
+            found.set(change, decided[index])
+            events.push(...change.events(decided[index]))
           }
         }
       }
-      // What is known goes out with the first that is decided.
+      // Unconditional statements share the round trip of the first decision.
       await Promise.all([...statements.map((statement) => tx.query(statement)), decide()])
       for (const { change } of batch) {
         if (change.kind !== 'one') continue
@@ -119,44 +118,45 @@ export function tenantCommits(database: Database): TenantCommits {
   }
 
   /**
-   * A change that fails must not take its neighbours along: after a failure each goes alone. Not where
-   * the database is away: it may have committed them, and what is made twice is refused as used.
+   * A failed change must not fail the rest of its batch: after a failure each change is retried alone.
+   * Not so if the database is unavailable: it may have committed the batch, and a retry would be
+   * refused as a reuse.
    */
-  async function settle(tenantId: string, batch: readonly Waiting[]): Promise<void> {
+  async function commitOrSplit(tenantId: string, batch: readonly Waiting[]): Promise<void> {
     try {
-      await together(tenantId, batch)
+      await commitBatch(tenantId, batch)
     } catch (error) {
-      const isAway = error instanceof DatabaseUnavailable && !isGivenUp(error.cause)
-      if (batch.length === 1 || isAway) {
+      const isUnavailable = error instanceof DatabaseUnavailable && !isGivenUp(error.cause)
+      if (batch.length === 1 || isUnavailable) {
         for (const { failed } of batch) failed(error)
         return
       }
-      for (const one of batch) await settle(tenantId, [one])
+      for (const one of batch) await commitOrSplit(tenantId, [one])
     }
   }
 
-  async function run(tenantId: string, lane: DeliveryLane): Promise<void> {
-    const batch = lane.waiting.splice(0, CHANGES_PER_COMMIT_MAX)
+  async function run(tenantId: string, queue: TenantQueue): Promise<void> {
+    const batch = queue.waiting.splice(0, CHANGES_PER_COMMIT_MAX)
     batch.sort((a, b) => (rowOf(a) < rowOf(b) ? -1 : 1))
-    lane.underWay += 1
-    await settle(tenantId, batch)
-    lane.underWay -= 1
+    queue.running += 1
+    await commitOrSplit(tenantId, batch)
+    queue.running -= 1
     waiting -= batch.length
-    if (lane.waiting.length > 0) plan(tenantId, lane)
-    else if (lane.underWay === 0) lanes.delete(tenantId)
+    if (queue.waiting.length > 0) plan(tenantId, queue)
+    else if (queue.running === 0) queues.delete(tenantId)
   }
 
-  /** Once everything that goes on at the moment has come to rest: what comes of it goes together. */
-  function plan(tenantId: string, lane: DeliveryLane): void {
-    if (lane.planned || !isTimely(lane)) return
-    lane.planned = true
+  /** Schedules a commit after the current tick, so that it includes all changes made in the tick. */
+  function plan(tenantId: string, queue: TenantQueue): void {
+    if (queue.planned || !isDue(queue)) return
+    queue.planned = true
     process.nextTick(() => {
-      lane.planned = false
-      void run(tenantId, lane)
+      queue.planned = false
+      void run(tenantId, queue)
     })
   }
 
-  function enter<Result>(tenantId: string, change: Any): Promise<Result> {
+  function enqueue<Result>(tenantId: string, change: AnyChange): Promise<Result> {
     if (waiting >= WAITING_MAX) {
       const reason = 'too many changes wait to be committed'
       return Promise.reject(new DatabaseUnavailable(reason, undefined, true))
@@ -164,45 +164,48 @@ export function tenantCommits(database: Database): TenantCommits {
     waiting += 1
     return new Promise<Result>((resolve, failed) => {
       const committed = (result: unknown) => resolve(result as Result)
-      let lane = lanes.get(tenantId)
-      if (lane === undefined) {
-        lane = { waiting: [], underWay: 0, planned: false }
-        lanes.set(tenantId, lane)
+      let queue = queues.get(tenantId)
+      if (queue === undefined) {
+        queue = { waiting: [], running: 0, planned: false }
+        queues.set(tenantId, queue)
       }
-      lane.waiting.push({ change, committed, failed })
-      plan(tenantId, lane)
+      queue.waiting.push({ change, committed, failed })
+      plan(tenantId, queue)
     })
   }
 
   return {
-    commit: (tenantId, change) => enter(tenantId, { kind: 'one', ...change }),
-    decide: (tenantId, change) => enter(tenantId, { kind: 'many', ...change } as unknown as Many),
+    commit: (tenantId, change) => enqueue(tenantId, { kind: 'one', ...change }),
+    decide: (tenantId, change) =>
+      enqueue(tenantId, { kind: 'many', ...change } as unknown as AnyBatched),
     write: (tenantId, { statements, events }) =>
-      enter(tenantId, { kind: 'certain', statements, events }),
+      enqueue(tenantId, { kind: 'unconditional', statements, events }),
   }
 }
 
-/** Whether what waits is better off now than with the changes to come. */
-function isTimely({ underWay, waiting }: DeliveryLane): boolean {
-  if (underWay === 0) return true
-  return underWay < UNDER_WAY_MAX && waiting.length >= NEXT_FROM
+/** False if the waiting changes should wait for more changes before they are committed. */
+function isDue({ running, waiting }: TenantQueue): boolean {
+  if (running === 0) return true
+  return running < RUNNING_MAX && waiting.length >= SECOND_COMMIT_MIN
 }
 
-/** What can only succeed waits for no row. */
+/** An unconditional change locks no row, so it sorts first. */
 function rowOf({ change }: Waiting): string {
-  return change.kind === 'certain' ? '' : change.row
+  return change.kind === 'unconditional' ? '' : change.row
 }
 
-/** Changes of one kind side by side, the kinds in the same order in every process. */
-function kindsOf(batch: readonly Waiting[]): Many[][] {
-  const kinds = new Map<unknown, Many[]>()
+/** Groups the changes by statement, in the same order in every process. */
+function kindsOf(batch: readonly Waiting[]): AnyBatched[][] {
+  const kinds = new Map<unknown, AnyBatched[]>()
   for (const { change } of batch) {
     if (change.kind !== 'many') continue
-    const alike = kinds.get(change.decide)
-    if (alike === undefined) kinds.set(change.decide, [change])
-    else alike.push(change)
+    const sameKind = kinds.get(change.decide)
+    if (sameKind === undefined) kinds.set(change.decide, [change])
+    else sameKind.push(change)
   }
-  return [...kinds].sort(([a], [b]) => (nameOf(a) < nameOf(b) ? -1 : 1)).map(([, alike]) => alike)
+  return [...kinds]
+    .sort(([a], [b]) => (nameOf(a) < nameOf(b) ? -1 : 1))
+    .map(([, sameKind]) => sameKind)
 }
 
 const nameOf = (decide: unknown): string => (decide as { name: string }).name

@@ -1,13 +1,13 @@
-/** Public keys as JWKs: made from our own, and read from others with suspicion. RFC 7517, RFC 8037. */
+/** Exports our public keys as JWKs and strictly imports those of others (RFC 7517, RFC 8037). */
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import type { PublicJwk, SigningAlgorithm } from '../../oauth/signing-keys/protocol.js'
 
-/** 32 bytes as base64url; the last character carries four bits, so only 16 of 64 can stand there. */
+/** 32 bytes in base64url. The last character carries four bits, so only 16 values are canonical. */
 const COORDINATE = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 
 /**
- * Ed25519 public keys of small order: with them anybody can make a signature that verifies.
- * Hexadecimal without the sign bit; y and, where it fits, y + p.
+ * Ed25519 public keys of small order: anyone can make signatures that verify with them. Hexadecimal
+ * without the sign bit: y and, if it fits in 255 bits, y + p.
  */
 const SMALL_ORDER_KEYS: ReadonlySet<string> = new Set([
   '0000000000000000000000000000000000000000000000000000000000000000',
@@ -28,9 +28,9 @@ export type ImportedKey = {
 }
 
 /**
- * Reads a public key that somebody sent: EC P-256 or Ed25519 and nothing else.
- * Undefined for private or symmetric keys, other curves, points that are not on the curve, keys of
- * small order, and a stated `alg` or `use` that does not fit.
+ * Imports a public key of another party: EC P-256 or Ed25519 only. Undefined for private or symmetric
+ * keys, other curves, points off the curve, keys of small order, and an `alg` or `use` that does not
+ * match.
  */
 export function importPublicJwk(value: unknown): ImportedKey | undefined {
   if (typeof value !== 'object' || value === null) return undefined
@@ -44,27 +44,27 @@ export function importPublicJwk(value: unknown): ImportedKey | undefined {
     return imported('ES256', { kty, crv, x, y })
   }
   if (kty === 'OKP' && crv === 'Ed25519') {
-    // RFC 9864 names the algorithm after the curve; both spellings are in use.
+    // RFC 9864 names the algorithm Ed25519. Clients use both names.
     if (alg !== undefined && alg !== 'EdDSA' && alg !== 'Ed25519') return undefined
     return isSmallOrder(x) ? undefined : imported('EdDSA', { kty, crv, x })
   }
   return undefined
 }
 
-/** RFC 7638: the required members in alphabetical order, without white space. */
+/** RFC 7638 thumbprint: the required members in alphabetical order, without white space. */
 export function thumbprint({ kty, crv, x, y }: PublicJwk): string {
   const required = kty === 'EC' ? { crv, kty, x, y } : { crv, kty, x }
   return createHash('sha256').update(JSON.stringify(required)).digest('base64url')
 }
 
-/** The JWK of a key pair of ours. */
+/** The JWK of one of our own key pairs. */
 export function publicJwkOf(key: KeyObject): PublicJwk {
   const { kty, crv, x, y } = key.export({ format: 'jwk' })
   if (kty === 'EC' && crv === 'P-256' && x !== undefined && y !== undefined) {
     return { kty, crv, x, y }
   }
   if (kty === 'OKP' && crv === 'Ed25519' && x !== undefined) return { kty, crv, x }
-  throw new TypeError('neither P-256 nor Ed25519')
+  throw new TypeError('the key is neither P-256 nor Ed25519')
 }
 
 function imported(algorithm: SigningAlgorithm, jwk: PublicJwk): ImportedKey | undefined {

@@ -1,15 +1,14 @@
 /**
- * Compact JWTs on node:crypto: per CPU second this signs 1.6 to 2 times and verifies 1.15 to 1.4
- * times as many as jose (bench/flows/jwt.ts).
- * RFC 7515 section 3.1, RFC 7519, and the cautions of RFC 8725. Verification is strict on purpose:
- * one spelling per token, two algorithms, few header members, one type.
+ * Compact JWTs on node:crypto (RFC 7515 section 3.1, RFC 7519, RFC 8725). Per CPU second it signs 1.6
+ * to 2 times and verifies 1.15 to 1.4 times as many as jose (bench/flows/jwt.ts). Verification is
+ * strict: one spelling per token, two algorithms, few header members, one type.
  */
 import { type KeyObject, sign, verify } from 'node:crypto'
 import type { SigningAlgorithm } from '../../oauth/signing-keys/protocol.js'
 import { PROOF_ALGORITHMS, type ProofAlgorithm } from '../../oauth/tokens/protocol.js'
 import { parseStrictJson } from './strict-json.js'
 
-/** Longer tokens are refused before anything else looks at them. Characters. */
+/** Longer tokens are refused before they are parsed. In characters. */
 export const JWT_CHARACTERS_MAX = 16_384
 const JSON_DEPTH_MAX = 16
 const SIGNATURE_BYTES = 64
@@ -42,11 +41,11 @@ export type JwtHeader = {
   readonly alg: ProofAlgorithm
   readonly typ: string | undefined
   readonly kid: string | undefined
-  /** Only where `allowHeaderMembers` lets it pass, as in a DPoP proof (RFC 9449 section 4.2). */
+  /** Only if `moreHeaderMembers` allows it, as for DPoP proofs (RFC 9449 section 4.2). */
   readonly jwk: unknown
 }
 
-/** A token taken apart. Nothing in it is to be trusted before `verifySignature`. */
+/** A decoded token. Nothing in it is trustworthy before `verifySignature`. */
 export type DecodedJwt = {
   readonly header: JwtHeader
   readonly claims: Readonly<Record<string, unknown>>
@@ -73,32 +72,32 @@ export type Verified = {
   readonly header: JwtHeader
   readonly claims: TimedClaims
 }
-/** Claims whose times have been checked to be whole seconds. */
+/** Claims whose `exp` and `iat` are whole seconds. */
 export type TimedClaims = Readonly<Record<string, unknown>> & {
   readonly exp: number
   readonly iat: number
 }
 
 export type VerifyOptions = {
-  /** Finds the key that the header names. Never fetches: keys come from us or from a registration. */
+  /** Finds the key of the header. Never fetches: keys are our own or registered. */
   readonly keyOf: (header: JwtHeader) => VerificationKey | undefined
-  /** The exact `typ` expected, compared without case (RFC 7515 section 4.1.9). Null: must be absent or JWT. */
+  /** The expected `typ`, compared without case (RFC 7515 section 4.1.9). Null: absent or JWT. */
   readonly typ: string | null
   readonly nowSecs: number
-  /** How far clocks may differ. */
+  /** Tolerance for clock differences. */
   readonly leewaySecs: number
   readonly issuer?: string | undefined
-  /** Must be the audience or one of it. */
+  /** Must be the audience or one of the audiences. */
   readonly audience?: string | undefined
 }
 
-/** Signs claims. The header has `alg`, `typ` and `kid` and nothing else. */
+/** Signs claims. The header has only `alg`, `typ` and `kid`. */
 export function signJwt(key: SigningKey, typ: string, claims: Claims): string {
   const input = `${headerOf(key, typ)}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
   return `${input}.${signBytes(key, Buffer.from(input)).toString('base64url')}`
 }
 
-/** The first part of a token, the same for every token of one key and type. */
+/** The encoded header, the same for every token of one key and type. */
 export function headerOf({ algorithm, kid }: SigningKey, typ: string): string {
   return Buffer.from(JSON.stringify({ alg: algorithm, typ, kid })).toString('base64url')
 }
@@ -110,7 +109,7 @@ export function signBytes(key: SigningKey, bytes: Uint8Array): Buffer {
     : sign(null, bytes, key.privateKey)
 }
 
-/** Everything about a token: its form, its header, its key, its signature, its times. */
+/** Verifies a token completely: form, header, key, signature, times, issuer and audience. */
 export function verifyJwt(token: string, options: VerifyOptions): Verified | Refused {
   const decoded = decodeJwt(token)
   if (decoded.tag === 'refused') return decoded
@@ -119,13 +118,13 @@ export function verifyJwt(token: string, options: VerifyOptions): Verified | Ref
   const key = options.keyOf(jwt.header)
   if (key === undefined) return refused('unknown_key')
   if (!verifySignature(jwt, key)) return refused('signature')
-  return judgeClaims(jwt, options)
+  return checkClaims(jwt, options)
 }
 
 /**
- * Takes a compact JWT apart and refuses whatever could be read in two ways: padding, stray bits,
- * duplicate members, members of the header that nobody here understands.
- * @param moreHeaderMembers beyond alg, typ and kid; only `jwk` makes sense, for DPoP proofs.
+ * Decodes a compact JWT and refuses every ambiguous form: padding, stray bits, duplicate members and
+ * unknown header members.
+ * @param moreHeaderMembers members allowed in addition to alg, typ and kid. Only `jwk`, for DPoP proofs.
  */
 export function decodeJwt(
   token: string,
@@ -139,7 +138,7 @@ export function decodeJwt(
   const signature = canonicalBytes(token.slice(payloadEnd + 1))
   if (headerBytes === undefined || payloadBytes === undefined) return refused('malformed')
   if (signature?.length !== SIGNATURE_BYTES) return refused('malformed')
-  const header = judgeHeader(parseObject(headerBytes), moreHeaderMembers)
+  const header = readHeader(parseObject(headerBytes), moreHeaderMembers)
   if (header === undefined) return refused('header')
   const claims = parseObject(payloadBytes)
   if (claims === undefined) return refused('malformed')
@@ -147,7 +146,7 @@ export function decodeJwt(
   return { tag: 'decoded', jwt: { header, claims, signingInput, signature } }
 }
 
-/** Whether the key made the signature, with its own algorithm and no other. */
+/** True if the key made the signature with the key's own algorithm. */
 export function verifySignature(
   { header, signingInput, signature }: DecodedJwt,
   { algorithm, publicKey }: VerificationKey,
@@ -169,7 +168,7 @@ export function verifyBytes(
     : verify(null, bytes, publicKey, signature)
 }
 
-/** Whether the header states the expected type. `application/` may be left out (RFC 7515 4.1.9). */
+/** True if the header has the expected type. The prefix `application/` is optional (RFC 7515 section 4.1.9). */
 export function hasType({ typ }: JwtHeader, expected: string | null): boolean {
   const stated = typ?.toLowerCase().replace(/^application\//, '')
   return expected === null
@@ -177,7 +176,7 @@ export function hasType({ typ }: JwtHeader, expected: string | null): boolean {
     : stated === expected.toLowerCase()
 }
 
-function judgeHeader(
+function readHeader(
   header: Record<string, unknown> | undefined,
   moreMembers: readonly string[],
 ): JwtHeader | undefined {
@@ -196,12 +195,12 @@ function isProofAlgorithm(alg: unknown): alg is ProofAlgorithm {
   return typeof alg === 'string' && (PROOF_ALGORITHMS as readonly string[]).includes(alg)
 }
 
-/** A `kid` is looked up in memory only; still, nothing long or unprintable travels into logs. */
+/** A `kid` is only looked up in memory. The limits keep long or unprintable values out of logs. */
 function isKid(kid: unknown): kid is string {
   return typeof kid === 'string' && kid.length <= KID_CHARACTERS_MAX && /^[!-~]+$/.test(kid)
 }
 
-function judgeClaims(
+function checkClaims(
   { header, claims }: DecodedJwt,
   { nowSecs, leewaySecs, issuer, audience }: VerifyOptions,
 ): Verified | Refused {
@@ -215,7 +214,7 @@ function judgeClaims(
   return { tag: 'verified', header, claims: claims as TimedClaims }
 }
 
-/** A whole, non-negative number of seconds; JSON also knows 1.5, -1 and 1e400. */
+/** A whole, non-negative number of seconds. JSON also allows 1.5, -1 and 1e400. */
 function isTime(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
@@ -227,7 +226,7 @@ function isAudience(aud: unknown, expected: string): boolean {
   )
 }
 
-/** base64url in its one canonical spelling; undefined for stray bits or an impossible length. */
+/** Decodes canonical base64url. Undefined for stray bits or an impossible length. */
 function canonicalBytes(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url')
   return bytes.toString('base64url') === text ? bytes : undefined

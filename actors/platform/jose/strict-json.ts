@@ -1,4 +1,4 @@
-/** JSON that means one thing: valid UTF-8, no duplicate members, bounded depth. RFC 8259, RFC 7493. */
+/** Unambiguous JSON: valid UTF-8, no duplicate members, bounded depth (RFC 8259, RFC 7493). */
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -12,9 +12,9 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /**
- * Parses JSON; undefined where it is not JSON, is nested deeper than `depthMax`, is not UTF-8 or
- * names a member twice. `JSON.parse` alone keeps the last of two members, and another parser the
- * first: what one side checked is then not what the other side uses (RFC 8725 section 2.4).
+ * Parses JSON. Undefined if it is invalid, nested deeper than `depthMax`, not UTF-8, or has duplicate
+ * members. `JSON.parse` keeps the last duplicate and other parsers the first, so that one party could
+ * check a value and the other use a different one (RFC 8725 section 2.4).
  */
 export function parseStrictJson(bytes: Uint8Array, depthMax: number): unknown {
   try {
@@ -27,8 +27,8 @@ export function parseStrictJson(bytes: Uint8Array, depthMax: number): unknown {
 }
 
 /**
- * Walks the text once. It need not judge the grammar, which `JSON.parse` does; for text that is
- * JSON it finds every member name and every level.
+ * Scans the text once for member names and levels. It does not check the grammar, since `JSON.parse`
+ * does.
  */
 function hasUniqueMembers(text: string, depthMax: number): boolean {
   // One entry per open level: the names seen in an object, or null for an array.
@@ -66,7 +66,7 @@ function hasUniqueMembers(text: string, depthMax: number): boolean {
   return true
 }
 
-/** The index of the closing quote, or the last index where there is none. */
+/** The index of the closing quote, or the last index if there is none. */
 function endOfString(text: string, start: number): number {
   let at = start + 1
   for (; at < text.length; at += 1) {
@@ -77,7 +77,7 @@ function endOfString(text: string, start: number): number {
   return text.length - 1
 }
 
-/** Names are compared as they read, not as they are spelt: a backslash may hide an equal one. */
+/** Compares decoded names: an escape sequence may hide a duplicate. */
 function isNew(names: Set<string> | null | undefined, quoted: string): boolean {
   const name = quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1)
   if (names?.has(name)) return false

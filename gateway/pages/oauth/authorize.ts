@@ -1,4 +1,4 @@
-/** The pages of an authorization request: the question to the person, and what went wrong. */
+/** The consent, error and sign-out pages of the authorization endpoint. */
 import type {
   ConsentAsked,
   Refused,
@@ -7,21 +7,21 @@ import type {
 import type { ReplyContext } from '../../response/replies.js'
 import { renderPage } from '../platform/render.js'
 
-/** decisions.md 20, consent: who asks, what for in words, two buttons. */
+/** Asks for consent: shows the application, the scopes in words and two buttons. */
 export function consentPage(
-  asked: ConsentAsked,
+  consent: ConsentAsked,
   action: string,
   { browser: { csrfToken, languages } }: ReplyContext,
 ): string {
-  const { tenant: branding, uiLocales } = asked
+  const { tenant: branding, uiLocales } = consent
   return renderPage(
     'consent',
     { titleKey: 'consent.title', branding, uiLocales, acceptLanguage: languages },
-    { ...asked, action, csrfToken },
+    { ...consent, action, csrfToken },
   )
 }
 
-/** What cannot be told to the client, told to the person and to whoever helps them. */
+/** Shows an error that must not be redirected to the client, with details for support. */
 export function refusedPage(
   { error, description, uiLocales, back }: Refused,
   { browser: { languages }, requestId }: ReplyContext,

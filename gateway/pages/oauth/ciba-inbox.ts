@@ -1,4 +1,4 @@
-/** The inbox of a person: what applications ask them for, and what they answered. decisions.md 7.3. */
+/** The CIBA inbox of a user, and its result pages. */
 import type { InboxDecided, InboxSeen } from '../../../actors/oauth/device-and-ciba/protocol.js'
 import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
@@ -30,7 +30,7 @@ export function inboxDecidedPage(
   return { html }
 }
 
-/** The person holds nothing of what is asked for. */
+/** The user has none of the requested scopes. */
 export function nothingToGrantPage(_outcome: unknown, context: ReplyContext): PageAnswer {
   const { browser, requestId } = context
   const html = failurePage({

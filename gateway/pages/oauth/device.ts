@@ -1,4 +1,4 @@
-/** The pages of the device grant: the code, the question, what came of it. decisions.md 20, device. */
+/** The pages of the device grant: code entry, consent and result. */
 import type {
   CodeAsked,
   CodeUnknown,
@@ -12,7 +12,7 @@ import { type Frame, renderPage } from '../platform/render.js'
 
 export const DEVICE_PAGE = '/oauth/device/verify'
 
-/** The field for the code, with what was wrong with the last one. */
+/** The code entry page, with the error of the last code. */
 export function deviceCodePage(
   shown: CodeAsked | CodeUnknown | GuessesSpent,
   { browser: { csrfToken: csrf, languages } }: ReplyContext,
@@ -46,20 +46,20 @@ export function deviceCodePage(
   }
 }
 
-/** What the person is about to allow, and the code to compare. */
+/** The consent page, with the code to compare. */
 export function deviceConfirmPage(
-  asked: DeviceAsked | NothingToGrant,
+  page: DeviceAsked | NothingToGrant,
   { browser: { csrfToken: csrf, languages } }: ReplyContext,
 ): PageAnswer {
-  const { tenant: branding, uiLocales } = asked
+  const { tenant: branding, uiLocales } = page
   const frame: Frame = {
     titleKey: 'device.confirm.title',
     branding,
     uiLocales,
     acceptLanguage: languages,
-    ...(asked.tag === 'asked' ? {} : { error: { key: 'device.nothing', field: null } }),
+    ...(page.tag === 'asked' ? {} : { error: { key: 'device.nothing', field: null } }),
   }
-  return { html: renderPage('device-confirm', frame, { ...asked, action: DEVICE_PAGE, csrf }) }
+  return { html: renderPage('device-confirm', frame, { ...page, action: DEVICE_PAGE, csrf }) }
 }
 
 export function deviceDecidedPage(

@@ -1,7 +1,7 @@
-/** What a question named, as its form brings it back: an answer counts for that and nothing more. */
+/** The scopes that a consent page showed, sent back by its form. The answer covers only these. */
 import { z } from 'zod'
 
-/** The hidden field `scope` of a question; empty where the form comes without it. */
+/** The hidden field `scope`. Empty if the form does not have it. */
 export const ShownScopes = z
   .string()
   .max(4096)

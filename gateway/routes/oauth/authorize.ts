@@ -1,4 +1,4 @@
-/** The authorization endpoint, its pages, and signing out. interface.md, OAuth and OIDC. */
+/** The authorization and end-session endpoints and their pages. */
 import { z } from 'zod'
 import {
   authorization,
@@ -23,7 +23,7 @@ import {
 
 const RESUME = '/oauth/authorize/resume'
 
-/** As the documents show it; the actor judges what comes, repeated parameters included. */
+/** For the documentation only: the actor validates the parameters, including repeated ones. */
 export const AuthorizationParameters = z
   .object({
     response_type: z.literal('code'),
@@ -35,11 +35,11 @@ export const AuthorizationParameters = z
     code_challenge_method: z.literal('S256').optional(),
     nonce: z.string().max(2048).optional(),
     prompt: z.string().max(64).optional().meta({ description: 'none, login, consent.' }),
-    max_age: z.string().max(10).optional().meta({ description: 'Whole seconds.' }),
+    max_age: z.string().max(10).optional().meta({ description: 'In whole seconds.' }),
     tenant_id: z.uuid().optional(),
     tenant_slug: z.string().max(63).optional(),
     request_uri: z.string().max(512).optional().meta({
-      description: 'Of the PAR endpoint; only client_id is needed besides.',
+      description: 'From the PAR endpoint. Only client_id is needed in addition.',
     }),
     acr_values: z.string().max(2048).optional(),
     claims: z.string().max(8192).optional(),
@@ -63,7 +63,7 @@ const EndSessionParameters = z
   })
   .meta({ id: 'EndSessionRequest' })
 
-/** decisions.md 7.6: HTML when the browser asks for it, JSON otherwise; never a redirect. */
+/** HTML if the browser accepts it, otherwise JSON. Never a redirect. */
 const refused: ReplyRule<Refused> = {
   docs: [
     { status: 400, contentType: 'text/html', schema: null },
@@ -101,9 +101,9 @@ const refused: ReplyRule<Refused> = {
 const replies = {
   answered: empty(302, ({ location }: { location: string }) => ({ location })),
   interaction: seeOther(({ location }: { location: string }) => ({ location })),
-  consent: page(200, (asked: ConsentAsked, context) => ({
-    html: consentPage(asked, `${RESUME}/${asked.handle}`, context),
-    formTargets: asked.formTargets,
+  consent: page(200, (consent: ConsentAsked, context) => ({
+    html: consentPage(consent, `${RESUME}/${consent.handle}`, context),
+    formTargets: consent.formTargets,
   })),
   refused,
 }
@@ -135,7 +135,7 @@ const shared = {
   errors: 'negotiated',
   throttle: [{ policy: 'authorize', by: 'address' }],
 } as const
-/** Requests come from applications' pages: they change nothing before the person decides. */
+/** Forms come from other origins: the request changes nothing before the user decides. */
 const foreign = { scheme: 'browser', forms: 'foreign' } as const
 const Handle = z.object({ handle: z.string().max(64) })
 
@@ -145,10 +145,10 @@ export const authorizeRoutes: readonly Route[] = [
     method: 'GET',
     path: '/oauth/authorize',
     operationId: 'authorize',
-    summary: 'Ask a person to sign in and allow',
+    summary: 'Request sign-in and consent of a user',
     description:
       'The authorization endpoint (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). Errors ' +
-      'go to the redirect URI once it is proven to be one of the application.',
+      'are redirected to the client once its redirect URI is verified.',
     security: foreign,
     capabilities: ['oauth.authorization_code', 'oauth.rar'],
     query: queryFields(AuthorizationParameters),
@@ -164,7 +164,7 @@ export const authorizeRoutes: readonly Route[] = [
     method: 'POST',
     path: '/oauth/authorize',
     operationId: 'authorizeByForm',
-    summary: 'The same request as a form',
+    summary: 'Request sign-in and consent, as a form',
     security: foreign,
     body: formFields(AuthorizationParameters),
     message: ({ body, host, browser }) => ({
@@ -180,7 +180,7 @@ export const authorizeRoutes: readonly Route[] = [
     method: 'GET',
     path: `${RESUME}/{handle}`,
     operationId: 'resumeAuthorization',
-    summary: 'Go on after signing in',
+    summary: 'Continue after sign-in',
     security: foreign,
     params: Handle,
     message: ({ params, browser }) => ({
@@ -195,7 +195,7 @@ export const authorizeRoutes: readonly Route[] = [
     method: 'POST',
     path: `${RESUME}/{handle}`,
     operationId: 'decideAuthorization',
-    summary: 'Answer the question of an application',
+    summary: 'Allow or deny an application',
     security: { scheme: 'browser' },
     params: Handle,
     body: pageForm({
@@ -217,10 +217,10 @@ export const authorizeRoutes: readonly Route[] = [
     method: 'GET',
     path: '/oauth/end-session',
     operationId: 'endSession',
-    summary: 'Sign a person out',
+    summary: 'Sign a user out',
     description:
-      'OpenID Connect RP-Initiated Logout 1.0. Ends the session that the ID token names, then goes ' +
-      'to a registered post_logout_redirect_uri, or shows a page.',
+      'OpenID Connect RP-Initiated Logout 1.0. Ends the session of the ID token, then redirects to a ' +
+      'registered post_logout_redirect_uri or shows a page.',
     security: foreign,
     capabilities: ['oidc.end_session'],
     query: queryFields(EndSessionParameters),
@@ -232,7 +232,7 @@ export const authorizeRoutes: readonly Route[] = [
     method: 'POST',
     path: '/oauth/end-session',
     operationId: 'endSessionByForm',
-    summary: 'Sign a person out, by a form',
+    summary: 'Sign a user out, as a form',
     security: foreign,
     body: formFields(EndSessionParameters),
     message: ({ body, browser }) => ({ parameters: body, sessionToken: browser.sessionToken }),

@@ -1,7 +1,4 @@
-/**
- * CIBA: where applications ask, and the inbox where people answer. OpenID Connect CIBA Core 1.0
- * section 7; interface.md, OAuth and OIDC; decisions.md 7.3 and 7.6.
- */
+/** The CIBA endpoint and the inbox of users (OpenID Connect CIBA Core 1.0 section 7). */
 import { z } from 'zod'
 import {
   backchannel,
@@ -47,7 +44,7 @@ const CibaForm = z
       .string()
       .max(320)
       .optional()
-      .meta({ description: 'E-mail address, or `sub`. Exactly one hint is needed.' }),
+      .meta({ description: 'E-mail address or `sub`. Exactly one hint is required.' }),
     login_hint_token: z.string().max(16_384).optional().meta({
       description:
         'JWT of type `login-hint+jwt`, signed by the application: `iss`, `aud`, `exp`, `sub_id` (RFC 9493).',
@@ -56,19 +53,19 @@ const CibaForm = z
       .string()
       .max(16_384)
       .optional()
-      .meta({ description: 'An ID token that this application was given.' }),
+      .meta({ description: 'An ID token that was issued to this application.' }),
     binding_message: z
       .string()
       .max(64)
       .optional()
-      .meta({ description: 'Shown to the person, to compare with what the application shows.' }),
+      .meta({ description: 'Shown to the user, to compare with the application.' }),
     acr_values: z.string().max(2048).optional(),
     requested_expiry: z
       .string()
       .max(6)
       .optional()
-      .meta({ description: '30 to 600 seconds; default 300.' }),
-    user_code: z.string().max(256).optional().meta({ description: 'Not used here.' }),
+      .meta({ description: '30 to 600 seconds. Default: 300.' }),
+    user_code: z.string().max(256).optional().meta({ description: 'Ignored.' }),
     audience: z.string().max(2048).optional(),
     resource: z.string().max(2048).optional().meta({ description: 'May repeat (RFC 8707).' }),
     tenant_id: z.uuid().optional(),
@@ -79,9 +76,9 @@ const CibaForm = z
 
 const CibaResponse = z
   .object({
-    auth_req_id: z.string().meta({ description: 'Secret; for polling only.' }),
+    auth_req_id: z.string().meta({ description: 'Secret, for polling only.' }),
     expires_in: z.int().min(1),
-    interval: z.int().min(1).meta({ description: 'Least seconds between two polls.' }),
+    interval: z.int().min(1).meta({ description: 'Minimum seconds between two polls.' }),
   })
   .meta({ id: 'BackchannelAuthenticationResponse' })
 
@@ -91,10 +88,10 @@ const start = route(backchannel, 'startCiba', {
   method: 'POST',
   path: '/bc-authorize',
   operationId: 'authorizeBackchannel',
-  summary: 'Ask a person who is elsewhere',
+  summary: 'Request authentication on another device (CIBA)',
   description:
-    'The person finds the request in their inbox. The application polls POST /oauth/token with ' +
-    'grant_type=urn:openid:params:grant-type:ciba. Whether there is such a person is not told.',
+    'The user finds the request in their inbox. The application polls POST /oauth/token with ' +
+    'grant_type=urn:openid:params:grant-type:ciba. The response does not tell whether the user exists.',
   tags: TAGS,
   exposure: 'public',
   security: { scheme: 'client' },
@@ -104,7 +101,7 @@ const start = route(backchannel, 'startCiba', {
   throttle: [
     {
       policy: 'token',
-      // Apart from the polls of the same client.
+      // A quota of its own, separate from the polls of the same client.
       by: ({ credentials, body, clientAddress }) =>
         `ciba ${presentedClient(credentials, body, clientAddress)}`,
     },
@@ -139,9 +136,9 @@ const InboxRequest = z
   })
   .meta({ id: 'BackchannelRequest' })
 
-/** A token may see and end what waits for its user, as it may see and end delegations. */
+/** An access token may list and deny its user's pending requests, like delegations. */
 const person = { scheme: 'person', scopes: ['delegations:manage'] } as const
-/** To approve gives power to another application, so that only the user does it, on a page of ours. */
+/** An approval gives authority to another application, so it needs the user on a page of the service. */
 const page_call = { scheme: 'page_call' } as const
 
 type Refused<T extends InboxRefused['tag']> = Extract<InboxRefused, { tag: T }>
@@ -170,18 +167,19 @@ function personOf(request: {
   const { session, principal } = request
   if (principal !== null) return { by: 'token', principal }
   if (session !== null) return { by: 'session', session }
-  throw new Error('the route let nobody in')
+  throw new Error('the route has no authenticated caller')
 }
 
 const list = route(backchannel, 'listInbox', {
   method: 'GET',
   path: REQUESTS,
   operationId: 'listBackchannelRequests',
-  summary: 'What applications ask the person, the latest first',
+  summary: 'List pending CIBA requests of the user, newest first',
   tags: TAGS,
   exposure: 'public',
   security: person,
-  description: 'A token needs a sign-in with a second factor; 401 says what is missing (RFC 9470).',
+  description:
+    'A token needs a sign-in with a second factor. 401 names what is missing (RFC 9470).',
   message: (request) => ({ person: personOf(request) }),
   replies: {
     step_up_needed,
@@ -204,11 +202,11 @@ const One = z.object({ id: z.string().max(64) })
 const answers = {
   decided: empty<InboxDecided>(204),
   unknown_request: problem<Refused<'unknown_request'>, 'not-found'>(404, 'not-found', {
-    detail: 'No such request waits for this person.',
+    detail: 'The user has no pending request with this id.',
   }),
   step_up_needed,
   nothing_to_grant: problem<Refused<'nothing_to_grant'>, 'forbidden'>(403, 'forbidden', {
-    detail: 'The person holds nothing of what is asked for.',
+    detail: 'The user has none of the requested scopes.',
   }),
 }
 
@@ -219,8 +217,8 @@ const approve = route(backchannel, 'decideInInbox', {
   security: page_call,
   path: `${REQUESTS}/{id}/approve`,
   operationId: 'approveBackchannelRequest',
-  summary: 'Say yes to a request',
-  description: 'Needs a second factor and a recent sign-in; 401 tells what is missing (RFC 9470).',
+  summary: 'Approve a CIBA request',
+  description: 'Needs a second factor and a recent sign-in. 401 names what is missing (RFC 9470).',
   message: ({ session, params, clientAddress }) => ({
     person: { by: 'session' as const, session },
     requestId: params.id,
@@ -235,8 +233,8 @@ const deny = route(backchannel, 'decideInInbox', {
   security: person,
   path: `${REQUESTS}/{id}/deny`,
   operationId: 'denyBackchannelRequest',
-  summary: 'Say no to a request',
-  description: 'Needs a second factor and a recent sign-in; 401 tells what is missing (RFC 9470).',
+  summary: 'Deny a CIBA request',
+  description: 'Needs a second factor and a recent sign-in. 401 names what is missing (RFC 9470).',
   message: (request) => ({
     person: personOf(request),
     requestId: request.params.id,
@@ -258,7 +256,7 @@ const show = route(backchannel, 'showInbox', {
   method: 'GET',
   path: INBOX_PAGE,
   operationId: 'showInbox',
-  summary: 'Page on which a person answers applications',
+  summary: 'Page with the pending CIBA requests of the user',
   message: ({ session }) => ({ session }),
   replies: { listed: page(200, inboxPage) },
 })
@@ -268,7 +266,7 @@ const send = route(backchannel, 'answerInbox', {
   method: 'POST',
   path: `${INBOX_PAGE}/{id}`,
   operationId: 'answerInbox',
-  summary: 'Say yes or no to an application',
+  summary: 'Approve or deny a CIBA request on the page',
   params: One,
   body: pageForm({ action: z.enum(['approve', 'deny']), scope: ShownScopes }),
   message: ({ session, browser, params, body, clientAddress }) => ({

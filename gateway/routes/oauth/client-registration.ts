@@ -1,9 +1,9 @@
-/** Clients that register themselves. RFC 7591, RFC 7592; decisions.md 7.3 (register) and 17. */
+/** Dynamic client registration (RFC 7591) and its management (RFC 7592). */
 import { z } from 'zod'
 import {
   type MetadataRefused,
   type Registration,
-  registration,
+  clientRegistration,
   type TokenRefused,
 } from '../../../actors/oauth/client-registration/protocol.js'
 import { choice, empty, json, oauthError, problem, type Route, reply, route } from '../../route.js'
@@ -15,8 +15,8 @@ const TOKEN_SECS_MAX = 30 * 86_400
 const TOKEN_USES_MAX = 1_000
 const PATH = '/oauth/register/{client_id}'
 
-/** Judged by the actor, in the words of RFC 7591; here for the documents. */
-const told = (type: 'string' | 'boolean' | 'array' | 'object', description?: string) =>
+/** A member for the documentation only: the actor validates it, with the errors of RFC 7591. */
+const member = (type: 'string' | 'boolean' | 'array' | 'object', description?: string) =>
   z
     .unknown()
     .optional()
@@ -27,43 +27,43 @@ const told = (type: 'string' | 'boolean' | 'array' | 'object', description?: str
     })
 
 const members = {
-  redirect_uris: told('array'),
-  client_name: told('string'),
-  token_endpoint_auth_method: told('string', 'Default client_secret_basic.'),
-  token_endpoint_auth_signing_alg: told('string', 'ES256, EdDSA or Ed25519; not kept.'),
-  grant_types: told('array', 'Default authorization_code alone.'),
-  response_types: told('array'),
-  scope: told('string', 'Separated by spaces. Default openid profile email.'),
-  application_type: told('string', 'web or native.'),
-  jwks: told('object'),
-  jwks_uri: told('string', 'Instead of jwks.'),
-  post_logout_redirect_uris: told('array'),
-  allowed_origins: told('array', 'Web origins whose pages may call the OAuth endpoints.'),
-  logo_uri: told('string'),
-  client_uri: told('string'),
-  policy_uri: told('string'),
-  tos_uri: told('string'),
-  contacts: told('array'),
-  sector_identifier_uri: told('string'),
-  subject_type: told('string', 'pairwise.'),
-  id_token_signed_response_alg: told('string', 'ES256 (default) or EdDSA.'),
-  dpop_bound_access_tokens: told('boolean'),
-  require_pushed_authorization_requests: told('boolean'),
-  authorization_details_types: told('array'),
-  software_id: told('string'),
-  software_version: told('string'),
-  tenant: told('string', 'Slug or id; must be the tenant of the initial access token.'),
+  redirect_uris: member('array'),
+  client_name: member('string'),
+  token_endpoint_auth_method: member('string', 'Default: client_secret_basic.'),
+  token_endpoint_auth_signing_alg: member('string', 'ES256, EdDSA or Ed25519. Not stored.'),
+  grant_types: member('array', 'Default: authorization_code.'),
+  response_types: member('array'),
+  scope: member('string', 'Separated by spaces. Default: openid profile email.'),
+  application_type: member('string', 'web or native.'),
+  jwks: member('object'),
+  jwks_uri: member('string', 'Instead of jwks.'),
+  post_logout_redirect_uris: member('array'),
+  allowed_origins: member('array', 'Web origins whose pages may call the OAuth endpoints.'),
+  logo_uri: member('string'),
+  client_uri: member('string'),
+  policy_uri: member('string'),
+  tos_uri: member('string'),
+  contacts: member('array'),
+  sector_identifier_uri: member('string'),
+  subject_type: member('string', 'pairwise.'),
+  id_token_signed_response_alg: member('string', 'ES256 (default) or EdDSA.'),
+  dpop_bound_access_tokens: member('boolean'),
+  require_pushed_authorization_requests: member('boolean'),
+  authorization_details_types: member('array'),
+  software_id: member('string'),
+  software_version: member('string'),
+  tenant: member('string', 'Slug or id; must be the tenant of the initial access token.'),
 }
 const Metadata = z.looseObject(members).meta({ id: 'ClientMetadata' })
 const Replacement = z
-  .looseObject({ client_id: told('string', 'As registered.'), ...members })
+  .looseObject({ client_id: member('string', 'As registered.'), ...members })
   .meta({ id: 'ClientReplacement' })
 
 const Information = z
   .looseObject({
     client_id: z.string(),
     client_id_issued_at: z.int(),
-    client_secret: z.string().optional().meta({ description: 'Shown once.' }),
+    client_secret: z.string().optional().meta({ description: 'Returned once.' }),
     client_secret_expires_at: z.int().optional().meta({ description: '0: never.' }),
     registration_access_token: z.string(),
     registration_client_uri: z.url(),
@@ -80,7 +80,7 @@ const CreateToken = z
 const RegistrationToken = z
   .object({
     id: z.uuid(),
-    token: z.string().optional().meta({ description: 'Shown once.' }),
+    token: z.string().optional().meta({ description: 'Returned once.' }),
     expires_at: z.iso.datetime(),
     max_uses: z.int(),
   })
@@ -98,10 +98,10 @@ const token_refused = oauthError<TokenRefused>(401, 'invalid_token', ({ descript
 
 /** RFC 7591 section 3.2.1, RFC 7592 section 3. */
 function information(
-  { registration: told }: { readonly registration: Registration },
+  { registration }: { readonly registration: Registration },
   { baseUrl }: { readonly baseUrl: string },
 ): z.input<typeof Information> {
-  const { clientId, issuedAt, metadata, clientSecret, registrationAccessToken } = told
+  const { clientId, issuedAt, metadata, clientSecret, registrationAccessToken } = registration
   return {
     client_id: clientId,
     client_id_issued_at: Math.floor(issuedAt.getTime() / 1000),
@@ -116,7 +116,7 @@ const found = reply(200, Information, information)
 const shared = {
   tags: ['OAuth'],
   exposure: 'public',
-  // An initial or registration access token, which are not access tokens of ours.
+  // Initial and registration access tokens are verified by the actor, not by the gateway.
   security: { scheme: 'anonymous' },
   errors: 'oauth',
   onceOnly: true,
@@ -124,16 +124,16 @@ const shared = {
 const Client = z.object({ client_id: z.string().max(64) })
 
 export const registrationRoutes: readonly Route[] = [
-  route(registration, 'register', {
+  route(clientRegistration, 'register', {
     ...shared,
     method: 'POST',
     path: '/oauth/register',
     operationId: 'registerClient',
     summary: 'Register an application',
     description:
-      'RFC 7591. Needs an initial access token as bearer token unless the deployment says ' +
-      'otherwise; the token fixes the tenant and what may be registered for. Grant and response ' +
-      'types that there are not here are left out, as the answer says.',
+      'RFC 7591. Needs an initial access token as bearer token unless the deployment is configured ' +
+      'otherwise. The token determines the tenant and the scopes that can be registered. Unsupported ' +
+      'grant and response types are left out of the registration, as the response shows.',
     capabilities: ['oauth.dynamic_client_registration'],
     throttle: [{ policy: 'registration', by: 'address' }],
     body: json(Metadata, { maxBytes: BODY_BYTES_MAX }),
@@ -145,7 +145,7 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { registered: reply(201, Information, information), refused, token_refused },
   }),
-  route(registration, 'read', {
+  route(clientRegistration, 'read', {
     ...shared,
     method: 'GET',
     path: PATH,
@@ -160,13 +160,13 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { found, token_refused },
   }),
-  route(registration, 'replace', {
+  route(clientRegistration, 'replace', {
     ...shared,
     method: 'PUT',
     path: PATH,
     operationId: 'replaceRegistration',
     summary: 'Replace a registration',
-    description: 'RFC 7592: what is left out returns to its default.',
+    description: 'RFC 7592: absent members get their defaults.',
     params: Client,
     body: json(Replacement, { maxBytes: BODY_BYTES_MAX }),
     message: ({ params, body, credentials, clientAddress }) => ({
@@ -177,13 +177,13 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { found, refused, token_refused },
   }),
-  route(registration, 'remove', {
+  route(clientRegistration, 'remove', {
     ...shared,
     method: 'DELETE',
     path: PATH,
     operationId: 'deleteRegistration',
     summary: 'Delete a registration with its application',
-    description: 'RFC 7592. Its tokens are refused from then on.',
+    description: 'RFC 7592. The tokens of the application become invalid.',
     params: Client,
     message: ({ params, credentials, clientAddress }) => ({
       clientId: params.client_id,
@@ -192,14 +192,14 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { removed: empty(204), token_refused },
   }),
-  route(registration, 'createToken', {
+  route(clientRegistration, 'createToken', {
     method: 'POST',
     path: '/api/v1/oauth/registration-tokens',
     operationId: 'createRegistrationToken',
-    summary: 'Make an initial access token',
+    summary: 'Create an initial access token',
     description:
-      'Lets its holder register applications in this tenant, with at most the scopes of whoever ' +
-      'made it. Shown once.',
+      'Permits the registration of applications in this tenant, with at most the scopes of its ' +
+      'creator. Returned once.',
     tags: ['Applications'],
     exposure: 'internal',
     security: { scheme: 'bearer', scopes: ['applications:manage'], direct: 'required' },

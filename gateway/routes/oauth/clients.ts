@@ -1,4 +1,4 @@
-/** OAuth clients of a tenant. interface.md, Control plane and tenant provisioning; decisions.md 7.4. */
+/** The applications (OAuth clients) of a tenant. */
 import { z } from 'zod'
 import {
   type Application,
@@ -23,7 +23,7 @@ const ApplicationRecord = z
   .object({
     id: z.uuid(),
     client_id: z.string(),
-    client_secret: z.string().optional().meta({ description: 'Shown once, at creation.' }),
+    client_secret: z.string().optional().meta({ description: 'Returned once, at creation.' }),
     tenant_id: z.uuid(),
     name: z.string(),
     status: z.enum(['active', 'disabled']),
@@ -68,8 +68,8 @@ const CreateApplication = z
       .optional()
       .meta({
         description:
-          'What `client_credentials` without `scope` gives, of `scopes`. Without it: all scopes but ' +
-          '`…:manage`, `vault:…` and those of a user (openid, profile, email, phone, offline_access).',
+          'The scopes of `client_credentials` without `scope`, all from `scopes`. Default: all scopes ' +
+          'except `…:manage`, `vault:…` and user scopes (openid, profile, email, phone, offline_access).',
       }),
     jwks: jwks.optional(),
     jwks_uri: uri.optional().meta({ description: 'Instead of jwks.' }),
@@ -93,14 +93,14 @@ const RotateSecret = z
       .min(0)
       .max(86_400)
       .default(0)
-      .meta({ description: 'How long the secret of before stays valid.' }),
+      .meta({ description: 'How long the previous secrets stay valid.' }),
   })
   .meta({ id: 'RotateSecret' })
 
 const RotatedSecret = z
   .object({
     client_id: z.string(),
-    client_secret: z.string().meta({ description: 'Shown once.' }),
+    client_secret: z.string().meta({ description: 'Returned once.' }),
     rotated_at: z.iso.datetime(),
   })
   .meta({ id: 'RotatedSecret' })
@@ -127,7 +127,7 @@ const beyondCaller = problem(
   403,
   'insufficient-scope',
   ({ scopes }: { scopes: readonly string[] }, { baseUrl }) => ({
-    detail: `Nobody manages an application that holds more scopes: ${scopes.join(' ')}.`,
+    detail: `You lack scopes of the application: ${scopes.join(' ')}.`,
     headers: scopeChallenge(baseUrl, scopes),
   }),
 )
@@ -136,10 +136,10 @@ const audienceTaken = problem(409, 'conflict', {
 })
 const not_a_tenant_token = problem(403, 'policy-denied', {
   detail:
-    'Applications belong to an environment: use a token of that tenant, by login with its tenant_id ' +
-    'or by the switch operation of the control plane.',
+    'Applications belong to an environment: use a token of that tenant. Log in with its tenant_id, ' +
+    'or use the switch operation of the control plane.',
 })
-const unknown = problem(404, 'not-found', { detail: 'There is no such application.' })
+const unknown = problem(404, 'not-found', { detail: 'The application does not exist.' })
 
 export const applicationRoutes: readonly Route[] = [
   route(applications, 'list', {
@@ -167,7 +167,7 @@ export const applicationRoutes: readonly Route[] = [
     path: '/api/v1/applications',
     operationId: 'createApplication',
     summary: 'Create an application',
-    description: 'Needs a direct agent token of the tenant. The client_secret is shown once.',
+    description: 'Needs a direct agent token of the tenant. The client_secret is returned once.',
     tags,
     exposure: 'public',
     security: {
@@ -232,8 +232,8 @@ export const applicationRoutes: readonly Route[] = [
     operationId: 'replaceApplication',
     summary: 'Replace an application',
     description:
-      'A full replacement: omitted members return to their defaults. A client_secret is in the ' +
-      'answer where the application did not have one before and needs one now.',
+      'A full replacement: absent members get their defaults. The response contains a client_secret ' +
+      'if the application now needs one and had none before.',
     tags,
     exposure: 'public',
     security: managers,
@@ -263,7 +263,7 @@ export const applicationRoutes: readonly Route[] = [
     path: '/api/v1/applications/{application_id}',
     operationId: 'deleteApplication',
     summary: 'Delete an application',
-    description: 'Its tokens are refused from then on.',
+    description: 'The tokens of the application become invalid.',
     tags,
     exposure: 'public',
     security: managers,
@@ -278,10 +278,10 @@ export const applicationRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/applications/{application_id}/rotate-secret',
     operationId: 'rotateApplicationSecret',
-    summary: 'Give an application a new client secret',
+    summary: 'Rotate the client secret of an application',
     description:
-      'The secret of before ends at once, or after overlap_secs so that instances of the ' +
-      'application can be changed over one by one.',
+      'The previous secrets expire at once, or after overlap_secs, so that instances of the ' +
+      'application can be updated one by one.',
     tags,
     exposure: 'public',
     security: managers,
@@ -345,7 +345,7 @@ function invalidDetails({
   return { error, detail, errors: [{ pointer: `#${pointer}`, detail }] }
 }
 
-/** decisions.md 7.4; absent optional members are omitted. */
+/** Absent optional members are omitted. */
 function record(application: Application): z.input<typeof ApplicationRecord> {
   const { defaultScopes, jwks, jwksUri, logoUri } = application
   return {

@@ -1,4 +1,4 @@
-/** The device grant. RFC 8628; interface.md, OAuth and OIDC; decisions.md 7.3 and 20 (device). */
+/** The device authorization endpoint and the verification page (RFC 8628). */
 import { z } from 'zod'
 import {
   backchannel,
@@ -31,12 +31,12 @@ const DeviceForm = z
 
 const DeviceResponse = z
   .object({
-    device_code: z.string().meta({ description: 'Secret; for polling only.' }),
-    user_code: z.string().meta({ description: 'For the person to type.', example: 'BCDF-GHJK' }),
+    device_code: z.string().meta({ description: 'Secret, for polling only.' }),
+    user_code: z.string().meta({ description: 'For the user to type.', example: 'BCDF-GHJK' }),
     verification_uri: z.url(),
     verification_uri_complete: z.url(),
     expires_in: z.int().min(1),
-    interval: z.int().min(1).meta({ description: 'Least seconds between two polls.' }),
+    interval: z.int().min(1).meta({ description: 'Minimum seconds between two polls.' }),
   })
   .meta({ id: 'DeviceAuthorizationResponse' })
 
@@ -44,9 +44,9 @@ const start = route(backchannel, 'startDevice', {
   method: 'POST',
   path: '/oauth/device/code',
   operationId: 'authorizeDevice',
-  summary: 'Begin to sign a person in on a device without a browser',
+  summary: 'Start the device flow',
   description:
-    'Answers with a code for the person and one for polling POST /oauth/token with ' +
+    'Returns a code for the user and one for polling POST /oauth/token with ' +
     'grant_type=urn:ietf:params:oauth:grant-type:device_code (RFC 8628).',
   tags: ['OAuth'],
   exposure: 'public',
@@ -58,7 +58,7 @@ const start = route(backchannel, 'startDevice', {
   throttle: [
     {
       policy: 'device',
-      // A program that is installed a thousand times has one client_id.
+      // All installations of a program share one client_id, so the quota includes the address.
       by: ({ credentials, body, clientAddress }) =>
         `${presentedClient(credentials, body, clientAddress)} ${quotaAddress(clientAddress)}`,
     },
@@ -104,7 +104,7 @@ const show = route(backchannel, 'showDevice', {
   method: 'GET',
   path: DEVICE_PAGE,
   operationId: 'showDeviceVerification',
-  summary: 'Page where a person connects a device',
+  summary: 'Page where a user connects a device',
   exposure: 'public',
   query: z.object({
     user_code: z.string().max(256).optional(),
@@ -124,7 +124,7 @@ const send = route(backchannel, 'decideDevice', {
   method: 'POST',
   path: DEVICE_PAGE,
   operationId: 'verifyDevice',
-  summary: 'Give the code of a device, then allow it or not',
+  summary: 'Submit a device code, then approve or deny it',
   exposure: 'internal',
   body: pageForm({
     user_code: z.string().max(256).default(''),

@@ -1,4 +1,4 @@
-/** Metadata and key sets. interface.md, Discovery and keys (anonymous, GET); decisions.md 8. */
+/** Discovery metadata and JWK Sets (anonymous GET). */
 import { z } from 'zod'
 import {
   discovery,
@@ -65,13 +65,13 @@ function tenantDocument(
       published: published(schema),
       keys_unavailable: unavailable,
       not_enabled: problem(404, 'not-found', {
-        detail: 'There is no credential issuer at this address.',
+        detail: 'This URL does not belong to a credential issuer.',
       }),
     },
   })
 }
 
-/** Answers as OpenID4VCI section 8.3.1.2 has it: the metadata lists no configuration to ask for. */
+/** OpenID4VCI section 8.3.1.2: the metadata lists no credential configuration. */
 const credential = {
   method: 'POST',
   tags: ['Discovery and keys'],
@@ -80,10 +80,10 @@ const credential = {
   body: json(z.record(z.string(), z.unknown()).meta({ id: 'CredentialRequest' })),
   replies: {
     unknown_configuration: oauthError(400, 'unknown_credential_configuration', {
-      description: 'credential_configurations_supported of the issuer lists what can be asked for',
+      description: 'use a configuration of credential_configurations_supported of the issuer',
     }),
     not_enabled: problem(404, 'not-found', {
-      detail: 'There is no credential issuer at this address.',
+      detail: 'This URL does not belong to a credential issuer.',
     }),
   },
 } as const

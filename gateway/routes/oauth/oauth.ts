@@ -1,4 +1,4 @@
-/** The OAuth endpoints that clients call directly. interface.md, OAuth and OIDC; decisions.md 7.3. */
+/** The token, introspection and revocation endpoints. */
 import { z } from 'zod'
 import {
   GRANT_TYPES,
@@ -40,8 +40,7 @@ const TokenForm = z
     audience: z.string().max(2048).optional(),
     resource: z.string().max(2048).optional().meta({ description: 'May repeat (RFC 8707).' }),
     authorization_details: z.string().max(8192).optional().meta({
-      description:
-        'Of those that were granted, the ones that this token is for (RFC 9396 section 6).',
+      description: 'The granted details that this token is for (RFC 9396 section 6).',
     }),
     code: z.string().max(1024).optional(),
     redirect_uri: z.string().max(2048).optional(),
@@ -58,7 +57,7 @@ const TokenForm = z
       .string()
       .max(64)
       .optional()
-      .meta({ description: 'Of an exchange: the agent that may act next.' }),
+      .meta({ description: 'Token exchange: the agent that may act next.' }),
     ...ClientFields,
   })
   .meta({ id: 'TokenRequest' })
@@ -79,7 +78,7 @@ const TokenResponse = z
 const SecretResponse = z
   .object({
     access_token: z.string().meta({
-      description: 'The secret of a vault credential, or the access token its upstream gave.',
+      description: 'The secret of a vault credential, or the access token of its upstream.',
     }),
     issued_token_type: z.string(),
     token_type: z.enum(['N_A', 'Bearer']),
@@ -88,7 +87,7 @@ const SecretResponse = z
   })
   .meta({ id: 'VaultTokenResponse' })
 
-/** What `issued_token_type` says decides which of the two it is. */
+/** `issued_token_type` tells which of the two it is. */
 const TokenAnswer = z.union([TokenResponse, SecretResponse])
 
 const IntrospectionForm = z
@@ -138,7 +137,7 @@ const IntrospectionResponse = z
   })
   .meta({ id: 'IntrospectionResponse' })
 
-/** decisions.md 7.3: at 401, in the header and in the body, so that clients that look at either work. */
+/** The error is in the header and in the body (401), since clients read either. */
 function proofHeaders({ error, dpopNonce }: Pick<ProofRefused, 'error' | 'dpopNonce'>) {
   return {
     'www-authenticate': `DPoP error="${error}", algs="${PROOF_ALGORITHMS.join(' ')}"`,
@@ -146,14 +145,14 @@ function proofHeaders({ error, dpopNonce }: Pick<ProofRefused, 'error' | 'dpopNo
   }
 }
 
-/** How long to wait before the next poll (decisions.md 3, slow_down header). */
+/** `Retry-Interval`: the current poll interval. */
 const describePoll = ({ description, retryIntervalSecs }: OAuthRefused) => ({
   description,
   ...(retryIntervalSecs === undefined
     ? {}
     : { headers: { 'retry-interval': String(retryIntervalSecs) } }),
 })
-/** When something that is away for now may be back (RFC 9110 section 10.2.3). */
+/** `Retry-After` for an unavailable dependency (RFC 9110 section 10.2.3). */
 const describeOutage = ({ description, retryAfterSecs }: OAuthRefused) => ({
   description,
   ...(retryAfterSecs === undefined ? {} : { headers: { 'retry-after': String(retryAfterSecs) } }),
@@ -181,7 +180,7 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
     'invalid_client',
     ({ description, basicTried }: OAuthRefused) => ({
       description,
-      // RFC 6749 section 5.2: the scheme that the client tried.
+      // RFC 6749 section 5.2: the scheme that the client used.
       headers: basicTried ? { 'www-authenticate': 'Basic realm="svc", charset="UTF-8"' } : {},
     }),
   ),
@@ -215,7 +214,7 @@ const describeBearerProof = ({ error, description, dpopNonce }: Unauthenticated)
   headers: proofHeaders({ error: error as ProofRefused['error'], dpopNonce }),
 })
 
-/** A bearer token that is no credential here (RFC 7662 section 2.3, RFC 6750 section 3). */
+/** Refuses an access token as credential for introspection (RFC 7662 section 2.3, RFC 6750 section 3). */
 const bearerRefused = choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
   unauthorized: oauthError(401, 'invalid_token', describeBearer),
   token_expired: oauthError(401, 'token_expired', describeBearer),
@@ -225,7 +224,7 @@ const bearerRefused = choice<Unauthenticated, Unauthenticated['error']>(({ error
   use_dpop_nonce: oauthError(401, 'use_dpop_nonce', describeBearerProof),
 })
 
-/** Tokens are all of the base64url alphabet and dots, and long: nothing of them has to be escaped. */
+/** Serialises by hand for speed. Tokens contain only base64url characters and dots: no escapes. */
 function tokenResponse(issued: Issued): string {
   const { accessToken, tokenType, expiresInSecs, scopes, refreshToken, idToken } = issued
   const { authorizationDetails, issuedTokenType } = issued
@@ -241,13 +240,13 @@ function tokenResponse(issued: Issued): string {
 }
 
 export const oauthRoutes: readonly Route[] = [
-  route(tokens, 'exchange', {
+  route(tokens, 'issue', {
     method: 'POST',
     path: '/oauth/token',
     operationId: 'issueToken',
-    summary: 'Exchange a grant for an access token',
+    summary: 'Issue an access token',
     description:
-      'Clients authenticate by client_secret_basic, client_secret_post or private_key_jwt; an agent ' +
+      'Clients authenticate with client_secret_basic, client_secret_post or private_key_jwt. An agent ' +
       'refreshes with its agent id as client_id. A DPoP header binds the token to its key.',
     tags: ['OAuth'],
     exposure: 'public',
@@ -291,10 +290,10 @@ export const oauthRoutes: readonly Route[] = [
     method: 'POST',
     path: '/oauth/introspect',
     operationId: 'introspectToken',
-    summary: 'Whether a token is active, and what it says',
+    summary: 'Introspect a token',
     description:
-      'For confidential clients of the tenant, agents by private_key_jwt, and bearer tokens with ' +
-      'tokens:introspect. A token of another tenant is inactive.',
+      'For confidential clients of the tenant, agents with private_key_jwt, and access tokens with ' +
+      'the scope tokens:introspect. Tokens of other tenants are inactive.',
     tags: ['OAuth'],
     exposure: 'public',
     security: { scheme: 'client' },
@@ -312,10 +311,10 @@ export const oauthRoutes: readonly Route[] = [
     method: 'POST',
     path: '/oauth/revoke',
     operationId: 'revokeToken',
-    summary: 'End a token',
+    summary: 'Revoke a token',
     description:
-      'A refresh token takes every token of its grant along; an access token ends alone. Unknown ' +
-      'tokens are answered alike (RFC 7009).',
+      'Revoking a refresh token revokes every token of its grant. Revoking an access token affects ' +
+      'that token only. Unknown tokens get the same response (RFC 7009).',
     tags: ['OAuth'],
     exposure: 'public',
     security: { scheme: 'client' },
@@ -337,7 +336,7 @@ export const oauthRoutes: readonly Route[] = [
   }),
 ]
 
-/** RFC 7662 section 2.2: an inactive token says nothing but that. */
+/** RFC 7662 section 2.2: an inactive token has no other member. */
 function introspectionBody(answer: Introspection): z.input<typeof IntrospectionResponse> {
   if (!answer.active) return { active: false }
   return {

@@ -1,6 +1,6 @@
-/** The keys that sign for the whole deployment, looked after. decisions.md 8 and 17. */
+/** Rotation of the signing keys of the deployment. */
 import { z } from 'zod'
-import { keys, SIGNING_ALGORITHMS } from '../../../actors/oauth/signing-keys/protocol.js'
+import { signingKeys, SIGNING_ALGORITHMS } from '../../../actors/oauth/signing-keys/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 
@@ -9,29 +9,28 @@ const Rotation = z
     algorithm: z
       .enum(SIGNING_ALGORITHMS)
       .optional()
-      .meta({ description: 'Replaces the key of this algorithm alone; left out, of each.' }),
+      .meta({ description: 'Rotates only the key of this algorithm. Default: all.' }),
   })
   .meta({ id: 'SigningKeyRotation' })
 
 const Rotated = z
   .object({
-    current: z
-      .array(z.object({ kid: z.string(), algorithm: z.enum(SIGNING_ALGORITHMS) }))
-      .meta({ description: 'What signs from now on; the key set has had it for ten minutes' }),
+    current: z.array(z.object({ kid: z.string(), algorithm: z.enum(SIGNING_ALGORITHMS) })).meta({
+      description: 'The keys that sign from now on. They were published ten minutes ago.',
+    }),
   })
   .meta({ id: 'SigningKeysRotated' })
 
 export const signingKeyRoutes: readonly Route[] = [
-  route(keys, 'rotate', {
+  route(signingKeys, 'rotate', {
     method: 'POST',
     path: '/api/v1/signing-keys/rotate',
     operationId: 'rotateSigningKeys',
-    summary: 'Replace the keys that sign tokens with the next ones',
+    summary: 'Rotate the signing keys',
     description:
-      'Tokens already signed stay valid: the key set shows the replaced key until the last of them ' +
-      'has ended. signing_keys:manage is given by `svc operator appoint` to an agent of the control ' +
-      'plane; no role brings it. A key that others know is withdrawn by `svc keys rotate ' +
-      '--compromised` instead.',
+      'Existing tokens stay valid: the JWK Set contains the retired key until the last of them has ' +
+      'expired. `svc operator appoint` gives signing_keys:manage to an agent of the control plane. No ' +
+      'role has it. Use `svc keys rotate --compromised` to withdraw a compromised key.',
     tags: ['Discovery and keys'],
     exposure: 'internal',
     security: {
@@ -50,12 +49,12 @@ export const signingKeyRoutes: readonly Route[] = [
       rotated: reply(200, Rotated, ({ current }) => ({ current: [...current] })),
       rotated_too_recently: problem(409, 'conflict', ({ retryAfterSecs }) => ({
         detail:
-          'The next key has not been published for ten minutes yet: who verifies tokens may not ' +
-          'know it. Retry-After says when it has.',
+          'The next key was published less than ten minutes ago, so verifiers may not have it yet. ' +
+          'Retry after the time in Retry-After.',
         retryAfterSecs,
       })),
       keys_unavailable: problem(503, 'service-unavailable', {
-        detail: 'The database or the key management does not answer.',
+        detail: 'The database or the kms is unavailable.',
         retryAfterSecs: 5,
       }),
     },

@@ -1,4 +1,4 @@
-/** Pushed requests and userinfo: what applications ask directly. decisions.md 7.3. */
+/** The PAR and UserInfo endpoints. */
 import { z } from 'zod'
 import {
   authorization,
@@ -63,13 +63,13 @@ const pushRefused = choice<PushRefused, PushRefused['error']>(({ error }) => err
   request_not_supported: bad('request_not_supported'),
   request_uri_not_supported: bad('request_uri_not_supported'),
   registration_not_supported: bad('registration_not_supported'),
-  // decisions.md 7.6: 403 also here.
+  // 403, as at the token endpoint.
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
 })
 
 const NEEDED = ['openid']
 
-/** RFC 6750 section 3: the challenge, with the error that its token earned. */
+/** The challenge with its error code (RFC 6750 section 3). */
 const challenged = (error: string) => (outcome: { description: string }) => ({
   error,
   detail: outcome.description,
@@ -83,7 +83,7 @@ const userinfoReplies = {
   userinfo: reply(200, UserinfoResponse, ({ claims }: { claims: object }) => {
     return claims as z.input<typeof UserinfoResponse>
   }),
-  // RFC 6750 section 3.1: without any credentials there is no error to name.
+  // RFC 6750 section 3.1: a request without credentials gets a challenge without an error.
   no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) =>
     missingToken(challengeHints(baseUrl, NEEDED)),
   ),
@@ -112,8 +112,8 @@ export const userinfoRoutes: readonly Route[] = [
     operationId: 'pushAuthorizationRequest',
     summary: 'Push an authorization request',
     description:
-      'RFC 9126. The answer names the request for 90 seconds; the authorization endpoint then needs ' +
-      'client_id and request_uri alone. A DPoP header binds the code to its key.',
+      'RFC 9126. The request_uri in the response is valid for 90 seconds. The authorization endpoint ' +
+      'then needs only client_id and request_uri. A DPoP header binds the code to its key.',
     tags: ['OAuth'],
     exposure: 'public',
     security: { scheme: 'client' },
@@ -143,8 +143,8 @@ export const userinfoRoutes: readonly Route[] = [
     method: 'GET',
     path: '/userinfo',
     operationId: 'getUserinfo',
-    summary: 'What the token may know of its person',
-    description: 'For access tokens of people with the scope openid, of any audience.',
+    summary: 'Read the claims of the user',
+    description: 'For user access tokens with the scope openid and any audience.',
     tags: ['OAuth'],
     exposure: 'public',
     security: { scheme: 'client' },
@@ -156,7 +156,7 @@ export const userinfoRoutes: readonly Route[] = [
     method: 'POST',
     path: '/userinfo',
     operationId: 'postUserinfo',
-    summary: 'The same, the token in the header or in a form',
+    summary: 'Read the claims of the user, with the token in the header or a form',
     tags: ['OAuth'],
     exposure: 'public',
     security: { scheme: 'client' },

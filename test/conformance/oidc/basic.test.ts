@@ -23,7 +23,7 @@ import { testService, type TestService } from '../../support/service.js'
 let running: TestService
 let person: Workspace
 let party: RelyingParty
-/** Signed in, and `party` is allowed everything it asks for. */
+/** Signs in and grants `party` everything it requests. */
 let browser: TestBrowser
 let first: Awaited<ReturnType<typeof signedIn>>
 test.before(async () => {
@@ -39,7 +39,7 @@ test.after.always(async () => {
 })
 
 type Parameters = Readonly<Record<string, string>>
-/** The answer of a browser whose person is signed in and has allowed it. */
+/** The response to a browser that is signed in and has consented. */
 const silently = async (parameters: Parameters = {}, of = browser) => {
   const begun = await journey(party, parameters)
   return { ...begun, callback: callbackOf(await authorized(of, person, begun.url)) }
@@ -110,13 +110,13 @@ test('oidcc-userinfo-get, -post-header and -post-body', async (t) => {
     body: new URLSearchParams({ access_token }),
   })
   t.is(twice.status, 400)
-  const nobody = await userinfo({})
-  t.is(nobody.status, 401)
-  // RFC 6750 section 3.1: no credentials, no error code; RFC 9728 section 5.1: where to ask.
+  const anonymous = await userinfo({})
+  t.is(anonymous.status, 401)
+  // RFC 6750 section 3.1: no error code without credentials. RFC 9728 section 5.1: the metadata URL.
   const hints =
     `resource_metadata="${running.baseUrl}/.well-known/oauth-protected-resource", ` +
     'scope="openid"'
-  t.is(nobody.headers.get('www-authenticate'), `Bearer ${hints}`)
+  t.is(anonymous.headers.get('www-authenticate'), `Bearer ${hints}`)
   const wrong = await userinfo({ headers: { authorization: 'Bearer wrong' } })
   t.is(wrong.status, 401)
   const challenge = wrong.headers.get('www-authenticate') ?? ''
@@ -180,7 +180,7 @@ test('oidcc-max-age-1', async (t) => {
   const other = openBrowser(running)
   t.teardown(() => other.close())
   await silently({}, other)
-  // A sign-in of this very millisecond would still be young enough.
+  // A sign-in within the same millisecond would still be young enough.
   await new Promise((resolve) => setTimeout(resolve, 20))
   t.is(await errorOf({ prompt: 'none', max_age: '0' }, other), 'login_required')
   const { url } = await journey(party, { max_age: '0' })
@@ -286,7 +286,7 @@ test('oidcc-unsigned-request-object-… and oidcc-request-uri-unsigned-… are r
 test('oidcc-ensure-request-object-with-redirect-uri is rejected as unsupported', async (t) => {
   const claims = { client_id: party.clientId, redirect_uri: 'https://evil.example/callback' }
   const request = `eyJhbGciOiJub25lIn0.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.`
-  // Told at the address outside of the object, which is the only one that is read.
+  // Only parameters outside of the request object are read, so the error is returned to their redirect URI.
   t.is(await errorOf({ request }), 'request_not_supported')
   const { url } = await journey(party, { request })
   url.searchParams.delete('redirect_uri')

@@ -1,7 +1,7 @@
-/** One kind of token in the place of another, all of them real and fresh. RFC 8725 section 3.11. */
+/** Each kind of token in the place of another, all of them real and fresh (RFC 8725 section 3.11). */
 import test from 'ava'
 import { decodeJwt, exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { keys } from '../../../actors/oauth/signing-keys/protocol.js'
+import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { bootstrap, callerOf } from '../../support/agents/journey.js'
 import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import {
@@ -62,19 +62,19 @@ const form = (path: string, fields: Record<string, string>, headers = {}) =>
   callerOf(running.baseUrl).form(path, fields, headers)
 const others = (...own: string[]) => Object.entries(tokens).filter(([name]) => !own.includes(name))
 
-test('only an access token opens an API', async (t) => {
+test('only an access token is accepted by an API', async (t) => {
   const ask = (token: string) =>
     callerOf(running.baseUrl).call('/userinfo', { headers: { authorization: `Bearer ${token}` } })
   t.is((await ask(tokens.access)).status, 200)
   for (const [name, token] of others('access')) t.is((await ask(token)).status, 401, name)
 })
 
-test('what our own key signed as another kind opens no API, whatever it claims', async (t) => {
+test('JWTs of other kinds signed with our own key are not access tokens', async (t) => {
   const ask = (token: string) =>
     callerOf(running.baseUrl).call('/userinfo', { headers: { authorization: `Bearer ${token}` } })
   const claims = JSON.stringify(decodeJwt(tokens.access))
   const signed = async (typ: string) => {
-    const made = await running.service.ref(keys).ask('sign', { typ, claims })
+    const made = await running.service.ref(signingKeys).ask('sign', { typ, claims })
     if (made.tag !== 'signed') throw new Error(made.tag)
     return made.token
   }
@@ -88,7 +88,7 @@ test('what our own key signed as another kind opens no API, whatever it claims',
   }
 })
 
-test('the secret of a webhook is no token', async (t) => {
+test('a webhook secret is not a token', async (t) => {
   const http = callerOf(running.baseUrl)
   const space = await bootstrap(http)
   const headers = { authorization: `Bearer ${space.accessToken}` }
@@ -119,7 +119,7 @@ test('the secret of a webhook is no token', async (t) => {
     const { status } = await http.form('/oauth/token', fields)
     t.true(status === 400 || status === 401, `${fields.grant_type}: ${status}`)
   }
-  // The other way round, a token signs no delivery and opens no fulfillment.
+  // Conversely, a token cannot sign a delivery or a fulfillment.
   const looked = await http.call(`/api/v1/public/commerce/fulfillment/${crypto.randomUUID()}`, {
     headers: { 'x-svc-fulfillment-secret': space.accessToken },
   })
@@ -135,7 +135,7 @@ test('only access and refresh tokens are active', async (t) => {
     t.deepEqual(await ask(token), { active: false }, name)
 })
 
-test('only an access token is exchanged, and only a refresh token refreshes', async (t) => {
+test('only an access token can be exchanged, and only a refresh token refreshes', async (t) => {
   const headers = { authorization: basic() }
   const exchange = (subject_token: string) =>
     form(
@@ -151,7 +151,7 @@ test('only an access token is exchanged, and only a refresh token refreshes', as
   }
 })
 
-test('no token of ours is a client assertion, and nothing but a proof is a proof', async (t) => {
+test('our tokens are not client assertions, and only a proof is a proof', async (t) => {
   for (const [name, client_assertion] of others('assertion')) {
     const fields = { client_assertion_type: ASSERTION, client_assertion }
     const answer = await form('/oauth/token', { grant_type: 'client_credentials', ...fields })
@@ -165,7 +165,7 @@ test('no token of ours is a client assertion, and nothing but a proof is a proof
   }
 })
 
-test('a challenge that is no SHA-256 in base64url is refused', async (t) => {
+test('a challenge that is not a SHA-256 in base64url is refused', async (t) => {
   const parameters = Object.fromEntries((await journey(party)).url.searchParams)
   const right = parameters['code_challenge']!
   const push = (code_challenge: string) =>

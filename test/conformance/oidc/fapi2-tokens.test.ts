@@ -85,7 +85,7 @@ test('par-test-array-as-audience-fails, -token-endpoint-url-, -par-endpoint-url-
   }
 })
 
-/** A token request with a proof that says these things. */
+/** A token request with a proof that has these claims. */
 async function proven(changed: JWTPayload, header: Record<string, unknown> = {}) {
   const { publicKey, privateKey } = await generateKeyPair('ES256')
   const htu = `${running.baseUrl}/oauth/token`
@@ -115,10 +115,10 @@ test('ensure-dpopproof-with-iat-10seconds-before-succeeds and -after-succeeds', 
 test('dpop-negative-tests', async (t) => {
   for (const [title, changed, header] of [
     ['another method', { htm: 'GET' }],
-    ['the method in small letters', { htm: 'post' }],
-    ['another address', { htu: `${running.baseUrl}/oauth/par` }],
+    ['the method in lower case', { htm: 'post' }],
+    ['another URL', { htu: `${running.baseUrl}/oauth/par` }],
     ['too old', { iat: nowSecs() - 3600 }],
-    ['of the future', { iat: nowSecs() + 3600 }],
+    ['in the future', { iat: nowSecs() + 3600 }],
     ['without iat', { iat: undefined }],
     ['without jti', { jti: undefined }],
     ['another typ', {}, { typ: 'jwt' }],

@@ -1,4 +1,4 @@
-/** Modules of fapi2-security-profile-final-test-plan that fit, under their names. */
+/** Modules of fapi2-security-profile-final-test-plan that apply, under their names. */
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { openBrowser } from '../../support/pages/browser.js'
@@ -45,7 +45,7 @@ async function pushed(): Promise<string> {
   return ((await answer.json()) as { request_uri: string }).request_uri
 }
 
-test('happy-flow: 201, a request_uri of the documented form, never cached', async (t) => {
+test('happy-flow: 201, a request_uri with the documented format, never cached', async (t) => {
   const answer = await par(await parameters())
   t.is(answer.status, 201)
   t.is(answer.headers.get('cache-control'), 'no-store')
@@ -79,7 +79,7 @@ test('par-attempt-to-use-expired-request_uri', async (t) => {
   t.is(await errorOf(answer), 'invalid_request_uri')
 })
 
-test('the request_uri of one client is not opened by another', async (t) => {
+test('a client cannot use the request_uri of another one', async (t) => {
   const stranger = await relyingParty(running, person)
   const path = open(await pushed()).replace(party.clientId, stranger.clientId)
   t.is((await fetch(running.baseUrl + path, { redirect: 'manual' })).status, 400)
@@ -101,7 +101,7 @@ test('par-ensure-pkce-required, par-plain-pkce-rejected', async (t) => {
   t.is(await errorOf(plain), 'invalid_request')
 })
 
-test('par-ensure-pkce-required of a confidential client that pushes and binds its tokens', async (t) => {
+test('par-ensure-pkce-required for a confidential client with pushed requests and bound tokens', async (t) => {
   const bound = { requirePushedAuthorizationRequests: true, dpopBoundAccessTokens: true }
   const fapi = await relyingParty(running, person, bound)
   const { code_challenge: _, code_challenge_method: __, ...without } = await parameters()
@@ -115,7 +115,7 @@ test('par-ensure-pkce-required of a confidential client that pushes and binds it
   t.is(refused.status, 400)
   t.is(await errorOf(refused), 'pkce_required')
   t.is((await push(await parameters(), fapi)).status, 201)
-  // Either alone leaves it to the application: require_pkce.
+  // With only one of the two, require_pkce decides.
   for (const one of ['requirePushedAuthorizationRequests', 'dpopBoundAccessTokens'] as const) {
     const plain = await relyingParty(running, person, { [one]: true })
     t.is((await push(without, plain)).status, 201, one)
@@ -170,7 +170,7 @@ for (const [title, change, status, error] of [
   })
 }
 
-test('a client that does not authenticate pushes nothing, nor does one without the grant', async (t) => {
+test('a client without authentication or without the grant cannot push', async (t) => {
   const wrong = await par(await parameters(), { authorization: `${basic().slice(0, -6)}AAAA==` })
   t.is(wrong.status, 401)
   t.is(await errorOf(wrong), 'invalid_client')

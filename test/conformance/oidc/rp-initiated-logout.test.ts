@@ -111,7 +111,7 @@ test('oidcc-rp-initiated-logout-bad-id-token-hint and -modified-id-token-hint', 
   t.true(await isSignedIn())
 })
 
-test('an access token is no hint, and the hint of one client does not speak for another', async (t) => {
+test('an access token is not a hint, and a hint is valid only for its own client', async (t) => {
   const party = await relyingParty(running, person)
   const { browser, tokens } = await signedIn(running, party, person)
   t.teardown(() => browser.close())

@@ -1,6 +1,6 @@
 /**
- * A process killed (SIGKILL) at any moment of a refresh: the upstream's grace period makes up for an
- * answer that nobody stored, and nothing else is lost.
+ * A process is killed (SIGKILL) at any moment of a refresh: the upstream's grace period compensates for
+ * a lost response, and nothing else is lost.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { tokenUpstream } from '../../support/vault/token-upstream.js'
 
 const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 
-test('a process killed while it refreshes loses nothing that the upstream would give again', async (t) => {
+test('a process killed during a refresh loses nothing that the upstream returns again', async (t) => {
   t.timeout(240_000)
   const resources = await egressHouse()
   const upstream = await tokenUpstream()
@@ -61,7 +61,7 @@ test('a process killed while it refreshes loses nothing that the upstream would 
     },
   })
   await doomed.ready()
-  // The upstream has rotated, and whoever asked dies before it hears of it.
+  // The upstream has rotated, and the process dies before it gets the response.
   let given = 0
   upstream.answer(async ({ form: asked }) => {
     given += 1
@@ -69,7 +69,7 @@ test('a process killed while it refreshes loses nothing that the upstream would 
       doomed.child.kill('SIGKILL')
       await doomed.ended()
     }
-    // It takes the one before again for a while, and gives what it gave.
+    // The upstream accepts the previous token for a while, and returns the same response.
     return asked['refresh_token'] === 'rt-0'
       ? {
           body: {
@@ -97,9 +97,9 @@ test('a process killed while it refreshes loses nothing that the upstream would 
     'select refresher, token from vault_managed_tokens where credential_id = $1',
     [setting.credentialId],
   )
-  t.truthy(held?.refresher, 'the dead one holds its lease')
+  t.truthy(held?.refresher, 'the dead process has the lease')
   t.is(held?.token, null)
-  // Time passes: the lease of the dead has run out.
+  // Later the lease of the dead process has expired.
   await sql(
     db.database,
     `update vault_managed_tokens set refreshing_until = now() where credential_id = $1`,

@@ -9,7 +9,7 @@ import { findBrowserSession } from '../../../storage/identity/browser-sessions.j
 import { recordAttempts } from '../../../storage/webhooks/deliveries.js'
 import { insertPowChallenges } from '../../../storage/agents/pow-challenges.js'
 import { findRefreshToken, rotateRefreshTokens } from '../../../storage/oauth/refresh-tokens.js'
-import { readStandings } from '../../../storage/oauth/token-sessions.js'
+import { readTokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { type Explained, nodesOf } from '../../support/storage/plans.js'
@@ -50,7 +50,7 @@ const LISTS: readonly {
   },
   { run: (at) => redeemCodes(at, TENANT, []), keys: { authorization_codes: ['id'] } },
   {
-    run: (at) => readStandings(at, []),
+    run: (at) => readTokenStatus(at, []),
     keys: { sessions: ['id'], revoked_tokens: ['id'], refresh_families: ['id'], agents: ['id'] },
   },
   {

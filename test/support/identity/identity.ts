@@ -14,7 +14,7 @@ import { judgeWork } from '../../../actors/agents/proof-of-work/work.js'
 import { tenantsActor } from '../../../actors/identity/tenants/actor.js'
 import type {
   GrantAgent,
-  PresentedProof,
+  DpopProof,
   TokensProtocol,
 } from '../../../actors/oauth/tokens/protocol.js'
 import { usersActor } from '../../../actors/identity/users/actor.js'
@@ -233,7 +233,7 @@ const REFUSED = {
 
 function tokensRef(granted: GrantAgent[]): ActorRef<TokensProtocol> {
   const ask = async (kind: string, message: unknown) => {
-    if (kind === 'proveKey') return (message as PresentedProof).proof === 'good' ? PROVEN : REFUSED
+    if (kind === 'proveKey') return (message as DpopProof).proof === 'good' ? PROVEN : REFUSED
     if (kind !== 'grantAgent') throw new Error(`unexpected message: ${kind}`)
     const grant = message as GrantAgent
     granted.push(grant)

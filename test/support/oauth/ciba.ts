@@ -1,4 +1,4 @@
-/** CIBA for tests: an application that asks and polls with curl's means, a person who answers. */
+/** CIBA for tests: an application that starts and polls, and a user who answers. */
 import { type TestBrowser } from '../pages/browser.js'
 import { sql } from '../identity/identity.js'
 import type { RelyingParty } from './relying-party.js'
@@ -8,7 +8,7 @@ export const CIBA_GRANT = 'urn:openid:params:grant-type:ciba'
 export const REQUESTS = '/api/v1/identity/ciba/requests'
 export const INBOX = '/auth/requests'
 
-/** A browser whose person has signed in with a second factor. */
+/** A browser whose user has signed in with a second factor. */
 export type Inbox = { readonly browser: TestBrowser; readonly running: TestService }
 
 export type Told = {
@@ -17,7 +17,7 @@ export type Told = {
   readonly headers: Headers
 }
 
-/** Sends a form; the client authenticates with its secret in it unless the fields say otherwise. */
+/** Sends a form. The client authenticates with its secret in the form, unless the fields say otherwise. */
 export function ciba(
   { baseUrl }: Pick<TestService, 'baseUrl'>,
   { clientId, secret }: Pick<RelyingParty, 'clientId' | 'secret'>,
@@ -40,7 +40,7 @@ export function ciba(
         auth_req_id: String(authReqId),
         ...fields,
       }),
-    /** Answers the latest request in the person's inbox. */
+    /** Answers the latest request in the user's inbox. */
     async answer({ browser }: Pick<Inbox, 'browser'>, action: 'approve' | 'deny') {
       const page = await browser.get(INBOX)
       const done = await browser.submit(page, { action }, /\/auth\/requests\//)
@@ -50,7 +50,7 @@ export function ciba(
   }
 }
 
-/** Ends a request before its time. */
+/** Expires a request. */
 export const expire = (running: TestService, authReqId: unknown) =>
   sql(
     running.db.database,
@@ -58,7 +58,7 @@ export const expire = (running: TestService, authReqId: unknown) =>
     [Buffer.from(String(authReqId))],
   )
 
-/** Makes the interval of a request longer. */
+/** Increases the interval of a request. */
 export const lengthen = (running: TestService, authReqId: unknown, secs: number) =>
   sql(
     running.db.database,

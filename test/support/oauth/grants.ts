@@ -1,8 +1,8 @@
-/** Grants as an agent gathers them that is given one for each task. */
+/** Many grants of one agent, as if it got one for each task. */
 import type { Database } from '../../../storage/platform/sql.js'
 import { sql } from '../identity/identity.js'
 
-/** Puts many newer grants of the same kind beside one, which have ended by time. */
+/** Adds many newer, expired grants of the same kind. */
 export function crowdWithEnded(database: Database, grantId: string): Promise<unknown> {
   return sql(
     database,

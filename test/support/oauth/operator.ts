@@ -1,4 +1,4 @@
-/** `svc operator ...` beside running services, and agents that it appointed. */
+/** `svc operator ...` on the machine of the services, and agents that it appointed. */
 import { Command } from 'commander'
 import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
@@ -20,7 +20,7 @@ export async function operator({ at }: Pick<Api, 'at'>, ...words: string[]): Pro
   return said
 }
 
-/** A fresh login of the agent of a workspace in the control plane. */
+/** Logs the agent of a workspace in to the control plane. */
 export async function loginAtControlPlane(
   api: Api,
   { key, agentId, controlPlane }: Workspace,
@@ -31,7 +31,7 @@ export async function loginAtControlPlane(
   return { status, token: String(body['access_token']), scope: String(body['scope']) }
 }
 
-/** An agent that looks after the deployment, with a token that says so. */
+/** An agent with deployment scopes, and its token. */
 export async function operatorOfDeployment(
   api: Api,
 ): Promise<{ readonly workspace: Workspace; readonly token: string }> {

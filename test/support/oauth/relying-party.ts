@@ -1,4 +1,4 @@
-/** An application that signs people in, driven by openid-client, and the browser of its person. */
+/** A relying party with openid-client, and the browser of its user. */
 import * as oidc from 'openid-client'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
@@ -21,7 +21,7 @@ export type RelyingParty = {
   readonly audience: string
 }
 
-/** Registers an application in the tenant, and lets openid-client discover the service. */
+/** Registers an application in the tenant and lets openid-client discover the service. */
 export async function relyingParty(
   { baseUrl, db }: TestService,
   { tenantId }: Pick<Workspace, 'tenantId'>,
@@ -46,7 +46,7 @@ export async function relyingParty(
   const config = await oidc.discovery(
     new URL(baseUrl),
     row.id,
-    // Our ID tokens are not signed with the RS256 that clients take for granted.
+    // Clients expect RS256 by default, which the service does not support.
     { id_token_signed_response_alg: row.idTokenSignedResponseAlg },
     authentication ?? (isPublic ? oidc.None() : oidc.ClientSecretBasic(secret)),
     { execute: [oidc.allowInsecureRequests] },
@@ -83,7 +83,7 @@ export async function journey(
 
 export const pathOf = (url: URL): string => url.pathname + url.search
 
-/** Leads a browser from the request to the answer: signs in where it is asked, and says yes. */
+/** Takes a browser from the request to the response: signs in if needed, and consents. */
 export async function authorized(
   browser: TestBrowser,
   person: Pick<Workspace, 'email' | 'password'>,
@@ -101,14 +101,14 @@ export function isConsent(page: Page): boolean {
   return page.status === 200 && page.html.includes('name="action" value="allow"')
 }
 
-/** The redirect to the application, as the address it is. */
+/** The redirect to the application, as a URL. */
 export function callbackOf(page: Page): URL {
   if (page.status !== 302 || page.location === null || !page.location.startsWith(CALLBACK))
     throw new Error(`no answer to the application: ${page.status} ${page.location} ${page.html}`)
   return new URL(page.location)
 }
 
-/** The whole code flow in a browser of its own. */
+/** The whole code flow in its own browser. */
 export async function signedIn(
   running: TestService,
   party: RelyingParty,

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, type Dispatcher, request } from 'undici'
-import { keys } from '../../../actors/oauth/signing-keys/protocol.js'
+import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { UPSTREAM_CERT, UPSTREAM_NAME } from '../../actors/vault/egress/loopback-tls.js'
 import { startUpstream, type Upstream } from '../../actors/vault/egress/upstream.js'
 import { type Api, apiOf, claimsOf, type Json } from '../api.js'
@@ -162,7 +162,7 @@ export async function delegatedToken(
     ...more,
   }
   const signed = await service
-    .ref(keys)
+    .ref(signingKeys)
     .ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })
   if (signed.tag !== 'signed') throw new Error(signed.tag)
   return signed.token

@@ -1,4 +1,4 @@
-/** Which client speaks, and how it shows that it does. RFC 6749 section 2.3, RFC 7523 section 2.2. */
+/** Reads the client credentials of a request (RFC 6749 section 2.3, RFC 7523 section 2.2). */
 import { asId } from '../../../domain/ids.js'
 import { flatString } from '../../../../runtime/kernel/text/flat-string.js'
 import type { OAuthForm } from '../form.js'
@@ -6,50 +6,56 @@ import type { OAuthForm } from '../form.js'
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
-export type PresentedClient =
+export type ClientAuthentication =
   | { readonly method: 'secret'; readonly clientId: string; readonly secret: string }
   | { readonly method: 'assertion'; readonly clientId: string | null; readonly assertion: string }
   | { readonly method: 'none'; readonly clientId: string }
 
-export type ClientPresentation =
-  | PresentedClient
+export type ClientAuthenticationRead =
+  | ClientAuthentication
   | {
       readonly method: 'refused'
       readonly error: 'invalid_request' | 'invalid_client'
       readonly description: string
     }
 
-/** Reads the one way in which the client authenticates; using two is an error (RFC 6749 section 2.3). */
-export function readClient(authorization: string | null, form: OAuthForm): ClientPresentation {
+/** Reads the client's credentials. Two authentication methods in one request are an error (RFC 6749 section 2.3). */
+export function readClientAuthentication(
+  authorization: string | null,
+  form: OAuthForm,
+): ClientAuthenticationRead {
   const clientId = form.get('client_id')
   const secret = form.get('client_secret')
   const assertion = form.get('client_assertion')
   const assertionType = form.get('client_assertion_type')
   const usesAssertion = assertion !== null || assertionType !== null
   const ways = [authorization !== null, secret !== null, usesAssertion].filter(Boolean).length
-  if (ways > 1) return refused('invalid_request', 'more than one way of client authentication')
+  if (ways > 1) return refused('invalid_request', 'more than one method of client authentication')
 
   if (authorization !== null) {
     const basic = readBasic(authorization)
     if (basic === null) return refused('invalid_client', 'the Authorization header is not Basic')
     if (clientId !== null && clientId !== basic.clientId)
-      return refused('invalid_request', 'client_id differs from the one in the header')
-    // An empty secret is none, here as in a form: so public clients of many libraries name themselves.
+      return refused(
+        'invalid_request',
+        'client_id differs from the one in the Authorization header',
+      )
+    // Many libraries send public clients as Basic with an empty secret: treat that as no secret.
     return basic.secret === ''
       ? { method: 'none', clientId: basic.clientId }
       : { method: 'secret', ...basic }
   }
   if (usesAssertion) {
     if (assertionType !== JWT_BEARER || assertion === null)
-      return refused('invalid_client', 'client_assertion needs the type jwt-bearer')
+      return refused('invalid_client', 'client_assertion_type must be the jwt-bearer URN')
     return { method: 'assertion', clientId, assertion }
   }
   if (clientId === null) return refused('invalid_client', 'no client authentication')
   return secret === null ? { method: 'none', clientId } : { method: 'secret', clientId, secret }
 }
 
-/** Whether anything in the request says which client it comes from. */
-export function presentsClient(authorization: string | null, form: OAuthForm): boolean {
+/** True if any part of the request identifies a client. */
+export function identifiesClient(authorization: string | null, form: OAuthForm): boolean {
   const parameters = ['client_id', 'client_secret', 'client_assertion', 'client_assertion_type']
   return authorization !== null || parameters.some((name) => form.get(name) !== null)
 }
@@ -58,7 +64,7 @@ export function triesBasic(authorization: string | null): boolean {
   return authorization !== null && /^basic\b/i.test(authorization)
 }
 
-/** Both halves are form-encoded before they are joined (RFC 6749 section 2.3.1). */
+/** The client form-encodes both halves before it joins them (RFC 6749 section 2.3.1). */
 function readBasic(authorization: string): { clientId: string; secret: string } | null {
   const encoded = BASIC_CREDENTIALS.exec(authorization)?.[1]
   if (encoded === undefined) return null
@@ -72,7 +78,7 @@ function readBasic(authorization: string): { clientId: string; secret: string } 
 
 function decodeFormValue(text: string): string | null {
   try {
-    // Never a part of the pair: a remembered client_id would keep the secret beside it.
+    // A slice would retain the whole pair: a cached client_id would keep the secret in memory.
     return flatString(decodeURIComponent(text.replaceAll('+', ' ')))
   } catch {
     return null
@@ -82,6 +88,6 @@ function decodeFormValue(text: string): string | null {
 function refused(
   error: 'invalid_request' | 'invalid_client',
   description: string,
-): ClientPresentation {
+): ClientAuthenticationRead {
   return { method: 'refused', error, description }
 }

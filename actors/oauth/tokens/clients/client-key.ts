@@ -1,4 +1,4 @@
-/** Public keys that clients show: in a DPoP proof, or registered for their assertions. RFC 7517. */
+/** Public keys of clients: from a DPoP proof, or registered for client assertions (RFC 7517). */
 import { importPublicJwk } from '../../../platform/jose/jwk.js'
 import type { VerificationKey } from '../../../platform/jose/jwt.js'
 
@@ -7,7 +7,7 @@ export type ClientKey = VerificationKey & {
   readonly thumbprint: string
 }
 
-/** A P-256 or Ed25519 key without its private half, fit to be verified with; null for anything else. */
+/** Imports a public P-256 or Ed25519 JWK for verification. Returns null for any other value. */
 export function readPublicJwk(jwk: unknown): ClientKey | null {
   return importPublicJwk(jwk) ?? null
 }

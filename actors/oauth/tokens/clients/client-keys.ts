@@ -1,14 +1,14 @@
-/** The keys of applications: registered with them, or at an address of theirs. RFC 7517. */
+/** The public keys of an application, from its `jwks` or its `jwks_uri` (RFC 7517). */
 import type { ClientRow } from '../../../../storage/oauth/applications.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import { isSignedByOneOf, type NamedKey } from './client-assertion.js'
 import { readPublicJwk } from './client-key.js'
 import type { DecodedJwt } from '../../../platform/jose/jwt.js'
 
-/** More keys than this are not tried: each costs a verification. */
+/** Limit of keys to try, since each one costs a verification. */
 const KEYS_READ_MAX = 20
 
-/** True when one of the application's keys made the signature. */
+/** True if one of the application's keys made the signature. */
 export async function isSignedByApplication(
   documents: Pick<Documents, 'fetch'>,
   { jwks, jwksUri }: Pick<ClientRow, 'jwks' | 'jwksUri'>,
@@ -16,11 +16,11 @@ export async function isSignedByApplication(
 ): Promise<boolean> {
   if (jwksUri === null) return isSignedByOneOf(jwt, namedKeys(jwks?.keys ?? []))
   if (isSignedByOneOf(jwt, await keysAt(documents, jwksUri, false))) return true
-  // The client may have new keys since (OpenID Connect Core section 10.1.1).
+  // The client may have rotated its keys since the last fetch (OpenID Connect Core section 10.1.1).
   return isSignedByOneOf(jwt, await keysAt(documents, jwksUri, true))
 }
 
-/** Keys that we cannot use are passed over: a set may hold others (RFC 7517 section 5). */
+/** Skips unsupported keys: a set may contain other types (RFC 7517 section 5). */
 function namedKeys(jwks: readonly unknown[]): readonly NamedKey[] {
   return jwks.slice(0, KEYS_READ_MAX).flatMap((jwk) => {
     const key = readPublicJwk(jwk)
@@ -30,7 +30,7 @@ function namedKeys(jwks: readonly unknown[]): readonly NamedKey[] {
   })
 }
 
-/** The keys at an address; none where it cannot be read. */
+/** The keys at `jwks_uri`, or an empty list if the fetch fails. */
 async function keysAt(
   documents: Pick<Documents, 'fetch'>,
   jwksUri: string,

@@ -1,4 +1,4 @@
-/** Who a client of the token endpoint is, and whether it proved it. decisions.md 7.3 and 7.6. */
+/** Client authentication at the token endpoint. See docs/reference/oauth.md. */
 import { createHash, ECDH } from 'node:crypto'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import {
@@ -14,18 +14,18 @@ import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './client-assertion.js'
-import type { BriefMemory } from '../../../platform/batching/ttl-cache.js'
+import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
 import { isSignedByApplication } from './client-keys.js'
-import type { PresentedClient } from './client-authentication.js'
+import type { ClientAuthentication } from './client-authentication.js'
 import { readPublicJwk } from './client-key.js'
 import type { DecodedJwt } from '../../../platform/jose/jwt.js'
 
-/** Compared against when there is no such client, so that both cases take the same steps. */
+/** Compared with the secret of an unknown client, so that both cases take the same time. */
 const NO_SECRET = createHash('sha256').update('no such client').digest()
 
 export type Client =
   | { readonly kind: 'application'; readonly confidential: boolean; readonly row: ClientRow }
-  /** Confidential when it signed an assertion; bare otherwise. */
+  /** Confidential if it signed an assertion. Otherwise it is identified by `client_id` only. */
   | { readonly kind: 'agent'; readonly confidential: boolean; readonly row: AgentClientRow }
 
 type Known =
@@ -35,23 +35,23 @@ type Known =
 
 export interface Clients {
   /**
-   * The client, when it is active and what it presented is right; null otherwise. At once where a
-   * secret is presented by a client that is remembered.
+   * The client if it is active and its credentials are valid, otherwise null. Synchronous for a
+   * cached client with a secret.
    */
-  authenticate(presented: PresentedClient): Client | null | Promise<Client | null>
-  /** Whether the application, or with null any, lists the web origin. */
+  authenticate(presented: ClientAuthentication): Client | null | Promise<Client | null>
+  /** True if the application, or any application if `clientId` is null, lists the web origin. */
   lists(origin: string, clientId: string | null): Promise<boolean>
 }
 
 const UNKNOWN = { kind: 'unknown' } as const
 
-/** A client ends and returns with its tenant. */
+/** The tenant whose suspension or activation changes the client's status. */
 function tenantOf(known: Known): readonly string[] {
   if (known.kind === 'unknown') return []
   return [known.kind === 'agent' ? known.row.homeTenantId : known.row.tenantId]
 }
 
-/** What is not active is as unknown as what is not there. */
+/** Treats an inactive client as unknown. */
 function ifActive(known: Known): Known {
   if (known.kind === 'unknown') return known
   const active =
@@ -64,9 +64,9 @@ export type ClientsNeeds = {
   readonly coordination: Pick<Coordination, 'once'>
   readonly clock: Clock
   readonly issuer: string
-  readonly memory: BriefMemory<Known>
-  readonly origins: BriefMemory<boolean>
-  /** For the keys of clients that have them at an address. */
+  readonly memory: TtlCache<Known>
+  readonly origins: TtlCache<boolean>
+  /** Fetches the `jwks_uri` of clients. */
   readonly documents: Pick<Documents, 'fetch'>
 }
 export type KnownClient = Known
@@ -80,7 +80,7 @@ export function createClients({
   origins,
   documents,
 }: ClientsNeeds): Clients {
-  /** The tenant of a client is not known before the client is: the look-up crosses tenants. */
+  /** The tenant is unknown until the client is found, so the look-up crosses tenants. */
   async function read(clientId: string): Promise<Known> {
     return database.system(
       async (tx) => {
@@ -95,13 +95,13 @@ export function createClients({
 
   function lookUp(clientId: string): Known | Promise<Known> {
     if (!isUuid(clientId)) return UNKNOWN
-    const known = memory.known(clientId)
+    const known = memory.peek(clientId)
     if (known !== undefined) return ifActive(known)
     return memory.get(clientId, [clientId], () => read(clientId), tenantOf).then(ifActive)
   }
 
   function bySecret(clientId: string, secret: string): Client | null | Promise<Client | null> {
-    const judge = (known: Known): Client | null => {
+    const check = (known: Known): Client | null => {
       const usesSecret =
         known.kind === 'application' &&
         known.row.tokenEndpointAuthMethod.startsWith('client_secret_')
@@ -112,7 +112,7 @@ export function createClients({
         : null
     }
     const known = lookUp(clientId)
-    return known instanceof Promise ? known.then(judge) : judge(known)
+    return known instanceof Promise ? known.then(check) : check(known)
   }
 
   async function byAssertion(clientId: string | null, assertion: string): Promise<Client | null> {
@@ -121,7 +121,7 @@ export function createClients({
     const known = await lookUp(claimed.clientId)
     if (known.kind === 'unknown') return null
     if (!(await isSigned(claimed.jwt, known))) return null
-    // The id counts only once the signature is right: nobody else may use it up.
+    // Mark the `jti` as used only after the signature is valid, so that no other party can use it up.
     const id = createHash('sha256').update(`${claimed.clientId} ${claimed.id}`).digest('base64url')
     const ttlSecs = claimed.expiresAtSecs - clock.nowSecs() + 1
     if (!(await coordination.once(`assertion:${id}`, ttlSecs))) return null
@@ -168,7 +168,7 @@ function agentKeys(row: AgentClientRow): readonly NamedKey[] {
   })
 }
 
-/** The raw key of an agent as a JWK; P-256 points are stored compressed. */
+/** The agent's raw key as a JWK. Stored P-256 points are compressed. */
 function agentJwk(algorithm: 'ed25519' | 'es256', raw: Buffer): Record<string, string> {
   if (algorithm === 'ed25519') return { kty: 'OKP', crv: 'Ed25519', x: raw.toString('base64url') }
   const point = ECDH.convertKey(raw, 'prime256v1', undefined, undefined, 'uncompressed') as Buffer

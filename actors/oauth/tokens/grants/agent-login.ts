@@ -1,4 +1,4 @@
-/** An agent's session begins: its first access token and the root of its refresh family. */
+/** Issues the first access token and refresh token of an agent session. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
@@ -9,14 +9,14 @@ import type { TokenMetrics } from '../metrics.js'
 import type { GrantAgent, Granted } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
 import type { JwtSettings } from '../settings.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 
 /** RFC 8176: proof of possession of a key. */
 const AGENT_AMR = ['pop']
 
 export type AgentLoginNeeds = {
-  readonly commits: TenantCommits
+  readonly commits: GroupCommit
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly clock: Clock
@@ -33,7 +33,7 @@ export async function grantAgent(
   const now = clock.now()
   const sessionId = random.uuid()
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)
-  // decisions.md 21, agent access token: for the issuer, without a level of assurance.
+  // An agent's own token is for the issuer and has no assurance level.
   const grant: AccessGrant = {
     subject: agentId,
     subjectType: 'agent',
@@ -43,7 +43,7 @@ export async function grantAgent(
     scopes,
     audience: [issuer],
     sessionId,
-    // The session of an agent is its one grant: it ends with it.
+    // The session is the agent's only grant, so ending the session ends the token.
     grantId: null,
     level: null,
     amr: AGENT_AMR,

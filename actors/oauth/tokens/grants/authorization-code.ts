@@ -1,12 +1,11 @@
 /**
- * grant_type=authorization_code: a code becomes tokens, once. RFC 6749 section 4.1.3, RFC 7636
- * section 4.6, RFC 9449 section 10; decisions.md 7.3 and 7.6.
+ * grant_type=authorization_code: redeems a code once (RFC 6749 section 4.1.3, RFC 7636 section 4.6,
+ * RFC 9449 section 10).
  *
- * Everything that can fail comes first, then one statement redeems the code and opens its family.
- * A code that comes again, from its own client with a proof that fits, revokes the family: of many
- * uses at the same time one succeeds, and the tokens it gave end with the first of the others
- * (RFC 6749 section 4.1.2). A use that could not have succeeded (another client, another verifier)
- * changes nothing.
+ * All checks run first, then one statement redeems the code and creates its refresh family. If the
+ * same client redeems the code again with a valid proof, the family is revoked (RFC 6749 section
+ * 4.1.2). Of several concurrent redemptions one succeeds, and the next one revokes its tokens. A
+ * redemption that cannot succeed (another client, a wrong code_verifier) changes nothing.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
@@ -17,28 +16,28 @@ import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
-import { heldClaims, heldScopes } from '../issue/effective-scopes.js'
+import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, revokedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { type Breadth, narrowed } from '../issue/downscoping.js'
+import { type TokenScope, downscope } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
-import type { FoundTogether } from '../issue/batched-lookups.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { BatchedLookups } from '../issue/batched-lookups.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
 /** RFC 7636 section 4.1. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 
 export type CodeNeeds = PersonTokensNeeds & {
-  readonly commits: TenantCommits
-  readonly found: FoundTogether
+  readonly commits: GroupCommit
+  readonly lookups: BatchedLookups
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
-  /** Told what was ended, so that this process refuses it from now on. */
-  readonly standingChanged: (ids: readonly string[]) => void
+  /** Drops cached status of these ids, so that this process refuses their tokens at once. */
+  readonly invalidate: (ids: readonly string[]) => void
 }
 
 export async function grantCode(
@@ -52,28 +51,28 @@ export async function grantCode(
     return refuse('unauthorized_client', 'the application does not have this grant')
   const code = form.get('code')
   if (code === null) return refuse('invalid_request', 'code is missing')
-  const { found, clock } = needs
-  const row = await found.code(hashRefreshToken(code))
+  const { lookups, clock } = needs
+  const row = await lookups.code(hashRefreshToken(code))
   if (row === undefined || row.clientId !== client.row.id)
-    return refuse('invalid_grant', 'the code is unknown, or not one of this client')
+    return refuse('invalid_grant', 'the code is unknown or belongs to another client')
   const mismatch = mismatchOf(row, form)
   if (mismatch !== null) return refuse('invalid_grant', mismatch)
   if (row.jkt !== null && proof.jkt === null)
-    return proof.refusal('the code is bound to a key: a proof of it is needed')
+    return proof.refusal('the code is bound to a key: send a DPoP proof')
   if (row.jkt !== null && row.jkt !== proof.jkt)
     return refuse('invalid_grant', 'the code is bound to another key')
   if (row.redeemedAt !== null) return revoke(needs, row, context)
   if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
   if (!row.standing)
-    return refuse('invalid_grant', 'the session or the person behind the code is gone')
-  const scopes = heldScopes(row.scopes, client)
+    return refuse('invalid_grant', 'the session or the user behind the code is no longer active')
+  const scopes = effectiveScopes(row.scopes, client)
   if ('tag' in scopes) return scopes
-  const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
-  if ('tag' in breadth) return breadth
-  return redeem(needs, row, { scopes, breadth }, client, proof, context)
+  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes })
+  if ('tag' in tokenScope) return tokenScope
+  return redeem(needs, row, { scopes, tokenScope }, client, proof, context)
 }
 
-/** What of the redemption does not fit the request: its redirect URI, or the verifier of its challenge. */
+/** Checks redirect_uri and code_verifier against the authorization request. Returns the fault. */
 function mismatchOf(
   row: Pick<CodeRow, 'redirectUri' | 'codeChallenge'>,
   form: OAuthForm,
@@ -89,13 +88,13 @@ function mismatchOf(
   const expected = Buffer.from(row.codeChallenge, 'base64url')
   return computed.length === expected.length && timingSafeEqual(computed, expected)
     ? null
-    : 'code_verifier does not fit the code_challenge'
+    : 'code_verifier does not match the code_challenge'
 }
 
 async function redeem(
   needs: CodeNeeds,
   row: CodeRow,
-  { scopes, breadth }: { readonly scopes: readonly string[]; readonly breadth: Breadth },
+  { scopes, tokenScope }: { readonly scopes: readonly string[]; readonly tokenScope: TokenScope },
   client: Client & { readonly kind: 'application' },
   proof: RefreshProof,
   context: MessageContext,
@@ -106,13 +105,13 @@ async function redeem(
   const offline = refreshes && scopes.includes('offline_access')
   const { access, grant, idToken } = await signPersonTokens(
     needs,
-    personGrant(row, breadth, {
+    personGrant(row, tokenScope, {
       grantId: row.id,
       sessionId: row.sessionId,
       idTokenSessionId: row.sessionId,
       scopes,
       level: row.level,
-      claims: heldClaims(row.claims, client),
+      claims: effectiveClaims(row.claims, client),
       nonce: row.nonce,
       jkt: proof.jkt,
     }),
@@ -126,7 +125,7 @@ async function redeem(
     decide: redeemCodes,
     input: {
       id: row.id,
-      // A confidential client may change its key: its refresh tokens are bound to the client
+      // A confidential client may rotate its key, since its refresh tokens are bound to the client
       // (RFC 9449 section 5).
       jkt: client.confidential ? null : proof.jkt,
       refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
@@ -136,11 +135,11 @@ async function redeem(
     },
     events: (won) => (won ? [event] : []),
   })
-  // Another process was faster: this is the second use.
+  // Another process redeemed the code first, so this is the second use.
   if (!redeemed) return revoke(needs, row, context)
   metrics.issued('authorization_code', 'human')
   const { accessToken, tokenType, expiresInSecs } = access
-  const { authorizationDetails } = breadth
+  const { authorizationDetails } = tokenScope
   return {
     tag: 'issued',
     accessToken,
@@ -154,19 +153,19 @@ async function redeem(
 }
 
 async function revoke(
-  { database, random, clock, standingChanged }: CodeNeeds,
+  { database, random, clock, invalidate }: CodeNeeds,
   { tenantId, id, clientId, subject, sessionId }: CodeRow,
   context: MessageContext,
 ): Promise<OAuthRefused> {
   const now = clock.now()
-  // Not cancelled with the request: a thief who hangs up must not save the tokens.
+  // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.
   await database.tenant(tenantId, async (tx) => {
     if (!(await revokeRefreshFamily(tx, tenantId, id, 'code_reuse', now))) return
     const resource = { type: 'refresh_family', id } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
     appendEvents(tx, [revokedEvent(random, ended, now, context.requestId)])
   })
-  standingChanged([id])
-  context.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was used again')
-  return refuse('invalid_grant', 'the code was used before: what it gave has ended')
+  invalidate([id])
+  context.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was reused')
+  return refuse('invalid_grant', 'the code was used before: its tokens are revoked')
 }

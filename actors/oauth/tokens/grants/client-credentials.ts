@@ -1,4 +1,4 @@
-/** grant_type=client_credentials: an application gets a token of its own. RFC 6749 section 4.4. */
+/** grant_type=client_credentials: an application gets a token for itself (RFC 6749 section 4.4). */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import type { ClientRow } from '../../../../storage/oauth/applications.js'
@@ -6,7 +6,7 @@ import type { OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { PERSON_SCOPES } from '../../../domain/scopes.js'
 import type { AccessGrant } from '../issue/access-token.js'
-import { knownAudience, readAskedAudience, tokenAudience } from '../issue/audience.js'
+import { knownAudience, readRequestedAudience, tokenAudience } from '../issue/audience.js'
 import type { Client } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
@@ -14,14 +14,14 @@ import type { TokenMetrics } from '../metrics.js'
 import type { Issued, OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
-import type { StandingGrants } from '../issue/prepared-grants-cache.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { PreparedGrantsCache } from '../issue/prepared-grants-cache.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { SignedAccess, TokenSigner } from '../issue/token-signer.js'
 
 export type ClientCredentialsNeeds = {
   readonly database: Database
-  readonly commits: TenantCommits
-  readonly standing: StandingGrants
+  readonly commits: GroupCommit
+  readonly preparedGrants: PreparedGrantsCache
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly random: Random
@@ -30,8 +30,8 @@ export type ClientCredentialsNeeds = {
 }
 
 /**
- * Issues once the row of the token is committed: what was not written down was not issued. No
- * refresh token: the client has its credentials (RFC 6749 section 4.4.3).
+ * Returns the token only after its `auth.token.issued` event is committed. Issues no refresh token,
+ * since the client can authenticate again (RFC 6749 section 4.4.3).
  */
 export async function grantClientCredentials(
   needs: ClientCredentialsNeeds,
@@ -47,24 +47,25 @@ export async function grantClientCredentials(
     return refuse('unauthorized_client', 'the application does not have this grant')
 
   const scope = form.get('scope')
-  const isPlain = jkt === null && form.get('audience') === null && form.get('resource') === null
-  const standing = isPlain ? needs.standing.of(row, scope) : undefined
-  if (standing !== undefined) {
-    const { grant, claims, issued } = standing
+  const isCacheable = jkt === null && form.get('audience') === null && form.get('resource') === null
+  const prepared = isCacheable ? needs.preparedGrants.get(row, scope) : undefined
+  if (prepared !== undefined) {
+    const { grant, claims, issued } = prepared
     const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context, claims)
     return write(needs, grant, signed, issued.fill(needs.random, signed, context.requestId))
   }
 
-  const scopes = askedScopes(scope, row)
+  const scopes = requestedScopes(scope, row)
   if (scopes === null)
-    return refuse('invalid_scope', 'a scope is malformed or not one of the application')
-  const read = readAskedAudience(form)
+    return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
+  const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const { database, issuer, random } = needs
-  const asked = isPlain
-    ? read.asked
-    : await knownAudience(database, issuer, row, read.asked, context)
-  if (asked === null) return refuse('invalid_target', 'the audience is not one of this tenant')
+  const requested = isCacheable
+    ? read.requested
+    : await knownAudience(database, issuer, row, read.requested, context)
+  if (requested === null)
+    return refuse('invalid_target', 'the audience is not known in this tenant')
 
   const grant: AccessGrant = {
     subject: row.id,
@@ -73,7 +74,7 @@ export async function grantClientCredentials(
     organizationId: null,
     clientId: row.id,
     scopes,
-    audience: tokenAudience(asked, { own: row.audience, issuer, scopes }),
+    audience: tokenAudience(requested, { own: row.audience, issuer, scopes }),
     sessionId: null,
     grantId: null,
     level: null,
@@ -82,7 +83,7 @@ export async function grantClientCredentials(
     jkt,
     authorizationDetails: null,
   }
-  if (isPlain) needs.standing.given(row, scope, grant)
+  if (isCacheable) needs.preparedGrants.record(row, scope, grant)
   const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context)
   const event = issuedEvent(random, grant, signed, 'client_credentials', context.requestId)
   return write(needs, grant, signed, event)
@@ -110,22 +111,22 @@ async function write(
   }
 }
 
-/** The scopes of the token; null where the request names one that the application does not have. */
-function askedScopes(scope: string | null, row: DefaultedScopes): readonly string[] | null {
-  if (scope === null) return withoutRequest(row)
-  const asked = readScope(scope)
-  return asked?.every((one) => row.scopes.includes(one)) ? asked : null
+/** The scopes of the token, or null if the request names one that the application does not have. */
+function requestedScopes(scope: string | null, row: DefaultedScopes): readonly string[] | null {
+  if (scope === null) return defaultScopesOf(row)
+  const requested = readScope(scope)
+  return requested?.every((one) => row.scopes.includes(one)) ? requested : null
 }
 
 type DefaultedScopes = Pick<ClientRow, 'scopes' | 'defaultScopes'>
 
 /**
- * What a request without `scope` gives (RFC 6749 section 3.3, a pre-defined default): `default_scopes`
- * of the application, else its scopes without those that manage, use the vault or speak of a user. A
- * client that needs one of these asks for it, so that no token has such a power by accident.
+ * The scopes of a request without `scope` (RFC 6749 section 3.3, pre-defined default): the
+ * application's `default_scopes`. Without these, all of its scopes except `*:manage`, `vault:*` and
+ * the user scopes, so that a token gets such a power only on request.
  */
-export function withoutRequest({ scopes, defaultScopes }: DefaultedScopes): readonly string[] {
-  // Where the application lost a scope, its defaults do not bring it back.
+export function defaultScopesOf({ scopes, defaultScopes }: DefaultedScopes): readonly string[] {
+  // The application may have lost a scope since: its defaults do not restore it.
   if (defaultScopes !== null) return defaultScopes.filter((scope) => scopes.includes(scope))
   return scopes.filter(
     (scope) =>

@@ -1,7 +1,7 @@
 /**
- * An agent fetches what a person approved: the first access token of a delegation and the root of its
- * refresh family. decisions.md section 3 and 7.2. Signed first, redeemed then: a failure in between
- * loses a token that nobody has seen, the other order would lose what the person approved.
+ * Redeems an approved delegation for an agent: issues its first access token and the root of its
+ * refresh family. It signs first and redeems second. A failure in between then loses a token that was
+ * never sent, where the other order would lose the user's approval.
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
@@ -20,12 +20,12 @@ import type { TokenMetrics } from '../metrics.js'
 import type { DelegatedGranted, GrantDelegated } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
 import type { JwtSettings } from '../settings.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 
 export type DelegatedNeeds = {
   readonly database: Database
-  readonly commits: TenantCommits
+  readonly commits: GroupCommit
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly clock: Clock
@@ -34,7 +34,7 @@ export type DelegatedNeeds = {
   readonly jwt: JwtSettings
 }
 
-/** What a token of a delegation says: the person, how they had signed in, and who acts for them. */
+/** The claims of a delegated token: the user, how they authenticated, and the agent that acts. */
 export function delegatedGrant(
   d: DelegationRow,
   { scopes, audience, jkt }: Pick<AccessGrant, 'scopes' | 'audience' | 'jkt'>,
@@ -47,7 +47,7 @@ export function delegatedGrant(
     clientId: d.agentId,
     scopes,
     audience,
-    // The session of a delegation carries its id, and ends with it.
+    // A delegation's session has the id of the delegation, and ends with it.
     sessionId: d.id,
     grantId: null,
     level: d.level,
@@ -65,7 +65,7 @@ export async function grantDelegated(
   { tenantId, delegationId, agentSessionId, jkt, lifetimeSecs }: GrantDelegated,
   context: MessageContext,
 ): Promise<DelegatedGranted | { readonly tag: 'gone' }> {
-  // A session is that of an agent, which may be at home in another tenant.
+  // The agent's session may belong to another tenant, so the look-up crosses tenants.
   const found = await database.system(
     async (tx) => {
       const row = await findDelegation(tx, tenantId, delegationId)
@@ -86,7 +86,7 @@ export async function grantDelegated(
   const lifetime = Math.min(jwt.access_token_lifetime_agent_secs, leftSecs)
   const signed = await signer.sign(grant, lifetime, context)
   const event = issuedEvent(random, grant, signed, 'delegation', context.requestId)
-  // Of no use where the first access token lasts as long as the delegation.
+  // A refresh token is useless if the first access token lasts as long as the delegation.
   const refreshes = leftSecs > lifetime || scopes.includes('offline_access')
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)
   const refreshSecs = Math.min(jwt.refresh_token_lifetime_agent_secs, leftSecs)

@@ -1,10 +1,10 @@
 /**
- * grant_type=urn:ietf:params:oauth:grant-type:device_code and urn:openid:params:grant-type:ciba:
- * whoever asked polls for what a person decides elsewhere. RFC 8628 sections 3.4 and 3.5; OpenID
- * Connect CIBA sections 10.1 and 11; decisions.md 3 (poll errors) and 7.3.
+ * grant_type=urn:ietf:params:oauth:grant-type:device_code and urn:openid:params:grant-type:ciba: the
+ * client polls while the user decides on another device (RFC 8628 sections 3.4 and 3.5, OpenID
+ * Connect CIBA sections 10.1 and 11).
  *
- * What was approved is given once: everything that can fail comes first, then one statement redeems
- * the request and opens its family. A poll after that is of an unknown code, whoever makes it.
+ * An approved request is redeemed once. All checks run first, then one statement redeems the request
+ * and creates its refresh family. Later polls get the error of an unknown code.
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
@@ -17,17 +17,17 @@ import {
 } from '../../../../storage/oauth/backchannel-requests.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
-import { heldScopes } from '../issue/effective-scopes.js'
+import { effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { narrowed } from '../issue/downscoping.js'
+import { downscope } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { GrantType, Issued, OAuthRefused } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
 import { refuse } from '../refusals.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
-/** RFC 8628 section 3.5: what a poll that comes too fast adds to the interval. */
+/** Added to the interval after a poll that is too early (RFC 8628 section 3.5). */
 const SLOW_DOWN_SECS = 5
 
 type BackchannelGrant = Extract<
@@ -35,14 +35,14 @@ type BackchannelGrant = Extract<
   'urn:ietf:params:oauth:grant-type:device_code' | 'urn:openid:params:grant-type:ciba'
 >
 
-/** What each of these grants is polled with. */
+/** The request kind and the form parameter of each grant type. */
 const POLLED: Record<BackchannelGrant, { kind: BackchannelKind; parameter: string }> = {
   'urn:ietf:params:oauth:grant-type:device_code': { kind: 'device', parameter: 'device_code' },
   'urn:openid:params:grant-type:ciba': { kind: 'ciba', parameter: 'auth_req_id' },
 }
 
 export type BackchannelNeeds = PersonTokensNeeds & {
-  readonly commits: TenantCommits
+  readonly commits: GroupCommit
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
@@ -70,18 +70,18 @@ export async function grantBackchannel(
     now,
     penaltySecs: SLOW_DOWN_SECS,
   }
-  // The tenant of a code is not known before the code is: the poll crosses tenants.
+  // The tenant is unknown until the code is found, so the poll crosses tenants.
   const polled = await database.system((tx) => recordPoll(tx, key), { signal: context.signal })
   const verdict = polled === undefined ? 'unknown' : judgePoll(polled, now)
   switch (verdict) {
     case 'unknown':
       return invalidGrant(parameter)
     case 'pending':
-      return wait('authorization_pending', 'the person has not decided yet', polled!)
+      return wait('authorization_pending', 'the user has not decided yet', polled!)
     case 'slow_down':
-      return wait('slow_down', 'the last poll was too short a time ago', polled!)
+      return wait('slow_down', 'the last poll was too recent', polled!)
     case 'denied':
-      return refuse('access_denied', 'the person said no')
+      return refuse('access_denied', 'the user denied the request')
     case 'expired':
       return refuse('expired_token', `the ${parameter} has expired: ask for a new one`)
     case 'approved':
@@ -91,7 +91,7 @@ export async function grantBackchannel(
 
 export type PollVerdict = 'unknown' | 'pending' | 'slow_down' | 'denied' | 'expired' | 'approved'
 
-/** What a poll deserves, given its row. Pure: time is a value. */
+/** Decides the outcome of a poll from its row. Pure: time is a value. */
 export function judgePoll(
   row: Pick<PolledRequest, 'status' | 'expiresAt' | 'tooFast' | 'standing'>,
   now: Date,
@@ -99,12 +99,12 @@ export function judgePoll(
   if (row.status === 'redeemed') return 'unknown'
   if (row.expiresAt <= now) return 'expired'
   if (row.status === 'denied') return 'denied'
-  // What was approved is not held back for coming early: the interval spaces waiting.
+  // The interval limits polls for a decision. It does not delay an approved request.
   if (row.status === 'approved') return row.standing ? 'approved' : 'unknown'
   return row.tooFast ? 'slow_down' : 'pending'
 }
 
-/** As the table demands of what is approved. */
+/** An approved request. The table guarantees that these columns are set. */
 type Approved = PolledRequest & {
   readonly subject: string
   readonly level: number
@@ -122,14 +122,14 @@ async function redeem(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { commits, random, jwt, metrics, issuer } = needs
-  const scopes = heldScopes(row.scopes, client)
+  const scopes = effectiveScopes(row.scopes, client)
   if ('tag' in scopes) return scopes
   const whole = { audience: row.audience, authorizationDetails: null }
-  const breadth = narrowed(form, whole, { issuer, scopes })
-  if ('tag' in breadth) return breadth
+  const tokenScope = downscope(form, whole, { issuer, scopes })
+  if ('tag' in tokenScope) return tokenScope
   const refreshes = client.row.grantTypes.includes('refresh_token')
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
-  const granted = personGrant(row, breadth, {
+  const granted = personGrant(row, tokenScope, {
     grantId: row.id,
     sessionId: row.id,
     idTokenSessionId: row.id,
@@ -153,7 +153,7 @@ async function redeem(
       const redeemed = await redeemBackchannelRequest(tx, {
         tenantId: row.tenantId,
         id: row.id,
-        // As for codes: the refresh tokens of a confidential client are bound to the client.
+        // A confidential client's refresh tokens are bound to the client (RFC 9449 section 5).
         jkt: client.confidential ? null : jkt,
         refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
         now,
@@ -162,7 +162,7 @@ async function redeem(
       return { result: redeemed, events: redeemed ? [event] : [] }
     },
   })
-  // Another poll was faster, or the time ran out on the way.
+  // A concurrent poll redeemed it, or it expired.
   if (!won) return invalidGrant(POLLED[grantType].parameter)
   metrics.issued(grantType, 'human')
   const { accessToken, tokenType, expiresInSecs } = access
@@ -187,5 +187,8 @@ function wait(
 }
 
 function invalidGrant(parameter: string): OAuthRefused {
-  return refuse('invalid_grant', `the ${parameter} is unknown, was used or is not of this client`)
+  return refuse(
+    'invalid_grant',
+    `the ${parameter} is unknown, was used or belongs to another client`,
+  )
 }

@@ -1,4 +1,4 @@
-/** A person's token narrowed to one organization. decisions.md 2.3, organization token. */
+/** Downscopes a user's token to one organization. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import type { AgentLoginNeeds } from './agent-login.js'
@@ -6,8 +6,9 @@ import { issuedEvent } from '../issue/issued-event.js'
 import type { GrantOrganization, OrganizationGranted } from '../protocol.js'
 
 /**
- * Same person, session, evidence and key as the token it is asked with, for the issuer alone. It never
- * outlives that token, and falls with it: session and grant are the same.
+ * Keeps the user, session, authentication context and key of the presented token, for the issuer as
+ * the only audience. The new token never outlives the presented one. It has the same session and
+ * grant, so it is revoked with it.
  */
 export async function grantOrganization(
   { commits, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,

@@ -1,11 +1,12 @@
 /**
- * grant_type=refresh_token. Each token is turned into the next exactly once; the family dies when
- * one comes back that should not (RFC 9700 section 4.14.2; decisions.md 7.2, refresh token).
+ * grant_type=refresh_token. Each token is rotated exactly once. Reuse revokes the family (RFC 9700
+ * section 4.14.2).
  *
- * A live token is rotated. The token rotated last, from the same client and key, within 10 s of its
- * rotation and before its successor was used, gets the same answer again: it got lost on its way.
- * Anything else that was rotated is a replay: the family is revoked. The session of an agent ends with
- * it, and what a person delegated; that of a person goes on, with other applications in it.
+ * A live token is rotated. If the response got lost, the client may repeat the request: the most
+ * recently rotated token, from the same client and key, within 10 s of the rotation and before its
+ * successor was used, returns the same response. Any other use of a rotated token is a replay and
+ * revokes the family. A replay also ends an agent's session and the delegation behind it. It does not
+ * end a user's session, which other applications share.
  */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
@@ -24,10 +25,10 @@ import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import type { Client } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
-import { heldClaims, heldScopes } from '../issue/effective-scopes.js'
+import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, reuseEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { type Breadth, narrowed } from '../issue/downscoping.js'
+import { type TokenScope, downscope } from '../issue/downscoping.js'
 import {
   personGrant,
   type PersonTokens,
@@ -36,26 +37,26 @@ import {
 } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
-import type { FoundTogether } from '../issue/batched-lookups.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { BatchedLookups } from '../issue/batched-lookups.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
 export const REFRESH_TOKEN_BYTES = 32
 const GRACE_MS = 10_000
-const REUSED = 'the refresh token was used before: its family was revoked'
-const NOT_THEIRS = 'the refresh token is unknown, or not one of this client'
+const REUSED = 'the refresh token was used before: its family is revoked'
+const NOT_THEIRS = 'the refresh token is unknown or belongs to another client'
 
 export type RefreshNeeds = PersonTokensNeeds & {
-  readonly commits: TenantCommits
-  readonly found: FoundTogether
+  readonly commits: GroupCommit
+  readonly lookups: BatchedLookups
   readonly sealer: Sealer
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
-  /** Told what was ended, so that this process refuses it from now on. */
-  readonly standingChanged: (ids: readonly string[]) => void
+  /** Drops cached status of these ids, so that this process refuses their tokens at once. */
+  readonly invalidate: (ids: readonly string[]) => void
 }
 
-/** What the proof of the request showed, or how its absence is refused. */
+/** The key thumbprint of the request's DPoP proof, and how to refuse a request without one. */
 export type RefreshProof = {
   readonly jkt: string | null
   readonly refusal: (description: string) => Promise<ProofRefused>
@@ -77,8 +78,8 @@ export async function grantRefresh(
   if (client.kind === 'application' && !client.row.grantTypes.includes('refresh_token'))
     return refuse('unauthorized_client', 'the application does not have this grant')
 
-  const { found, clock } = needs
-  const row = await found.refreshToken(hashRefreshToken(token))
+  const { lookups, clock } = needs
+  const row = await lookups.refreshToken(hashRefreshToken(token))
   if (row === undefined) return refuse('invalid_grant', NOT_THEIRS)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, clock.now())
   switch (verdict) {
@@ -97,15 +98,15 @@ export async function grantRefresh(
 
 export type RefreshVerdict = 'live' | 'repeated' | 'replayed' | 'wrong_key' | 'refused'
 
-/** What a presented token deserves, given its row. Pure: time is a value. */
+/** Decides the outcome for a refresh token from its row. Pure: time is a value. */
 export function judgeRefresh(
   row: RefreshTokenRow,
   clientId: string,
   jkt: string | null,
   now: Date,
 ): RefreshVerdict {
-  const over = row.revokedAt !== null || row.sessionEndedAt !== null || row.expiresAt <= now
-  if (over || !row.tenantActive || !row.clientActive) return 'refused'
+  const isOver = row.revokedAt !== null || row.sessionEndedAt !== null || row.expiresAt <= now
+  if (isOver || !row.tenantActive || !row.clientActive) return 'refused'
   const sameClient = row.clientId === clientId
   const sameKey = row.jkt === null || row.jkt === jkt
   if (row.rotatedAt !== null) {
@@ -125,26 +126,26 @@ async function rotate(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const held = heldScopes(row.scopes, client)
-  if ('tag' in held) return held
-  const scopes = narrowedScopes(form, held)
+  const effective = effectiveScopes(row.scopes, client)
+  if ('tag' in effective) return effective
+  const scopes = requestedScopes(form, effective)
   if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
-  const breadth = narrowed(form, row, { issuer: needs.issuer, scopes })
-  if ('tag' in breadth) return breadth
+  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes })
+  if ('tag' in tokenScope) return tokenScope
 
   const { commits, sealer, metrics, random } = needs
   // A family without a key may still get a bound access token (RFC 9449 section 5).
   const jkt = row.jkt ?? proof.jkt
-  // Everything that can fail comes before the turn: a token is never spent for nothing.
+  // Everything that can fail comes before the rotation, so that a failure does not use up the token.
   const { access, grant, idToken } = await sign(
     needs,
     row,
-    { scopes, breadth, jkt },
+    { scopes, tokenScope, jkt },
     client,
     context,
   )
   const { accessToken, tokenType, expiresInSecs } = access
-  const { authorizationDetails } = breadth
+  const { authorizationDetails } = tokenScope
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)
   const answer: Issued = {
     tag: 'issued',
@@ -178,35 +179,35 @@ async function rotate(
     metrics.issued('refresh_token', row.subjectType)
     return answer
   }
-  // Another process was faster. Its row now says what this request is: a repetition, or too late.
+  // Another process rotated it first. The row now tells whether this is a repetition or a replay.
   return afterLostRace(needs, row, client, proof, context)
 }
 
-/** What of a family the one token is for. */
-type Narrowed = {
+/** The part of a family for one token. */
+type DownscopedGrant = {
   readonly scopes: readonly string[]
-  readonly breadth: Breadth
+  readonly tokenScope: TokenScope
   readonly jkt: string | null
 }
 
 async function sign(
   needs: RefreshNeeds,
   row: RefreshTokenRow,
-  { scopes, breadth, jkt }: Narrowed,
+  { scopes, tokenScope, jkt }: DownscopedGrant,
   client: Client,
   context: MessageContext,
 ): Promise<PersonTokens> {
   const { level } = row
   if (row.subjectType === 'human' && level !== null && client.kind === 'application') {
-    // OpenID Connect Core section 12.2: without the nonce of the first one.
-    const of = personGrant(row, breadth, {
+    // A refreshed ID token has no nonce (OpenID Connect Core section 12.2).
+    const of = personGrant(row, tokenScope, {
       grantId: row.familyId,
-      // A sign-out also ends access tokens of an offline grant. The grant itself goes on.
+      // A sign-out also ends access tokens of an offline grant, but not the grant itself.
       sessionId: row.accessSessionId,
       idTokenSessionId: row.browserSessionId ?? row.sessionId,
       scopes,
       level,
-      claims: heldClaims(row.claims, client),
+      claims: effectiveClaims(row.claims, client),
       nonce: null,
       jkt,
     })
@@ -219,7 +220,7 @@ async function sign(
     organizationId: row.organizationId,
     clientId: row.clientId,
     scopes,
-    audience: breadth.audience,
+    audience: tokenScope.audience,
     sessionId: row.sessionId,
     grantId: null,
     level: null,
@@ -227,9 +228,9 @@ async function sign(
     authTimeSecs: Math.floor(row.authTime.getTime() / 1000),
     jkt,
     authorizationDetails: null,
-    ...(row.delegationId === null ? {} : borrowed(row, row.delegationId)),
+    ...(row.delegationId === null ? {} : delegatedClaims(row, row.delegationId)),
   }
-  // Never longer than the family, which never outlasts its delegation.
+  // A delegated token never outlives its family, which never outlives the delegation.
   const leftSecs = Math.floor((row.expiresAt.getTime() - needs.clock.now().getTime()) / 1000)
   const lifetimeSecs = needs.jwt.access_token_lifetime_agent_secs
   const secs = row.delegationId === null ? lifetimeSecs : Math.min(lifetimeSecs, leftSecs)
@@ -237,8 +238,8 @@ async function sign(
   return { access, grant, idToken: null }
 }
 
-/** What makes a token one of a person for whom the agent acts. */
-function borrowed(row: RefreshTokenRow, delegationId: string) {
+/** The claims of a delegated token: the user is the subject and the agent acts. */
+function delegatedClaims(row: RefreshTokenRow, delegationId: string) {
   return {
     subjectType: 'human',
     level: row.level,
@@ -254,7 +255,7 @@ async function afterLostRace(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const row = await needs.found.refreshToken(before.tokenSha256)
+  const row = await needs.lookups.refreshToken(before.tokenSha256)
   if (row === undefined) return refuse('invalid_grant', NOT_THEIRS)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, needs.clock.now())
   if (verdict === 'repeated') return repeat(needs, row, client, context)
@@ -262,7 +263,7 @@ async function afterLostRace(
   return refuse('invalid_grant', whyRefused(row, client.row.id, needs.clock.now()))
 }
 
-/** The same answer again, from the seal. */
+/** Returns the stored response of the rotation again. */
 async function repeat(
   needs: RefreshNeeds,
   row: RefreshTokenRow,
@@ -271,12 +272,12 @@ async function repeat(
 ): Promise<Issued | OAuthRefused> {
   const { sealer } = needs
   if (row.successorAnswer === null) return revoke(needs, row, client, 'replay', context)
-  const opened = await sealer.open(row.tenantId, answerContext(row), row.successorAnswer)
-  return JSON.parse(Buffer.from(opened).toString('utf8')) as Issued
+  const response = await sealer.open(row.tenantId, answerContext(row), row.successorAnswer)
+  return JSON.parse(Buffer.from(response).toString('utf8')) as Issued
 }
 
 async function revoke(
-  { database, random, clock, standingChanged }: RefreshNeeds,
+  { database, random, clock, invalidate }: RefreshNeeds,
   row: RefreshTokenRow,
   client: Client,
   reason: string,
@@ -284,13 +285,13 @@ async function revoke(
 ): Promise<OAuthRefused> {
   const now = clock.now()
   const { tenantId, familyId, sessionId, clientId, subject, subjectType } = row
-  // Not cancelled with the request: a thief who hangs up must not save the family.
+  // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.
   await database.tenant(tenantId, async (tx) => {
     const revoked = await revokeRefreshFamily(tx, tenantId, familyId, reason, now)
     if (!revoked) return
     if (subjectType === 'agent')
       await endSession(tx, tenantId, sessionId, 'refresh_token_reuse', now)
-    // What was stolen is not the token alone but what it stands for.
+    // The thief may hold the delegation's tokens, so the delegation ends too.
     const ended =
       row.delegationId === null
         ? undefined
@@ -309,29 +310,29 @@ async function revoke(
       ),
     ])
   })
-  standingChanged([sessionId, familyId])
-  context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was used again')
+  invalidate([sessionId, familyId])
+  context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was reused')
   return refuse('invalid_grant', clientId === client.row.id ? REUSED : NOT_THEIRS)
 }
 
-/** Never wider than the grant; the family keeps what it has (RFC 6749 section 6). */
-function narrowedScopes(form: OAuthForm, granted: readonly string[]): readonly string[] | null {
+/** At most the granted scopes. The family keeps all of them (RFC 6749 section 6). */
+function requestedScopes(form: OAuthForm, granted: readonly string[]): readonly string[] | null {
   const scope = form.get('scope')
   if (scope === null) return granted
-  const asked = readScope(scope)
-  return asked?.every((one) => granted.includes(one)) ? asked : null
+  const requested = readScope(scope)
+  return requested?.every((one) => granted.includes(one)) ? requested : null
 }
 
 function answerContext({ familyId, generation }: RefreshTokenRow): string {
   return `refresh_token:${familyId}:${generation}:answer`
 }
 
-/** Of a live family, or of one that ended, which only its own client is told. */
+/** Why a refresh token is refused. Only its own client gets the reason. */
 function whyRefused(row: RefreshTokenRow, clientId: string, now: Date): string {
   if (row.clientId !== clientId) return NOT_THEIRS
   if (row.revokedAt !== null) return 'the refresh token was revoked'
   if (row.sessionEndedAt !== null) return 'the session of the refresh token has ended'
   return row.expiresAt <= now
     ? 'the refresh token has expired'
-    : 'whoever the refresh token stands for is not active any more'
+    : 'the user, agent or application of the refresh token is no longer active'
 }

@@ -1,6 +1,6 @@
 /**
- * Who may exchange which token for what. RFC 8693 sections 2, 4.1 and 4.4; decisions.md 7.6, token
- * exchange. All of it is pure: rows and signatures are somebody else's.
+ * The authorization rules of token exchange (RFC 8693 sections 2, 4.1 and 4.4). All functions are
+ * pure: the caller verifies signatures and reads rows. See docs/reference/oauth.md.
  */
 import type { ActingParty, Principal } from '../../../domain/principal.js'
 import { ACT_DEPTH_MAX, type ReadToken } from '../issue/access-token.js'
@@ -10,7 +10,7 @@ import { refuse } from '../refusals.js'
 
 export const ACCESS_TOKEN_URN = 'urn:ietf:params:oauth:token-type:access_token'
 
-/** Whoever asks for the exchange, authenticated. */
+/** The authenticated requester of the exchange. */
 export type Exchanger =
   | {
       readonly kind: 'application'
@@ -20,67 +20,83 @@ export type Exchanger =
     }
   | { readonly kind: 'agent'; readonly id: string }
 
-export type ExchangeAsked = {
+export type ExchangeRequest = {
   readonly subject: ReadToken
   readonly exchanger: Exchanger
-  /** The agent of the actor token; null without one. */
+  /** The agent of the actor token, or null without one. */
   readonly actor: string | null
-  /** The agent that is to act next, as `may_act` of the request names it. */
+  /** The next agent, from the `may_act` parameter. */
   readonly mayAct: string | null
 }
 
 export type ExchangeVerdict =
-  /** The same authority, or less: of the subject itself, or of the agent that acts already. */
+  /** Same actors: the subject itself or the agent that acts already. */
   | { readonly tag: 'kept' }
-  /** The agent that was named takes over from the one that named it. */
+  /** The named agent takes over from the agent that named it. */
   | { readonly tag: 'handed_on'; readonly actors: readonly ActingParty[] }
-  /** The agent acts for a person, as far as a delegation of theirs allows. */
+  /** The agent acts for a user, limited by the user's delegation. */
   | { readonly tag: 'delegated'; readonly agentId: string }
   | OAuthRefused
 
-/** What the exchange comes to, before scopes, audience and lifetime are looked at. */
-export function judgeExchange(asked: ExchangeAsked): ExchangeVerdict {
-  const { actors } = asked.subject.principal
-  const verdict = actors.length > 0 ? judgeDelegated(asked, actors) : judgePlain(asked)
-  if (asked.mayAct === null || verdict.tag === 'oauth_refused') return verdict
+/** The verified tokens of a request, its requester and the decision about them. */
+export type VerifiedExchange = {
+  readonly subject: ReadToken
+  readonly exchanger: Exchanger
+  readonly actor: ReadToken | null
+  readonly verdict: Exclude<ExchangeVerdict, OAuthRefused>
+  readonly mayAct: string | null
+}
+
+/** Decides whether the exchange is allowed, before scopes, audience and lifetime are checked. */
+export function judgeExchange(request: ExchangeRequest): ExchangeVerdict {
+  const { actors } = request.subject.principal
+  const verdict =
+    actors.length > 0 ? judgeDelegatedToken(request, actors) : judgeDirectToken(request)
+  if (request.mayAct === null || verdict.tag === 'oauth_refused') return verdict
   if (verdict.tag !== 'kept' || actors.length === 0)
-    return refuse('invalid_request', 'may_act is for the agent that acts for somebody')
-  return asked.mayAct === actors[0]?.sub
-    ? refuse('invalid_request', 'may_act names the agent that acts already')
+    return refuse('invalid_request', 'may_act needs a delegated token of the acting agent')
+  return request.mayAct === actors[0]?.sub
+    ? refuse('invalid_request', 'may_act names the agent that already acts')
     : verdict
 }
 
-function judgeDelegated(
-  { subject, exchanger, actor }: ExchangeAsked,
+function judgeDelegatedToken(
+  { subject, exchanger, actor }: ExchangeRequest,
   actors: readonly ActingParty[],
 ): ExchangeVerdict {
-  if (exchanger.kind !== 'agent') return refuse('consent_required', 'only the acting agent may')
+  if (exchanger.kind !== 'agent')
+    return refuse('consent_required', 'only the acting agent may exchange this token')
   if (exchanger.id === actors[0]?.sub) return { tag: 'kept' }
   if (subject.mayAct !== exchanger.id)
-    return refuse('consent_required', 'the acting agent did not hand this on to the one that asks')
+    return refuse(
+      'consent_required',
+      'the acting agent did not name the requesting agent in may_act',
+    )
   if (actor === null)
     return refuse('invalid_request', 'actor_token is needed to take over from another agent')
   if (actors.length >= ACT_DEPTH_MAX)
-    return refuse('invalid_request', `a chain has at most ${ACT_DEPTH_MAX} actors`)
+    return refuse('invalid_request', `an actor chain has at most ${ACT_DEPTH_MAX} actors`)
   return { tag: 'handed_on', actors: [{ sub: exchanger.id, subjectType: 'agent' }, ...actors] }
 }
 
-function judgePlain({ subject, exchanger, actor }: ExchangeAsked): ExchangeVerdict {
+function judgeDirectToken({ subject, exchanger, actor }: ExchangeRequest): ExchangeVerdict {
   const { principal } = subject
   const { subjectType } = principal
-  const theirs = isTheirs(principal, exchanger)
+  const isOwn = isOwnToken(principal, exchanger)
   if (actor === null || principal.subject === actor) {
-    return theirs ? { tag: 'kept' } : refuse('consent_required', 'the token is not the client’s')
+    return isOwn
+      ? { tag: 'kept' }
+      : refuse('consent_required', 'the token was not issued to this client or for its audience')
   }
-  // An application brings an agent to a person's token that it could exchange itself.
-  const maySpeak = exchanger.kind === 'agent' ? exchanger.id === actor : theirs
-  return subjectType === 'human' && maySpeak
+  // An application may exchange a user's token on behalf of an agent if it may exchange it itself.
+  const mayActFor = exchanger.kind === 'agent' ? exchanger.id === actor : isOwn
+  return subjectType === 'human' && mayActFor
     ? { tag: 'delegated', agentId: actor }
-    : refuse('consent_required', 'nobody allowed the agent to act for this subject')
+    : refuse('consent_required', 'the agent has no permission to act for this subject')
 }
 
-/** Issued to the client, or meant for its audience. */
-function isTheirs({ clientId, subjectType, audience }: Principal, exchanger: Exchanger): boolean {
+/** True if the token was issued to the client, or is for the client's audience. */
+function isOwnToken({ clientId, subjectType, audience }: Principal, exchanger: Exchanger): boolean {
   if (clientId === exchanger.id) return true
   return (
     exchanger.kind === 'application' &&
@@ -90,21 +106,21 @@ function isTheirs({ clientId, subjectType, audience }: Principal, exchanger: Exc
 }
 
 /**
- * The scopes of the new token: those asked for, or all, of what every bound allows. Null when
- * something else was asked for, or nothing is left.
+ * The scopes of the new token: the requested ones, or all that every bound allows. Null if a requested
+ * scope exceeds a bound, or if no scope is left.
  */
-export function shrunkScopes(
-  asked: readonly string[] | null,
+export function boundedScopes(
+  requested: readonly string[] | null,
   bounds: readonly (readonly string[])[],
 ): readonly string[] | null {
   const [first = [], ...others] = bounds
   const most = first.filter((scope) => others.every((bound) => bound.includes(scope)))
-  if (asked !== null && !asked.every((scope) => most.includes(scope))) return null
-  const scopes = asked ?? most
+  if (requested !== null && !requested.every((scope) => most.includes(scope))) return null
+  const scopes = requested ?? most
   return scopes.length === 0 ? null : scopes
 }
 
-/** The two tokens of the request and their types; anything but access tokens is refused. */
+/** Reads both tokens and their types. Only access tokens are supported. */
 export function readTokens(
   form: OAuthForm,
 ): { readonly subject: string; readonly actor: string | null } | OAuthRefused {
@@ -114,9 +130,9 @@ export function readTokens(
     return refuse('invalid_request', `subject_token_type must be ${ACCESS_TOKEN_URN}`)
   const actor = form.get('actor_token')
   const actorType = form.get('actor_token_type')
-  // RFC 8693 section 2.1: the type comes with the token and not without it.
+  // RFC 8693 section 2.1: actor_token_type is required with actor_token and forbidden without it.
   if ((actor === null) !== (actorType === null))
-    return refuse('invalid_request', 'actor_token and actor_token_type come together')
+    return refuse('invalid_request', 'actor_token and actor_token_type must be sent together')
   if (actorType !== null && actorType !== ACCESS_TOKEN_URN)
     return refuse('invalid_request', `actor_token_type must be ${ACCESS_TOKEN_URN}`)
   return { subject, actor }

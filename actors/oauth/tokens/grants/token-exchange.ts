@@ -1,9 +1,9 @@
 /**
- * grant_type=urn:ietf:params:oauth:grant-type:token-exchange (RFC 8693): a token becomes a narrower
- * one, or one of the next agent. decisions.md 7.6.
+ * grant_type=urn:ietf:params:oauth:grant-type:token-exchange (RFC 8693): exchanges a token for one
+ * with fewer rights, or for one of the next agent.
  *
- * Nothing grows on the way: scopes and lifetime are at most those of the subject token; session,
- * refresh family and delegation stay the same, so that whatever ends them ends what was made of them.
+ * The new token never has more than the subject token: scopes and lifetime are bounded by it. Session,
+ * refresh family and delegation stay the same, so revoking them revokes the new token too.
  */
 import type { VaultExports } from '../../../vault/vault/protocol.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
@@ -14,15 +14,16 @@ import type { Database } from '../../../../storage/platform/sql.js'
 import { agentBelongs } from '../../../../storage/vault/vault-grants.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { AccessGrant, ReadToken } from '../issue/access-token.js'
-import { knownAudience, readAskedAudience, tokenAudience } from '../issue/audience.js'
-import type { Bearer } from '../verify/access-token-verifier.js'
+import { knownAudience, readRequestedAudience, tokenAudience } from '../issue/audience.js'
+import type { AccessTokenVerifier } from '../verify/access-token-verifier.js'
 import type { Client } from '../clients/clients.js'
 import {
   ACCESS_TOKEN_URN,
   type Exchanger,
   judgeExchange,
   readTokens,
-  shrunkScopes,
+  boundedScopes,
+  type VerifiedExchange,
 } from './token-exchange-rules.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
@@ -36,15 +37,14 @@ import {
 } from '../protocol.js'
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
-import type { TenantCommits } from '../../../platform/batching/group-commit.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
-import type { Presented } from './presented-tokens.js'
 
 export type ExchangeNeeds = {
   readonly database: Database
-  readonly bearer: Bearer
-  readonly commits: TenantCommits
+  readonly verifier: AccessTokenVerifier
+  readonly commits: GroupCommit
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly clock: Clock
@@ -54,15 +54,15 @@ export type ExchangeNeeds = {
   readonly vault: Pick<VaultExports, 'export'>
 }
 
-/** What the proof of the request showed, or how its absence is refused. */
+/** The key thumbprint of the request's DPoP proof, and how to refuse a request without one. */
 export type ExchangeProof = {
   readonly jkt: string | null
   readonly refusal: (description: string) => Promise<ProofRefused>
-  /** Of the client, for the audit log. */
+  /** The client's network address, for the audit log. */
   readonly address: string
 }
 
-/** `client` is null when nothing but an actor token says who asks. */
+/** `client` is null if only an actor token identifies the requester. */
 export async function grantExchange(
   needs: ExchangeNeeds,
   client: Client | null,
@@ -75,39 +75,40 @@ export async function grantExchange(
     return refuse('invalid_request', 'this requested_token_type is not supported')
   const fromVault = readVaultTarget(form, requested)
   if (fromVault !== null && fromVault.tag === 'oauth_refused') return fromVault
-  const presented = await present(needs, client, form, proof, context)
-  if ('tag' in presented) return presented
+  const verified = await verifyTokens(needs, client, form, proof, context)
+  if ('tag' in verified) return verified
   if (fromVault !== null)
-    return exportCredential(needs, presented, fromVault, proof.address, context)
-  return issue(needs, presented, form, proof.jkt, context)
+    return exportCredential(needs, verified, fromVault, proof.address, context)
+  return issue(needs, verified, form, proof.jkt, context)
 }
 
-/** Reads and judges both tokens. What is issued for them is decided by what was asked for. */
-async function present(
-  { bearer, database, issuer }: ExchangeNeeds,
+/** Verifies both tokens and the right to exchange them. */
+async function verifyTokens(
+  { verifier, database, issuer }: ExchangeNeeds,
   client: Client | null,
   form: OAuthForm,
   proof: ExchangeProof,
   context: MessageContext,
-): Promise<Presented | OAuthRefused | ProofRefused> {
+): Promise<VerifiedExchange | OAuthRefused | ProofRefused> {
   const tokens = readTokens(form)
   if ('tag' in tokens) return tokens
-  const actor = tokens.actor === null ? null : await inForce(bearer, tokens.actor, 'actor', context)
+  const actor =
+    tokens.actor === null ? null : await readActive(verifier, tokens.actor, 'actor', context)
   if (actor !== null && 'tag' in actor) return actor
   if (actor !== null) {
     const { subjectType, actors, audience, jkt } = actor.principal
     if (subjectType !== 'agent' || actors.length > 0)
       return refuse('invalid_grant', 'actor_token must be an agent’s own direct token')
-    // It says who asks: one for another API, which has seen it, could be brought by that API.
+    // It authenticates the requester. A resource server that received one could replay it here.
     if (!audience.includes(issuer))
-      return refuse('invalid_grant', 'actor_token is for another audience than this service')
+      return refuse('invalid_grant', 'actor_token must have this service as an audience')
     if (jkt !== null && jkt !== proof.jkt)
-      return proof.refusal('actor_token is bound to a key: a proof of it is needed')
+      return proof.refusal('actor_token is bound to a key: send a DPoP proof')
   }
   const exchanger = exchangerOf(client, actor)
   if ('tag' in exchanger) return exchanger
 
-  const subject = await inForce(bearer, tokens.subject, 'subject', context)
+  const subject = await readActive(verifier, tokens.subject, 'subject', context)
   if ('tag' in subject) return subject
   const { tenantId, jkt } = subject.principal
   const tenants = [client?.kind === 'application' ? client.row.tenantId : tenantId]
@@ -119,31 +120,31 @@ async function present(
   const verdict = judgeExchange({ subject, exchanger, actor: actorId, mayAct })
   if (verdict.tag === 'oauth_refused') return verdict
   if (jkt !== null && (verdict.tag === 'handed_on' ? proof.jkt === null : proof.jkt !== jkt))
-    return proof.refusal('subject_token is bound to a key: a proof is needed')
+    return proof.refusal('subject_token is bound to a key: send a DPoP proof')
   if (mayAct !== null) {
     const known =
       isUuid(mayAct) &&
       (await database.system((tx) => agentBelongs(tx, tenantId, mayAct), {
         signal: context.signal,
       }))
-    if (!known) return refuse('invalid_request', 'may_act names no agent of the tenant')
+    if (!known) return refuse('invalid_request', 'may_act must be an agent of the tenant')
   }
   return { subject, exchanger, actor, verdict, mayAct }
 }
 
-async function inForce(
-  bearer: Bearer,
+async function readActive(
+  verifier: AccessTokenVerifier,
   token: string,
   which: 'subject' | 'actor',
   context: MessageContext,
 ): Promise<ReadToken | OAuthRefused> {
-  const found = await bearer.inspect(token, context, 'fresh')
-  if (found.state === 'active') return found.token
-  const why = found.state === 'invalid' ? 'is not one of ours' : `is ${found.state}`
+  const inspected = await verifier.inspect(token, context, 'fresh')
+  if (inspected.state === 'active') return inspected.token
+  const why = inspected.state === 'invalid' ? 'is not valid' : `is ${inspected.state}`
   return refuse('invalid_grant', `${which}_token ${why}`)
 }
 
-/** decisions.md 7.6, token exchange, who may. */
+/** Who requests the exchange: the authenticated client, or the agent of the actor token. */
 function exchangerOf(client: Client | null, actor: ReadToken | null): Exchanger | OAuthRefused {
   const agentId = actor?.principal.subject ?? null
   if (client?.kind === 'application') {
@@ -153,35 +154,36 @@ function exchangerOf(client: Client | null, actor: ReadToken | null): Exchanger 
       : refuse('unauthorized_client', 'the application does not have this grant')
   }
   if (client !== null && agentId !== null && agentId !== client.row.id)
-    return refuse('invalid_grant', 'actor_token is another agent’s')
+    return refuse('invalid_grant', 'actor_token belongs to another agent')
   if (client?.confidential === true) return { kind: 'agent', id: client.row.id }
   return agentId === null
-    ? refuse('unauthorized_client', 'an agent signs an assertion or sends its actor_token')
+    ? refuse('unauthorized_client', 'an agent must send a client assertion or an actor_token')
     : { kind: 'agent', id: agentId }
 }
 
 async function issue(
   needs: ExchangeNeeds,
-  { subject, exchanger, verdict, mayAct }: Presented,
+  { subject, exchanger, verdict, mayAct }: VerifiedExchange,
   form: OAuthForm,
   jkt: string | null,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { principal } = subject
   const scope = form.get('scope')
-  const asked = scope === null ? null : readScope(scope)
-  if (scope !== null && asked === null) return refuse('invalid_scope', 'the scope is malformed')
+  const requested = scope === null ? null : readScope(scope)
+  if (scope !== null && requested === null) return refuse('invalid_scope', 'the scope is malformed')
   const bounds = [principal.scopes]
   if (exchanger.kind === 'application') bounds.push(exchanger.scopes)
-  const lent =
+  const delegation =
     verdict.tag === 'delegated'
-      ? await delegationOf(needs, principal, verdict.agentId, asked, context)
+      ? await delegationOf(needs, principal, verdict.agentId, requested, context)
       : null
-  if (verdict.tag === 'delegated' && lent === null)
-    return refuse('consent_required', 'the person has not let this agent act for them')
-  if (lent !== null) bounds.push(lent.scopes)
-  const scopes = shrunkScopes(asked, bounds)
-  if (scopes === null) return refuse('invalid_scope', 'more was asked for than can be given')
+  if (verdict.tag === 'delegated' && delegation === null)
+    return refuse('consent_required', 'the user has no delegation for this agent')
+  if (delegation !== null) bounds.push(delegation.scopes)
+  const scopes = boundedScopes(requested, bounds)
+  if (scopes === null)
+    return refuse('invalid_scope', 'the requested scope exceeds the subject token or is empty')
 
   const audience = await audienceOf(needs, subject, form, scopes, context)
   if ('tag' in audience) return audience
@@ -192,9 +194,9 @@ async function issue(
     audience: audience.audience,
     jkt,
     mayAct,
-    ...actingOf(verdict, lent, subject),
+    ...actingOf(verdict, delegation, subject),
   })
-  const secs = lifetimeSecs(needs, grant, subject, lent)
+  const secs = lifetimeSecs(needs, grant, subject, delegation)
   if (secs < 1) return refuse('invalid_grant', 'subject_token is expired')
   const signed = await signer.sign(grant, secs, context)
   const event = issuedEvent(random, grant, signed, TOKEN_EXCHANGE, context.requestId)
@@ -214,12 +216,12 @@ async function issue(
   }
 }
 
-/** Of several delegations the newest that covers what is asked for, or the newest there is. */
+/** The newest delegation that covers the requested scopes, or else the newest one. */
 async function delegationOf(
   { database, clock }: ExchangeNeeds,
   { tenantId, subject }: ReadToken['principal'],
   agentId: string,
-  asked: readonly string[] | null,
+  requested: readonly string[] | null,
   { signal }: MessageContext,
 ): Promise<DelegationRow | null> {
   const rows = await database.tenant(
@@ -227,9 +229,11 @@ async function delegationOf(
     (tx) => activeDelegations(tx, tenantId, subject, clock.now()),
     { signal },
   )
-  const theirs = rows.filter((row) => row.agentId === agentId)
-  const wide = theirs.find(({ scopes }) => asked?.every((one) => scopes.includes(one)) ?? true)
-  return wide ?? theirs[0] ?? null
+  const ofAgent = rows.filter((row) => row.agentId === agentId)
+  const covering = ofAgent.find(
+    ({ scopes }) => requested?.every((one) => scopes.includes(one)) ?? true,
+  )
+  return covering ?? ofAgent[0] ?? null
 }
 
 async function audienceOf(
@@ -239,30 +243,30 @@ async function audienceOf(
   scopes: readonly string[],
   context: MessageContext,
 ): Promise<{ readonly audience: readonly string[] } | OAuthRefused> {
-  const read = readAskedAudience(form)
+  const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
-  if (read.asked.length === 0) return { audience: principal.audience }
-  const asker = { tenantId: principal.tenantId, audience: issuer }
-  const asked = await knownAudience(database, issuer, asker, read.asked, context)
-  return asked === null
-    ? refuse('invalid_target', 'the audience is not one of this tenant')
-    : { audience: tokenAudience(asked, { own: asked[0]!, issuer, scopes }) }
+  if (read.requested.length === 0) return { audience: principal.audience }
+  const requester = { tenantId: principal.tenantId, audience: issuer }
+  const requested = await knownAudience(database, issuer, requester, read.requested, context)
+  return requested === null
+    ? refuse('invalid_target', 'the audience is not known in this tenant')
+    : { audience: tokenAudience(requested, { own: requested[0]!, issuer, scopes }) }
 }
 
-/** Who acts in the new token, what lets them, and how surely its person is known. */
+/** The actors of the new token, the delegation behind them, and the user's authentication context. */
 function actingOf(
-  verdict: Presented['verdict'],
-  lent: DelegationRow | null,
+  verdict: VerifiedExchange['verdict'],
+  delegation: DelegationRow | null,
   { principal, amr }: ReadToken,
 ): Pick<AccessGrant, 'actors' | 'delegationId' | 'level' | 'amr' | 'authTimeSecs'> {
-  if (lent !== null) {
+  if (delegation !== null) {
     return {
-      actors: [{ sub: lent.agentId, subjectType: 'agent' }],
-      delegationId: lent.id,
-      // What the person showed when they approved.
-      level: lent.level,
-      amr: lent.amr,
-      authTimeSecs: Math.floor(lent.authTime.getTime() / 1000),
+      actors: [{ sub: delegation.agentId, subjectType: 'agent' }],
+      delegationId: delegation.id,
+      // How the user authenticated when they approved the delegation.
+      level: delegation.level,
+      amr: delegation.amr,
+      authTimeSecs: Math.floor(delegation.authTime.getTime() / 1000),
     }
   }
   const level = /^aal([1-3])$/.exec(principal.acr ?? '')?.[1]
@@ -304,12 +308,12 @@ function grantOf(
   }
 }
 
-/** At most what is left of the subject token, and of the delegation. */
+/** At most the remaining lifetime of the subject token and of the delegation, in seconds. */
 function lifetimeSecs(
   { clock, jwt }: ExchangeNeeds,
   { subjectType, actors = [] }: AccessGrant,
   { principal }: ReadToken,
-  lent: DelegationRow | null,
+  delegation: DelegationRow | null,
 ): number {
   const nowSecs = clock.nowSecs()
   const usual =
@@ -317,6 +321,6 @@ function lifetimeSecs(
       ? jwt.access_token_lifetime_human_secs
       : jwt.access_token_lifetime_agent_secs
   const ends = [principal.expiresAtSecs]
-  if (lent !== null) ends.push(Math.floor(lent.expiresAt.getTime() / 1000))
+  if (delegation !== null) ends.push(Math.floor(delegation.expiresAt.getTime() / 1000))
   return Math.min(usual, ...ends.map((end) => end - nowSecs))
 }

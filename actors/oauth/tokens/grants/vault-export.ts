@@ -1,15 +1,14 @@
 /**
- * Token exchange for what is in the vault: `resource` names a credential, `requested_token_type` its
- * secret or, of an `oauth2` one, the upstream's access token. RFC 8693; decisions.md 4 and 22.
+ * Token exchange for vault credentials (RFC 8693): `resource` names a credential. The requested type
+ * selects its secret or, for an `oauth2` credential, the access token of the upstream.
  */
 import type { ExportKind, VaultExports } from '../../../vault/vault/protocol.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { isUuid } from '../../../domain/ids.js'
-import { ACCESS_TOKEN_URN } from './token-exchange-rules.js'
+import { ACCESS_TOKEN_URN, type VerifiedExchange } from './token-exchange-rules.js'
 import type { OAuthForm } from '../form.js'
 import type { OAuthRefused, SecretIssued } from '../protocol.js'
 import { refuse, refuseScope } from '../refusals.js'
-import type { Presented } from './presented-tokens.js'
 
 export const VAULT_SECRET_URN = 'urn:svc:params:oauth:token-type:vault-secret'
 const CREDENTIAL_URN = 'urn:svc:vault:credential:'
@@ -21,14 +20,14 @@ export type VaultTarget = {
   readonly kind: ExportKind
 }
 
-/** Null: the request is about a token of this service. */
+/** Reads the credential of the request, or null if the request is for a token of this service. */
 export function readVaultTarget(
   form: OAuthForm,
   requested: string,
 ): VaultTarget | OAuthRefused | null {
   const resources = form.all('resource')
   const wantsSecret = requested === VAULT_SECRET_URN
-  // RFC 8141 section 3.1: the scheme and the first two parts are the same in any case.
+  // RFC 8141 section 3.1: the scheme and the namespace are case-insensitive.
   const isCredential = (text: string) => text.toLowerCase().startsWith(CREDENTIAL_URN)
   if (!wantsSecret && !resources.some(isCredential)) return null
   if (resources.length === 0)
@@ -40,22 +39,25 @@ export function readVaultTarget(
   if (form.get('may_act') !== null)
     return refuse('invalid_request', 'may_act is for tokens of this service')
   if (form.get('scope') !== null)
-    return refuse('invalid_scope', 'a credential has the scope that its owner gave it')
+    return refuse(
+      'invalid_scope',
+      'scope is not allowed here: the credential has the scope that its owner set',
+    )
   return { tag: 'vault_target', credentialId, kind: wantsSecret ? 'secret' : 'access_token' }
 }
 
 export async function exportCredential(
   { vault }: { readonly vault: Pick<VaultExports, 'export'> },
-  { subject, verdict }: Presented,
+  { subject, verdict }: VerifiedExchange,
   { credentialId, kind }: VaultTarget,
   address: string,
   context: MessageContext,
 ): Promise<SecretIssued | OAuthRefused> {
   const { principal } = subject
   if (principal.actors.length === 0)
-    return refuse('policy_denied', 'a delegated token is needed: the one of an agent that acts')
+    return refuse('policy_denied', 'a delegated token is needed: one in which an agent acts')
   if (verdict.tag !== 'kept')
-    return refuse('policy_denied', 'the token must be the agent’s own: take it over first')
+    return refuse('policy_denied', 'the agent must exchange the token for its own first')
   if (!principal.scopes.includes(USE_SCOPE)) return refuseScope(USE_SCOPE)
   const outcome = await vault.export(
     { caller: { principal, address }, credentialId, kind },
@@ -72,20 +74,23 @@ export async function exportCredential(
         scope: outcome.scope,
       }
     case 'unknown_credential':
-      return refuse('invalid_target', 'there is no such credential, or no grant to use it')
+      return refuse(
+        'invalid_target',
+        'the credential does not exist, or there is no grant to use it',
+      )
     case 'denied':
       return refuse('policy_denied', outcome.detail)
     case 'wrong_kind':
       return refuse('invalid_request', outcome.detail)
     case 'prohibited':
-      return refuse('policy_denied', 'the token endpoint of the upstream may not be asked')
+      return refuse('policy_denied', 'the token endpoint of the upstream is not an allowed target')
     case 'refused':
       return refuse('invalid_target', `the upstream refused the credential: ${outcome.error}`)
     case 'malformed':
-      return refuse('server_error', `the upstream’s answer is not usable: ${outcome.fault}`)
+      return refuse('server_error', `the upstream sent an invalid response: ${outcome.fault}`)
     case 'unavailable':
       return {
-        ...refuse('temporarily_unavailable', `the upstream gave no token: ${outcome.fault}`),
+        ...refuse('temporarily_unavailable', `the upstream returned no token: ${outcome.fault}`),
         retryAfterSecs: outcome.retryAfterSecs ?? 5,
       }
   }

@@ -1,4 +1,4 @@
-/** What an access token says, and who it makes of its bearer. decisions.md 7.2, RFC 9068. */
+/** The claims of access tokens, written and read (RFC 9068). See docs/concepts/tokens.md. */
 import { quoted } from '../../../../runtime/kernel/text/json-text.js'
 import type { AuthorizationDetails } from '../../../../storage/oauth/authorization-codes.js'
 import {
@@ -16,7 +16,7 @@ export type AccessGrant = {
   readonly subjectType: SubjectType
   readonly tenantId: string
   readonly organizationId: string | null
-  /** For that organization alone, whatever else its person belongs to. */
+  /** The token is valid for that organization only. */
   readonly organizationBound?: boolean | undefined
   readonly clientId: string
   readonly scopes: readonly string[]
@@ -24,22 +24,22 @@ export type AccessGrant = {
   readonly sessionId: string | null
   /** The refresh family of the same authorization: revoking it revokes the token. */
   readonly grantId: string | null
-  /** Level of assurance of a person: 1, 2 or 3; null for everybody else. */
+  /** Assurance level of a user: 1, 2 or 3. Null for agents and services. */
   readonly level: number | null
   readonly amr: readonly string[]
   readonly authTimeSecs: number | null
   readonly jkt: string | null
-  /** As granted (RFC 9396 section 9.1); null when there are none. */
+  /** As granted (RFC 9396 section 9.1). Null without any. */
   readonly authorizationDetails: AuthorizationDetails | null
-  /** Who acts for the subject, the most recent first; absent for a direct token. */
+  /** The actors, the most recent first. Absent for a direct token. */
   readonly actors?: readonly ActingParty[] | undefined
-  /** What lets them. */
+  /** The delegation that permits the actors to act. */
   readonly delegationId?: string | null | undefined
   /** The agent that may act next (RFC 8693 section 4.4). */
   readonly mayAct?: string | null | undefined
 }
 
-/** What only one token says. */
+/** The values that differ between the tokens of one grant. */
 export type Issue = {
   readonly tokenId: string
   readonly nowSecs: number
@@ -48,7 +48,7 @@ export type Issue = {
 
 export type AccessClaims = Readonly<Record<string, unknown>>
 
-/** What all tokens of a grant say, as JSON; what does not apply is undefined, which JSON leaves out. */
+/** The claims that all tokens of a grant share, as JSON. JSON omits the undefined ones. */
 export function grantClaims(grant: AccessGrant, issuer: string): string {
   const { audience, organizationBound, level, amr, jkt, mayAct } = grant
   return JSON.stringify({
@@ -75,30 +75,30 @@ export function grantClaims(grant: AccessGrant, issuer: string): string {
   })
 }
 
-/** The claims of one token, as JSON: those of its grant and its own. */
+/** The claims of one token, as JSON: those of its grant and its own times and id. */
 export function accessClaims(ofGrant: string, { tokenId, nowSecs, lifetimeSecs }: Issue): string {
   const members = ofGrant.slice(0, -1)
   const expSecs = nowSecs + lifetimeSecs
   return `${members},"exp":${expSecs},"iat":${nowSecs},"nbf":${nowSecs},"jti":${quoted(tokenId)}}`
 }
 
-/** A verified token: the principal, and what only introspection and validity need besides. */
+/** A verified token: its principal, and the claims that only introspection and validity checks read. */
 export type ReadToken = {
   readonly principal: Principal
   readonly issuer: string
   readonly issuedAtSecs: number
   readonly notBeforeSecs: number
   readonly amr: readonly string[]
-  /** The agent that may act next, by id; null when nobody may. */
+  /** The id of the next agent that may act. Null if no agent may. */
   readonly mayAct: string | null
   readonly authorizationDetails: AuthorizationDetails | null
 }
 
 const SUBJECT_TYPES = new Set<unknown>(['human', 'agent', 'service'])
-/** decisions.md 18, server-built actor chain. */
+/** Longest chain of actors in one token. See docs/reference/oauth.md. */
 export const ACT_DEPTH_MAX = 5
 
-/** Reads the claims of a token whose signature was verified; null when they are not those of ours. */
+/** Reads the claims of a token after its signature was verified. Null if they are not ours. */
 export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToken | null {
   const { iss, sub, exp, iat, nbf, jti, client_id, scope, tenant_id, subject_type } = claims
   if (iss !== issuer || !isText(sub) || !isText(jti) || !isText(client_id)) return null
@@ -144,7 +144,7 @@ function readAudience(aud: unknown): readonly string[] | null {
   return list.length > 0 && list.every(isText) ? list : null
 }
 
-/** Outermost, that is most recent, actor first (RFC 8693 section 4.1). */
+/** The outermost actor is the most recent one (RFC 8693 section 4.1). */
 function readActors(act: unknown): readonly ActingParty[] | null {
   const actors: ActingParty[] = []
   let hop = act

@@ -1,4 +1,4 @@
-/** Whom a token is for: RFC 8707 and decisions.md 7.6, audience and resource. */
+/** Reads and computes the audience of a token (RFC 8707). See docs/reference/oauth.md. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { type ApplicationRow, knownAudiences } from '../../../../storage/oauth/applications.js'
 import type { Database } from '../../../../storage/platform/sql.js'
@@ -7,10 +7,12 @@ import type { OAuthForm } from '../form.js'
 
 const RESOURCES_MAX = 10
 
-export type AskedAudience = { readonly asked: readonly string[] } | { readonly fault: string }
+export type RequestedAudience =
+  | { readonly requested: readonly string[] }
+  | { readonly fault: string }
 
-/** What `audience` and `resource` ask for; both together must name the same thing. */
-export function readAskedAudience(form: OAuthForm): AskedAudience {
+/** The audience that `audience` and `resource` request. If both are sent, they must be equal. */
+export function readRequestedAudience(form: OAuthForm): RequestedAudience {
   const audience = form.get('audience')
   const named = form.all('resource')
   const resources = named.length > 1 ? [...new Set(named)] : named
@@ -18,28 +20,28 @@ export function readAskedAudience(form: OAuthForm): AskedAudience {
   // RFC 8707 section 2: an absolute URI without a fragment.
   if (!resources.every((resource) => URL.canParse(resource) && !resource.includes('#')))
     return { fault: 'resource must be an absolute URI without a fragment' }
-  if (audience === null) return { asked: resources }
+  if (audience === null) return { requested: resources }
   const isSame = resources.length === 0 || spelledAs(resources, [audience])?.length === 1
-  if (!isSame) return { fault: 'audience and resource must name the same thing' }
-  return { asked: [audience] }
+  if (!isSame) return { fault: 'audience and resource must name the same audience' }
+  return { requested: [audience] }
 }
 
 /**
- * The audience of a token that was asked for with `asked`, all of them known; `own` is that of the
- * application. A token with service scopes is for this service as well.
+ * The `aud` of a token. `requested` are known audiences, `own` is the application's. A token with service
+ * scopes also has the issuer in its audience.
  */
 export function tokenAudience(
-  asked: readonly string[],
+  requested: readonly string[],
   { own, issuer, scopes }: { own: string; issuer: string; scopes: readonly string[] },
 ): readonly string[] {
-  const audience = asked.length === 0 ? [own] : [...asked]
+  const audience = requested.length === 0 ? [own] : [...requested]
   const service = scopes.some((scope) => !PERSON_SCOPES.has(scope))
   return service && !audience.includes(issuer) ? [...audience, issuer] : audience
 }
 
 /**
- * An origin as a URI with its empty path and without is one resource (RFC 3986 section 6.2.3): programs
- * that go through a URL parser write the one, people the other.
+ * An origin with and without its empty path is the same resource (RFC 3986 section 6.2.3). URL parsers
+ * write the slash, people often do not.
  */
 const ORIGIN = /^https?:\/\/[^/?#\s]+\/?$/
 
@@ -48,34 +50,36 @@ function spellingsOf(audience: string): readonly string[] {
   return [audience, audience.endsWith('/') ? audience.slice(0, -1) : `${audience}/`]
 }
 
-/** What was asked for, each as `known` spells it and none twice; null when one is not among them. */
+/** The requested audiences in the spelling of `known`, without duplicates. Null if one is unknown. */
 export function spelledAs(
-  asked: readonly string[],
+  requested: readonly string[],
   known: readonly string[],
 ): readonly string[] | null {
-  const spelled = asked.map((one) => spellingsOf(one).find((spelling) => known.includes(spelling)))
+  const spelled = requested.map((one) =>
+    spellingsOf(one).find((spelling) => known.includes(spelling)),
+  )
   return spelled.every((one) => one !== undefined) ? [...new Set(spelled)] : null
 }
 
 /**
- * What was asked for, as those spell it whose it is: this service, the one who asks, or another active
- * application of the tenant. Null when one is nobody's.
+ * The requested audiences in the spelling of their owner: this service, the requesting application or
+ * another active application of the tenant. Null if one has no owner.
  */
 export async function knownAudience(
   database: Database,
   issuer: string,
-  { tenantId, audience: asker }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
-  asked: readonly string[],
+  { tenantId, audience: requester }: Pick<ApplicationRow, 'tenantId' | 'audience'>,
+  requested: readonly string[],
   context: Pick<MessageContext, 'signal'>,
 ): Promise<readonly string[] | null> {
-  const own = [issuer, asker]
-  const others = asked.filter((audience) => !own.includes(audience))
-  if (others.length === 0) return asked
-  // PostgreSQL takes no NUL, not even to look for it.
+  const own = [issuer, requester]
+  const others = requested.filter((audience) => !own.includes(audience))
+  if (others.length === 0) return requested
+  // PostgreSQL rejects NUL even in a search value.
   if (others.some((audience) => audience.includes('\0'))) return null
   const spellings = others.flatMap(spellingsOf)
   const found = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, spellings), {
     signal: context.signal,
   })
-  return spelledAs(asked, [...found, ...own])
+  return spelledAs(requested, [...found, ...own])
 }

@@ -1,6 +1,6 @@
 /**
- * Refresh tokens and codes by their hashes. The tenant of one is not known before it is found, so the
- * look-ups cross tenants; those that are asked for at the same time share one.
+ * Finds refresh tokens and codes by their hashes. The tenant is unknown until the row is found, so the
+ * look-ups cross tenants. Concurrent look-ups share one query.
  */
 import { together } from '../../../../runtime/kernel/batched-asks.js'
 import { type CodeRow, findCodes } from '../../../../storage/oauth/authorization-codes.js'
@@ -10,12 +10,12 @@ import {
 } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 
-export interface FoundTogether {
+export interface BatchedLookups {
   refreshToken(sha256: Uint8Array): Promise<RefreshTokenRow | undefined>
   code(sha256: Uint8Array): Promise<CodeRow | undefined>
 }
 
-export function foundTogether(database: Database): FoundTogether {
+export function batchedLookups(database: Database): BatchedLookups {
   return {
     refreshToken: together((hashes) => findRefreshTokens(database, hashes)),
     code: together((hashes) => findCodes(database, hashes)),

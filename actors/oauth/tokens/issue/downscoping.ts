@@ -1,59 +1,60 @@
 /**
- * What a token request may ask of the grant behind it: the same or less, for the one token that it is
- * answered with; the grant keeps what it has. RFC 8707 section 2.2, RFC 9396 section 6.
+ * Downscopes a grant for one token request: the token may have the same audience and authorization
+ * details or fewer. The grant keeps all of them (RFC 8707 section 2.2, RFC 9396 section 6).
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { AuthorizationDetails } from '../../../../storage/oauth/authorization-codes.js'
-import { readAskedAudience, spelledAs, tokenAudience } from './audience.js'
+import { readRequestedAudience, spelledAs, tokenAudience } from './audience.js'
 import type { OAuthForm } from '../form.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 
-/** The part of a grant that can be narrowed besides its scopes. */
-export type Breadth = {
+/** The parts of a grant, apart from its scopes, that one token can have less of. */
+export type TokenScope = {
   readonly audience: readonly string[]
   readonly authorizationDetails: AuthorizationDetails | null
 }
 
-/** As for authorization requests: what is longer was never granted. */
+/** The limit of authorization requests: a longer value cannot have been granted. */
 const DETAILS_CHARACTERS_MAX = 8192
 
 /**
- * Whom the token is for and what exactly it allows: what was asked for by `audience`, `resource` and
- * `authorization_details`, each left out meaning all of the grant. A token with service scopes is for
- * this service as well, as always (decisions.md 7.2, `aud`).
+ * Applies `audience`, `resource` and `authorization_details` of the request to a grant. An absent
+ * parameter means all of the grant. A token with service scopes keeps the issuer in its audience.
  */
-export function narrowed(
+export function downscope(
   form: OAuthForm,
-  granted: Breadth,
+  granted: TokenScope,
   { issuer, scopes }: { readonly issuer: string; readonly scopes: readonly string[] },
-): Breadth | OAuthRefused {
-  const read = readAskedAudience(form)
+): TokenScope | OAuthRefused {
+  const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
-  const asked = spelledAs(read.asked, granted.audience)
-  if (asked === null) return refuse('invalid_target', 'the grant was not for this audience')
-  const authorizationDetails = narrowedDetails(
+  const requested = spelledAs(read.requested, granted.audience)
+  if (requested === null) return refuse('invalid_target', 'the audience was not granted')
+  const authorizationDetails = downscopeDetails(
     form.get('authorization_details'),
     granted.authorizationDetails,
   )
   if (authorizationDetails === undefined)
-    return refuse('invalid_authorization_details', 'the grant has no such authorization_details')
+    return refuse('invalid_authorization_details', 'the authorization_details were not granted')
   const audience =
-    asked.length === 0 ? granted.audience : tokenAudience(asked, { own: asked[0]!, issuer, scopes })
+    requested.length === 0
+      ? granted.audience
+      : tokenAudience(requested, { own: requested[0]!, issuer, scopes })
   return { audience, authorizationDetails }
 }
 
-/** Those of the grant that are named, each as it was granted; undefined when another one is. */
-function narrowedDetails(
+/** The named details as granted. Undefined if one of them was not granted. */
+function downscopeDetails(
   text: string | null,
   granted: AuthorizationDetails | null,
 ): AuthorizationDetails | null | undefined {
   if (text === null) return granted
-  const asked = readArray(text)
-  if (asked === null || granted === null) return undefined
-  const known = asked.every((one) => granted.some((other) => isDeepStrictEqual(one, other)))
+  const requested = readArray(text)
+  if (requested === null || granted === null) return undefined
+  const known = requested.every((one) => granted.some((other) => isDeepStrictEqual(one, other)))
   return known
-    ? granted.filter((one) => asked.some((other) => isDeepStrictEqual(one, other)))
+    ? granted.filter((one) => requested.some((other) => isDeepStrictEqual(one, other)))
     : undefined
 }
 

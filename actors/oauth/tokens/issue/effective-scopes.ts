@@ -1,27 +1,30 @@
 /**
- * What an application may still have of a grant: what it lost since is not given, whichever way the
- * grant becomes tokens. The grant itself keeps it, for when the application has it again.
+ * The part of a grant within the current scopes of its application. Tokens do not get scopes that the
+ * application lost after the grant. The grant keeps them, in case the application regains them.
  */
-import type { AskedClaims } from '../../../../storage/oauth/authorization-codes.js'
+import type { RequestedClaims } from '../../../../storage/oauth/authorization-codes.js'
 import { scopesOfClaims } from '../../../domain/person-claims.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 
-/** The granted scopes that the application has; a refusal where none of them is left. */
-export function heldScopes(
+/** The granted scopes that the application still has. A refusal if none is left. */
+export function effectiveScopes(
   granted: readonly string[],
   client: Client,
 ): readonly string[] | OAuthRefused {
   if (client.kind !== 'application') return granted
-  const held = granted.filter((scope) => client.row.scopes.includes(scope))
-  return held.length === 0 && granted.length > 0
-    ? refuse('invalid_scope', 'the application has none of the granted scopes any more')
-    : held
+  const effective = granted.filter((scope) => client.row.scopes.includes(scope))
+  return effective.length === 0 && granted.length > 0
+    ? refuse('invalid_scope', 'the application no longer has any of the granted scopes')
+    : effective
 }
 
-/** The same of claims that were asked for by their names. */
-export function heldClaims(claims: AskedClaims | null, client: Client): AskedClaims | null {
+/** The same for individually requested claims. */
+export function effectiveClaims(
+  claims: RequestedClaims | null,
+  client: Client,
+): RequestedClaims | null {
   if (claims === null || client.kind !== 'application') return claims
   const { scopes } = client.row
   return {
@@ -30,7 +33,7 @@ export function heldClaims(claims: AskedClaims | null, client: Client): AskedCla
   }
 }
 
-/** The claims whose scopes are among these. */
+/** The claims whose scopes are all among these. */
 export function claimsWithin(
   names: readonly string[],
   scopes: readonly string[],

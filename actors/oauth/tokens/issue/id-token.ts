@@ -1,4 +1,4 @@
-/** What an ID token says: OpenID Connect Core section 2 and 3.1.3.6, decisions.md 7.2. */
+/** The claims of ID tokens (OpenID Connect Core sections 2 and 3.1.3.6). */
 import { createHash } from 'node:crypto'
 import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 
@@ -13,20 +13,20 @@ export type IdTokenFacts = {
   readonly nowSecs: number
   readonly lifetimeSecs: number
   readonly authTimeSecs: number
-  /** Not repeated in those that a refresh gives (section 12.2). */
+  /** Null in the ID token of a refresh (OpenID Connect Core section 12.2). */
   readonly nonce: string | null
   readonly acr: string
   readonly amr: readonly string[]
   readonly accessToken: string
   readonly algorithm: SigningAlgorithm
-  /** Claims of the person that were asked for here and not only at userinfo. */
+  /** User claims that the `claims` parameter requests for the ID token. */
   readonly personal: Readonly<Record<string, unknown>>
 }
 
 export function idTokenClaims(facts: IdTokenFacts): Readonly<Record<string, unknown>> {
   const { nowSecs } = facts
   return {
-    // First, so that nothing that was asked for replaces what the token stands for.
+    // First, so that no requested claim replaces a protocol claim.
     ...facts.personal,
     iss: facts.issuer,
     sub: facts.subject,
@@ -44,7 +44,7 @@ export function idTokenClaims(facts: IdTokenFacts): Readonly<Record<string, unkn
   }
 }
 
-/** decisions.md 7.6, at_hash: the left half of SHA-256 (ES256) or SHA-512 (EdDSA). */
+/** `at_hash`: left half of the SHA-256 (ES256) or SHA-512 (EdDSA) hash (OpenID Connect Core section 3.1.3.6). */
 export function accessTokenLeftHash(accessToken: string, algorithm: SigningAlgorithm): string {
   const hash = createHash(algorithm === 'ES256' ? 'sha256' : 'sha512')
   const digest = hash.update(accessToken, 'ascii').digest()

@@ -1,4 +1,4 @@
-/** The events that tokens give rise to. decisions.md 9: token issue, refresh reuse. */
+/** The events of the token life cycle: issued, revoked, refresh token reuse. */
 import { isoTime } from '../../../../runtime/kernel/text/iso-time.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { EventForm, type WrittenEvent } from '../../../../storage/platform/event-text.js'
@@ -10,7 +10,7 @@ import type { SignedAccess } from './token-signer.js'
 
 const ACTOR_TYPES = { agent: 'agent', service: 'application', human: 'user' } as const
 
-/** `auth.token.issued`: to whom, for what, until when; never the token. */
+/** `auth.token.issued`. The event never contains the token itself. */
 export function issuedEvent(
   random: Random,
   grant: AccessGrant,
@@ -26,7 +26,7 @@ export function issuedEvent(
   return { id: random.uuid(), tenantId, type, occurredAt: signed.issuedAt, data, audit }
 }
 
-/** `auth.token.issued` of a grant that is given again and again. */
+/** Template of `auth.token.issued` for a grant that is issued repeatedly. */
 export class IssuedForm {
   readonly #form: EventForm
 
@@ -36,7 +36,7 @@ export class IssuedForm {
     )
   }
 
-  /** What `issuedEvent` would tell. */
+  /** Builds the same event as `issuedEvent`. */
   fill(random: Random, signed: SignedAccess, requestId: string | undefined): WrittenEvent {
     const { issuedAt, tokenId } = signed
     const words = [tokenId, isoTime(expiryOf(signed)), requestId ?? null]
@@ -102,7 +102,7 @@ export type Ended = {
   readonly sessionId: string | null
 }
 
-/** `auth.token.revoked`: a client gave a token back. */
+/** `auth.token.revoked`: a client revoked a token. */
 export function revokedEvent(
   random: Random,
   { tenantId, resource, clientId, subject, sessionId }: Ended,
@@ -131,7 +131,7 @@ export type Reuse = {
   readonly reason: string
 }
 
-/** `security.refresh_token.reuse`: a family that was revoked because a token of it came back. */
+/** `security.refresh_token.reuse`: a family was revoked because of a replayed token. */
 export function reuseEvent(
   random: Random,
   reuse: Reuse,

@@ -1,41 +1,41 @@
 /**
- * What an application is granted in its own name over and over: it asks for the same thing for as long
- * as it runs, and all but the times and ids of its tokens and events is the same each time.
+ * Caches prepared client_credentials grants. An application requests the same token again and again,
+ * and only the times and ids of the tokens and events differ.
  */
 import type { ClientRow } from '../../../../storage/oauth/applications.js'
 import { type AccessGrant, grantClaims } from './access-token.js'
 import { IssuedForm } from './issued-event.js'
 
-export type StandingGrant = {
+export type PreparedGrant = {
   readonly grant: AccessGrant
-  /** From `grantClaims`. */
+  /** The shared claims, from `grantClaims`. */
   readonly claims: string
   readonly issued: IssuedForm
 }
 
-/** Different scopes that one application asks for. */
+/** Different `scope` values of one application. */
 const SCOPES_MAX = 16
 
 /**
- * Kept with the row that the grant follows from, for as long as that is remembered: a change of the
- * application is another row.
+ * Keyed by the client row that a grant was computed from. A changed application is read as a new row,
+ * so its old grants are not found any more.
  */
-export class StandingGrants {
+export class PreparedGrantsCache {
   readonly #issuer: string
-  readonly #known = new WeakMap<ClientRow, Map<string | null, StandingGrant | 'given once'>>()
+  readonly #known = new WeakMap<ClientRow, Map<string | null, PreparedGrant | 'used once'>>()
 
   constructor(issuer: string) {
     this.#issuer = issuer
   }
 
-  /** @param scope the parameter as it came; null for none. */
-  of(row: ClientRow, scope: string | null): StandingGrant | undefined {
+  /** @param scope the `scope` parameter as sent, or null. */
+  get(row: ClientRow, scope: string | null): PreparedGrant | undefined {
     const known = this.#known.get(row)?.get(scope)
-    return known === 'given once' ? undefined : known
+    return known === 'used once' ? undefined : known
   }
 
-  /** Writes down what was given, once it is given a second time: most are asked for less often. */
-  given(row: ClientRow, scope: string | null, grant: AccessGrant): void {
+  /** Prepares a grant on its second use, since most are requested only once. */
+  record(row: ClientRow, scope: string | null, grant: AccessGrant): void {
     let known = this.#known.get(row)
     if (known === undefined) {
       known = new Map()
@@ -44,6 +44,6 @@ export class StandingGrants {
     if (known.has(scope)) {
       const issued = new IssuedForm(grant, 'client_credentials')
       known.set(scope, { grant, claims: grantClaims(grant, this.#issuer), issued })
-    } else if (known.size < SCOPES_MAX) known.set(scope, 'given once')
+    } else if (known.size < SCOPES_MAX) known.set(scope, 'used once')
   }
 }

@@ -1,9 +1,9 @@
-/** Turns a grant into a signed access token. */
+/** Signs access tokens and ID tokens. */
 import type { ActorRef, AskOptions } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import type { KeysProtocol, SigningAlgorithm } from '../../signing-keys/protocol.js'
+import type { SigningKeysProtocol, SigningAlgorithm } from '../../signing-keys/protocol.js'
 import { ACCESS_TOKEN_TYPE, type AccessGrant, accessClaims, grantClaims } from './access-token.js'
 import { ID_TOKEN_TYPE } from './id-token.js'
 
@@ -17,8 +17,8 @@ export type SignedAccess = {
 
 export interface TokenSigner {
   /**
-   * @param ofGrant the claims of the grant, where `grantClaims` has written them already.
-   * @throws {DependencyUnavailable} when no signing key is to be had: nothing can be issued then.
+   * @param ofGrant the shared claims of the grant, if `grantClaims` already computed them.
+   * @throws {DependencyUnavailable} if no signing key is available.
    */
   sign(
     grant: AccessGrant,
@@ -35,7 +35,7 @@ export interface TokenSigner {
 }
 
 export type TokenSignerNeeds = {
-  readonly keys: ActorRef<KeysProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly issuer: string

@@ -1,7 +1,7 @@
-/** The tokens of a person: access token and ID token, at the first grant and at every refresh. */
+/** The tokens of a user, access token and ID token, for a first grant and for a refresh. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type {
-  AskedClaims,
+  RequestedClaims,
   AuthorizationDetails,
 } from '../../../../storage/oauth/authorization-codes.js'
 import type { Database } from '../../../../storage/platform/sql.js'
@@ -10,17 +10,17 @@ import { claimsOf } from '../../../domain/person-claims.js'
 import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 import type { AccessGrant } from './access-token.js'
 import { idTokenClaims } from './id-token.js'
-import type { Breadth } from './downscoping.js'
+import type { TokenScope } from './downscoping.js'
 import type { JwtSettings } from '../settings.js'
 import type { SignedAccess, TokenSigner } from './token-signer.js'
 
-/** What a person allowed an application, as its code or its refresh family remembers it. */
+/** What a user granted to an application, from the row of its code or refresh family. */
 export type PersonGrant = {
   readonly tenantId: string
   readonly grantId: string
   readonly clientId: string
   readonly sessionId: string
-  /** The session that the ID token names, by which the application signs out. */
+  /** The `sid` of the ID token, for RP-initiated logout. */
   readonly idTokenSessionId: string
   readonly subject: string
   readonly organizationId: string | null
@@ -30,7 +30,7 @@ export type PersonGrant = {
   readonly amr: readonly string[]
   readonly authTime: Date
   readonly authorizationDetails: AuthorizationDetails | null
-  readonly claims: AskedClaims | null
+  readonly claims: RequestedClaims | null
   readonly nonce: string | null
   readonly jkt: string | null
 }
@@ -38,13 +38,13 @@ export type PersonGrant = {
 type OfRow = 'tenantId' | 'clientId' | 'subject' | 'organizationId' | 'amr' | 'authTime'
 
 /**
- * The grant of a row, as wide as the request wants it. Member by member, because an object that begins
- * as a copy of another and gets more has a shape of its own each time, which is slow to read.
+ * Builds the grant from a row and the downscoped request. It copies member by member: an object that
+ * starts as a spread gets a new hidden class each time, which V8 reads slowly.
  */
 export function personGrant(
   row: Pick<PersonGrant, OfRow>,
-  breadth: Breadth,
-  own: Omit<PersonGrant, OfRow | keyof Breadth>,
+  tokenScope: TokenScope,
+  own: Omit<PersonGrant, OfRow | keyof TokenScope>,
 ): PersonGrant {
   return {
     tenantId: row.tenantId,
@@ -55,11 +55,11 @@ export function personGrant(
     subject: row.subject,
     organizationId: row.organizationId,
     scopes: own.scopes,
-    audience: breadth.audience,
+    audience: tokenScope.audience,
     level: own.level,
     amr: row.amr,
     authTime: row.authTime,
-    authorizationDetails: breadth.authorizationDetails,
+    authorizationDetails: tokenScope.authorizationDetails,
     claims: own.claims,
     nonce: own.nonce,
     jkt: own.jkt,
@@ -69,7 +69,7 @@ export function personGrant(
 export type PersonTokens = {
   readonly access: SignedAccess
   readonly grant: AccessGrant
-  /** Null without the scope openid. */
+  /** Null without the scope `openid`. */
   readonly idToken: string | null
 }
 
@@ -131,7 +131,7 @@ async function personal(
 ): Promise<Readonly<Record<string, unknown>>> {
   const names = claims?.idToken ?? []
   if (names.length === 0) return {}
-  // Accounts belong to no tenant: the look-up crosses tenants.
+  // Accounts belong to no tenant, so the look-up crosses tenants.
   const facts = await database.system((tx) => findPerson(tx, tenantId, subject), {
     signal: context.signal,
   })

@@ -1,4 +1,4 @@
-/** Access tokens as they come back: verified, in force, and in the right hands. RFC 9068 section 4. */
+/** Verifies presented access tokens: signature, lifetime, status and binding (RFC 9068 section 4). */
 import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
@@ -6,98 +6,95 @@ import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import { together } from '../../../../runtime/kernel/batched-asks.js'
 import { isDelegationExpired } from '../../../../storage/agents/delegations.js'
 import {
-  readStandingsTogether,
-  type Standing,
-  type StandingOf,
+  readTokenStatusBatch,
+  type TokenStatus,
+  type TokenStatusQuery,
 } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
-import { standingOf } from '../../../domain/token-status.js'
-import type { KeysProtocol, VerificationKeyFound } from '../../signing-keys/protocol.js'
+import type { Principal } from '../../../domain/principal.js'
+import { tokenStatusQuery } from '../../../domain/token-status.js'
+import type { SigningKeysProtocol, VerificationKeyFound } from '../../signing-keys/protocol.js'
 import { ACCESS_TOKEN_TYPE, type ReadToken, readAccessClaims } from '../issue/access-token.js'
-import type { BriefMemory } from '../../../platform/batching/ttl-cache.js'
+import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
 import {
   decodeJwt,
   hasType,
   type VerificationKey,
   verifySignature,
 } from '../../../platform/jose/jwt.js'
-import type { ProofJudge } from './dpop-verifier.js'
+import type { DpopVerifier } from './dpop-verifier.js'
 import type { Authenticate, Authenticated, Unauthenticated } from '../protocol.js'
 
-/** Other processes' clocks may be ahead by this much; the end of a token is kept to the second. */
+/** Tolerance for clocks of other processes that run ahead. `exp` has no tolerance. */
 const AHEAD_SECS_MAX = 10
-const VERDICTS_MAX = 20_000
+const VERIFIED_MAX = 20_000
 const KEYS_MAX = 64
 
 export type TokenState =
   | { readonly state: 'active' | 'expired' | 'revoked'; readonly token: ReadToken }
   | { readonly state: 'invalid' }
 
-export interface Bearer {
-  /** The state of a token, whoever presents it. `fresh` reads the standing anew. */
-  inspect(
-    token: string,
-    context: MessageContext,
-    standing: 'remembered' | 'fresh',
-  ): Promise<TokenState>
-  /** A token of ours as it was signed, whether or not it still counts; null when it is none. */
+export interface AccessTokenVerifier {
+  /** The state of a token. `fresh` bypasses the status cache. */
+  inspect(token: string, context: MessageContext, status: 'cached' | 'fresh'): Promise<TokenState>
+  /** Verifies the signature only and ignores the status. Null if the token is not ours. */
   read(token: string, context: MessageContext): Promise<ReadToken | null>
-  /** Everything a bearer route asks of its caller's credentials. */
+  /** All checks of a request to a route that needs an access token. */
   authenticate(
-    presented: Authenticate,
+    request: Authenticate,
     context: MessageContext,
   ): Promise<Authenticated | Unauthenticated>
 }
 
-export type BearerNeeds = {
-  readonly keys: ActorRef<KeysProtocol>
+export type AccessTokenVerifierNeeds = {
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly database: Database
   readonly clock: Clock
   readonly issuer: string
-  readonly proofs: ProofJudge
-  readonly standings: BriefMemory<Standing>
+  readonly dpopVerifier: DpopVerifier
+  readonly statuses: TtlCache<TokenStatus>
 }
 
-/** A verified token with what its standing rests on, worked out once. */
-type Verdict = {
+/** A verified token and the ids that its status depends on, computed once. */
+type VerifiedToken = {
   readonly kid: string
   readonly token: ReadToken
-  readonly of: StandingOf
+  readonly query: TokenStatusQuery
   readonly ids: readonly string[]
 }
 
-export function createBearer({
+export function createAccessTokenVerifier({
   keys,
   database,
   clock,
   issuer,
-  proofs,
-  standings,
-}: BearerNeeds): Bearer {
-  /** Verified tokens by hash: a signature is checked once per token and process. */
-  const verdicts = new Map<string, Verdict>()
+  dpopVerifier,
+  statuses,
+}: AccessTokenVerifierNeeds): AccessTokenVerifier {
+  /** Verified tokens by hash: each process verifies a signature once per token. */
+  const verifiedTokens = new Map<string, VerifiedToken>()
   const publicKeys = new Map<string, KeyObject>()
 
-  const readFresh = together((asked: readonly StandingOf[]) =>
-    readStandingsTogether(database, asked),
+  const readFresh = together((queries: readonly TokenStatusQuery[]) =>
+    readTokenStatusBatch(database, queries),
   )
 
-  /** Answers of this turn of the event loop, so that all tokens that come in it ask once. */
+  /** Keys of this event loop turn, so that all tokens of one turn share one look-up. */
   const keysNow = new Map<string, VerificationKey | null>()
 
-  /** Asked anew in each turn, also for a remembered verdict: a withdrawn key takes its tokens along. */
+  /** Looked up once per turn even for a verified token: a withdrawn key invalidates its tokens. */
   async function keyOf(kid: string, context: MessageContext): Promise<VerificationKey | null> {
     const found = await keys.ask('verificationKey', { kid }, context)
     if (found.tag === 'keys_unavailable') {
       throw new DependencyUnavailable('no verification keys are available')
     }
-    const key = found.tag === 'unknown' ? null : keyMadeOf(found)
+    const key = found.tag === 'unknown' ? null : importKey(found)
     if (keysNow.size === 0) setImmediate(() => keysNow.clear())
     if (keysNow.size < KEYS_MAX) keysNow.set(kid, key)
     return key
   }
 
-  function keyMadeOf({ kid, algorithm, jwk }: VerificationKeyFound): VerificationKey {
+  function importKey({ kid, algorithm, jwk }: VerificationKeyFound): VerificationKey {
     let publicKey = publicKeys.get(kid)
     if (publicKey === undefined) {
       publicKey = createPublicKey({ key: { ...jwk } as JsonWebKey, format: 'jwk' })
@@ -107,15 +104,15 @@ export function createBearer({
     return { algorithm, publicKey }
   }
 
-  function verified(
+  function verifyOnce(
     token: string,
     context: MessageContext,
-  ): Verdict | null | Promise<Verdict | null> {
+  ): VerifiedToken | null | Promise<VerifiedToken | null> {
     const digest = hash('sha256', token, 'base64url')
-    const known = verdicts.get(digest)
+    const known = verifiedTokens.get(digest)
     if (known === undefined) return verify(token, digest, context)
     const key = keysNow.get(known.kid)
-    if (key === undefined) return keyOf(known.kid, context).then((asked) => asked && known)
+    if (key === undefined) return keyOf(known.kid, context).then((found) => found && known)
     return key && known
   }
 
@@ -123,7 +120,7 @@ export function createBearer({
     token: string,
     digest: string,
     context: MessageContext,
-  ): Promise<Verdict | null> {
+  ): Promise<VerifiedToken | null> {
     const decoded = decodeJwt(token)
     if (decoded.tag === 'refused') return null
     const { jwt } = decoded
@@ -133,88 +130,103 @@ export function createBearer({
     if (key === null || !verifySignature(jwt, key)) return null
     const readToken = readAccessClaims(jwt.claims, issuer)
     if (readToken === null) return null
-    const of: StandingOf = standingOf(readToken.principal)
-    const ids = Object.values(of)
+    const query: TokenStatusQuery = tokenStatusQuery(readToken.principal)
+    const ids = Object.values(query)
       .flat()
       .filter((id) => id !== null)
-    const verdict = { kid, token: readToken, of, ids }
-    if (verdicts.size >= VERDICTS_MAX) verdicts.delete(verdicts.keys().next().value!)
-    verdicts.set(digest, verdict)
-    return verdict
+    const verified = { kid, token: readToken, query, ids }
+    if (verifiedTokens.size >= VERIFIED_MAX)
+      verifiedTokens.delete(verifiedTokens.keys().next().value!)
+    verifiedTokens.set(digest, verified)
+    return verified
   }
 
-  function readStandingOf(
-    { of, ids }: Verdict,
-    how: 'remembered' | 'fresh',
-  ): Standing | Promise<Standing> {
-    const load = () => readFresh(of)
-    // Every use of borrowed authority is checked against its row (decisions.md section 3).
-    if (how === 'fresh' || of.delegationId !== null) return load()
-    return standings.known(of.tokenId) ?? standings.get(of.tokenId, ids, load)
+  function readStatus(
+    { query, ids }: VerifiedToken,
+    how: 'cached' | 'fresh',
+  ): TokenStatus | Promise<TokenStatus> {
+    const load = () => readFresh(query)
+    // Delegated tokens always read their status fresh, so that a revoked delegation ends at once.
+    if (how === 'fresh' || query.delegationId !== null) return load()
+    return statuses.peek(query.tokenId) ?? statuses.get(query.tokenId, ids, load)
   }
 
   async function inspect(
     token: string,
     context: MessageContext,
-    how: 'remembered' | 'fresh',
+    how: 'cached' | 'fresh',
   ): Promise<TokenState> {
-    const judged = verified(token, context)
-    const verdict = judged instanceof Promise ? await judged : judged
-    if (verdict === null) return { state: 'invalid' }
-    const { token: found } = verdict
+    const verifying = verifyOnce(token, context)
+    const verified = verifying instanceof Promise ? await verifying : verifying
+    if (verified === null) return { state: 'invalid' }
+    const { token: found } = verified
     const nowSecs = clock.nowSecs()
     if (nowSecs >= found.principal.expiresAtSecs) return { state: 'expired', token: found }
     if (Math.max(found.notBeforeSecs, found.issuedAtSecs) > nowSecs + AHEAD_SECS_MAX)
       return { state: 'invalid' }
-    const read = readStandingOf(verdict, how)
-    const standing = read instanceof Promise ? await read : read
-    const inForce = Object.values(standing).every(Boolean)
+    const reading = readStatus(verified, how)
+    const status = reading instanceof Promise ? await reading : reading
+    const inForce = Object.values(status).every(Boolean)
     return { state: inForce ? 'active' : 'revoked', token: found }
   }
 
-  /** Whether a token that has expired cannot be renewed either, since its delegation is over. */
+  /** True if the expired token cannot be renewed because its delegation has expired too. */
   async function isDelegationOver({ principal }: ReadToken): Promise<boolean> {
     const { tenantId, delegationId } = principal
     if (delegationId === null) return false
-    // Beginning and lifetime of a token are whole seconds: the last one ends up to two before its delegation.
+    // Token times are whole seconds, so the last token ends up to two seconds before its delegation.
     const end = new Date(clock.now().getTime() + 2_000)
     return database.tenant(tenantId, (tx) => isDelegationExpired(tx, tenantId, delegationId, end))
   }
 
+  async function refuseExpired(token: ReadToken): Promise<Unauthenticated> {
+    return (await isDelegationOver(token))
+      ? refused('delegation_expired', 'the delegation has expired: request a new one')
+      : refused('token_expired', 'the token has expired')
+  }
+
+  /** False for a token of an application's own API, which is not valid here (RFC 9068 section 4). */
+  function hasAudience({ anyAudience }: Authenticate, { audience }: Principal): boolean {
+    return anyAudience === true || audience.includes(issuer)
+  }
+
+  /** Checks the DPoP proof of a bound token (RFC 9449 section 7). */
+  async function checkProof(
+    { token, scheme, dpopProof, httpMethod, httpUrl }: Authenticate,
+    principal: Principal,
+    jkt: string,
+  ): Promise<Authenticated | Unauthenticated> {
+    const checked =
+      scheme === 'Bearer' || dpopProof === null
+        ? await dpopVerifier.missing(
+            'the token is bound to a key: use the DPoP scheme with a proof',
+          )
+        : await dpopVerifier.verify({
+            proof: dpopProof,
+            httpMethod,
+            httpUrl,
+            accessToken: token,
+            boundTo: jkt,
+          })
+    if (checked.tag === 'proven') return { tag: 'authenticated', principal }
+    return { ...checked, tag: 'refused' }
+  }
+
   return {
-    read: async (token, context) => (await verified(token, context))?.token ?? null,
+    read: async (token, context) => (await verifyOnce(token, context))?.token ?? null,
     inspect,
-    async authenticate(presented, context) {
-      const { scheme, dpopProof, httpMethod, httpUrl } = presented
-      const found = await inspect(presented.token, context, 'remembered')
+    async authenticate(request, context) {
+      const found = await inspect(request.token, context, 'cached')
       if (found.state === 'invalid') return refused('unauthorized', 'the token is not valid')
-      if (found.state === 'expired') {
-        return (await isDelegationOver(found.token))
-          ? refused('delegation_expired', 'the delegation has expired: ask the person again')
-          : refused('token_expired', 'the token has expired')
-      }
+      if (found.state === 'expired') return refuseExpired(found.token)
       if (found.state === 'revoked') return refused('token_revoked', 'the token was revoked')
       const { principal } = found.token
-      // A token for an application's own API is not one for ours (RFC 9068 section 4).
-      if (presented.anyAudience !== true && !principal.audience.includes(issuer))
+      if (!hasAudience(request, principal))
         return refused('unauthorized', 'the token is for another audience')
-      if (principal.jkt === null) {
-        return scheme === 'Bearer'
-          ? { tag: 'authenticated', principal }
-          : refused('unauthorized', 'the token is not bound to a key: present it as Bearer')
-      }
-      const judged =
-        scheme === 'Bearer' || dpopProof === null
-          ? await proofs.missing('the token is bound to a key: present it as DPoP with a proof')
-          : await proofs.judge({
-              proof: dpopProof,
-              httpMethod,
-              httpUrl,
-              accessToken: presented.token,
-              boundTo: principal.jkt,
-            })
-      if (judged.tag === 'proven') return { tag: 'authenticated', principal }
-      return { ...judged, tag: 'refused' }
+      if (principal.jkt !== null) return checkProof(request, principal, principal.jkt)
+      if (request.scheme !== 'Bearer')
+        return refused('unauthorized', 'the token is not bound to a key: use the Bearer scheme')
+      return { tag: 'authenticated', principal }
     },
   }
 }

@@ -1,32 +1,32 @@
 /**
- * Nonces for DPoP proofs (RFC 9449 section 8) without a table: a nonce is its own time, sealed. Any
- * process opens what any other made, and nobody else can make one.
+ * Stateless DPoP nonces (RFC 9449 section 8): a nonce is its time of issue, encrypted. Every process
+ * can read the nonces of the others, and no other party can make one.
  */
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { SYSTEM_TENANT_ID } from '../../../../storage/platform/sealing/seal.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
 
-/** A new nonce is made this often. */
+/** Lifetime of the current nonce, in seconds. */
 const BUCKET_SECS = 60
-/** A nonce is taken for at least this many whole buckets after its own. */
+/** A nonce is accepted for at least this many whole buckets after its own. */
 const BUCKETS_ACCEPTED = 4
-/** How far another process may be ahead. */
+/** Tolerance for clocks of other processes that run ahead, in buckets. */
 const BUCKETS_AHEAD = 1
 const LENGTH_MAX = 256
 const CONTEXT = 'dpop:nonce'
 
-export interface ProofNonces {
+export interface DpopNonces {
   current(): Promise<string>
   isFresh(nonce: string): Promise<boolean>
 }
 
-export type ProofNoncesNeeds = {
+export type DpopNoncesNeeds = {
   readonly clock: Clock
   readonly sealer: Sealer
 }
 
-export function proofNonces({ clock, sealer }: ProofNoncesNeeds): ProofNonces {
-  let made: { bucket: number; nonce: Promise<string> } | undefined
+export function createDpopNonces({ clock, sealer }: DpopNoncesNeeds): DpopNonces {
+  let cached: { bucket: number; nonce: Promise<string> } | undefined
   const bucketNow = () => Math.floor(clock.nowSecs() / BUCKET_SECS)
 
   async function make(bucket: number): Promise<string> {
@@ -37,12 +37,12 @@ export function proofNonces({ clock, sealer }: ProofNoncesNeeds): ProofNonces {
   return {
     current() {
       const bucket = bucketNow()
-      if (made?.bucket === bucket) return made.nonce
+      if (cached?.bucket === bucket) return cached.nonce
       const fresh = { bucket, nonce: make(bucket) }
       fresh.nonce.catch(() => {
-        if (made === fresh) made = undefined
+        if (cached === fresh) cached = undefined
       })
-      made = fresh
+      cached = fresh
       return fresh.nonce
     },
     async isFresh(nonce) {
@@ -60,7 +60,7 @@ export function proofNonces({ clock, sealer }: ProofNoncesNeeds): ProofNonces {
       const bucket = await sealer.open(SYSTEM_TENANT_ID, CONTEXT, sealed)
       return Number(Buffer.from(bucket).toString('utf8'))
     } catch {
-      // Forged, or sealed under a key that is gone: the client fetches a new one.
+      // Forged, or encrypted with a deleted key: the client gets a new nonce.
       return null
     }
   }

@@ -1,46 +1,50 @@
-/** Judges DPoP proofs completely: their content, their nonce, and that each is used once. RFC 9449. */
+/** Verifies DPoP dpopVerifier: content, nonce and single use (RFC 9449). */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import { proofMemorySecs, readProof } from './dpop.js'
-import type { ProofNonces } from './dpop-nonces.js'
+import type { DpopNonces } from './dpop-nonces.js'
 import type { KeyProven, ProofRefused } from '../protocol.js'
 import type { DpopSettings } from '../settings.js'
 
-export type PresentedWithToken = {
+export type DpopProofWithToken = {
   readonly proof: string
   readonly httpMethod: string
   readonly httpUrl: string
-  /** Null at the token endpoint, where there is no access token yet. */
+  /** Null at the token endpoint, where no access token exists yet. */
   readonly accessToken: string | null
-  /** The key it must be: of the token or of the refresh family; null accepts any. */
+  /** Thumbprint that the token or refresh family is bound to. Null accepts any key. */
   readonly boundTo: string | null
 }
 
-export interface ProofJudge {
-  judge(presented: PresentedWithToken): Promise<KeyProven | ProofRefused>
-  /** A refusal for a proof that is missing altogether. */
+export interface DpopVerifier {
+  verify(presented: DpopProofWithToken): Promise<KeyProven | ProofRefused>
+  /** The refusal of a request without a proof. */
   missing(description: string): Promise<ProofRefused>
 }
 
-export type ProofJudgeNeeds = {
+export type DpopVerifierNeeds = {
   readonly clock: Clock
   readonly coordination: Pick<Coordination, 'once'>
-  readonly nonces: ProofNonces
+  readonly nonces: DpopNonces
   readonly settings: DpopSettings
 }
 
-export function proofJudge({ clock, coordination, nonces, settings }: ProofJudgeNeeds): ProofJudge {
+export function createDpopVerifier({
+  clock,
+  coordination,
+  nonces,
+  settings,
+}: DpopVerifierNeeds): DpopVerifier {
   async function refuse(error: ProofRefused['error'], description: string): Promise<ProofRefused> {
-    // decisions.md 7.6: the nonce goes with every failure while nonces are required.
+    // With nonces required, every refusal carries one, so that the retry can succeed.
     const dpopNonce = settings.require_nonce ? await nonces.current() : undefined
     return { tag: 'proof_refused', error, description, dpopNonce }
   }
 
   return {
-    async judge({ proof, httpMethod, httpUrl, accessToken, boundTo }) {
-      if (!settings.enabled)
-        return refuse('invalid_dpop_proof', 'proofs of possession are not enabled here')
+    async verify({ proof, httpMethod, httpUrl, accessToken, boundTo }) {
+      if (!settings.enabled) return refuse('invalid_dpop_proof', 'DPoP is disabled')
       const ageSecsMax = settings.proof_max_age_secs
       const nowSecs = clock.nowSecs()
       const claims = readProof(proof, { httpMethod, httpUrl, nowSecs, ageSecsMax, accessToken })
@@ -48,14 +52,14 @@ export function proofJudge({ clock, coordination, nonces, settings }: ProofJudge
       if (boundTo !== null && claims.jkt !== boundTo)
         return refuse(
           'invalid_dpop_proof',
-          'the proof is by another key than the token is bound to',
+          'the proof is signed with a key that the token is not bound to',
         )
       if (settings.require_nonce) {
-        if (claims.nonce === null) return refuse('use_dpop_nonce', 'the proof must carry a nonce')
+        if (claims.nonce === null) return refuse('use_dpop_nonce', 'the proof must contain a nonce')
         if (!(await nonces.isFresh(claims.nonce)))
-          return refuse('use_dpop_nonce', 'the nonce is not one of ours, or too old')
+          return refuse('use_dpop_nonce', 'the nonce is unknown or too old')
       }
-      // Last, so that a proof that is refused for another reason is not used up.
+      // Last, so that a proof refused for another reason is not marked as used.
       const id = createHash('sha256').update(`${claims.jkt} ${claims.id}`).digest('base64url')
       const first = await coordination.once(`dpop:${id}`, proofMemorySecs(ageSecsMax))
       if (!first) return refuse('invalid_dpop_proof', 'the proof was used before')

@@ -1,10 +1,10 @@
-/** DPoP proofs: a client shows that it holds the key its tokens are bound to. RFC 9449. */
+/** Checks the content of DPoP proofs (RFC 9449 section 4.3). */
 import { createHash } from 'node:crypto'
 import { readPublicJwk } from '../clients/client-key.js'
 import { decodeJwt, hasType, verifySignature } from '../../../platform/jose/jwt.js'
 
 const ID_LENGTH_MAX = 256
-/** `iat` may lie this far ahead of our clock. */
+/** Tolerance for a client clock that runs ahead: `iat` may be this far in the future. */
 const AHEAD_SECS_MAX = 60
 
 export type ProofClaims = {
@@ -20,35 +20,35 @@ export type ProofContext = {
   readonly nowSecs: number
   /** `dpop.proof_max_age_secs`. */
   readonly ageSecsMax: number
-  /** With an access token the proof must name it. */
+  /** With an access token, `ath` must be its hash. */
   readonly accessToken: string | null
 }
 
 /**
- * The checks of RFC 9449 section 4.3 that need nothing but the proof. Single use of the id and the
- * server nonce are left to the caller.
- * @returns what is wrong, as a sentence for the client, instead of claims.
+ * The checks of RFC 9449 section 4.3 that need only the proof. The caller checks the nonce and the
+ * single use of the id.
+ * @returns the claims, or the fault as a sentence for the client.
  */
 export function readProof(
   proof: string,
   { httpMethod, httpUrl, nowSecs, ageSecsMax, accessToken }: ProofContext,
 ): ProofClaims | { readonly fault: string } {
   const decoded = decodeJwt(proof, ['jwk'])
-  if (decoded.tag === 'refused') return { fault: 'the proof is not one well-formed JWT' }
+  if (decoded.tag === 'refused') return { fault: 'the proof is not a well-formed JWT' }
   const { jwt } = decoded
   if (!hasType(jwt.header, 'dpop+jwt')) return { fault: 'typ must be dpop+jwt' }
   const key = readPublicJwk(jwt.header.jwk)
   if (key === null) return { fault: 'jwk must be a public P-256 or Ed25519 key' }
-  if (!verifySignature(jwt, key)) return { fault: 'the signature does not fit alg and jwk' }
+  if (!verifySignature(jwt, key)) return { fault: 'the signature does not match alg and jwk' }
 
   const { jti, htm, htu, iat, nonce, ath, exp, nbf } = jwt.claims
   if (typeof jti !== 'string' || jti === '' || jti.length > ID_LENGTH_MAX)
     return { fault: 'jti must be a string of 1 to 256 characters' }
-  if (htm !== httpMethod) return { fault: 'htm is not the method of this request' }
+  if (htm !== httpMethod) return { fault: 'htm is not the method of the request' }
   if (typeof htu !== 'string' || !isSameAddress(htu, httpUrl))
-    return { fault: 'htu is not the address of this request' }
-  if (!isTime(iat)) return { fault: 'iat must be whole seconds' }
-  if (iat > nowSecs + AHEAD_SECS_MAX) return { fault: 'iat lies in the future' }
+    return { fault: 'htu is not the URL of the request' }
+  if (!isTime(iat)) return { fault: 'iat must be a time in whole seconds' }
+  if (iat > nowSecs + AHEAD_SECS_MAX) return { fault: 'iat is in the future' }
   if (iat < nowSecs - ageSecsMax) return { fault: 'the proof is too old' }
   if (exp !== undefined && (!isTime(exp) || exp <= nowSecs))
     return { fault: 'the proof has expired' }
@@ -60,17 +60,17 @@ export function readProof(
   return { jkt: key.thumbprint, id: jti, issuedAtSecs: iat, nonce: nonce ?? null }
 }
 
-/** How long the id of a proof must be remembered so that it cannot be used again, in seconds. */
+/** How long the id of a proof must be remembered to detect a replay, in seconds. */
 export function proofMemorySecs(ageSecsMax: number): number {
   return ageSecsMax + AHEAD_SECS_MAX
 }
 
-/** The `ath` claim: SHA-256 of the access token's ASCII, base64url (RFC 9449 section 4.2). */
+/** The `ath` claim: base64url SHA-256 of the access token in ASCII (RFC 9449 section 4.2). */
 export function accessTokenHash(accessToken: string): string {
   return createHash('sha256').update(accessToken, 'ascii').digest('base64url')
 }
 
-/** Same scheme, host and path, normalised; query and fragment do not count (section 4.3, check 9). */
+/** Compares scheme, host and path, normalised, without query and fragment (RFC 9449 section 4.3, check 9). */
 function isSameAddress(one: string, other: string): boolean {
   if (!URL.canParse(one) || !URL.canParse(other)) return false
   const a = new URL(one)

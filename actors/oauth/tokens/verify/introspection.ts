@@ -1,33 +1,33 @@
-/** What a token is worth now, told to those who may know. RFC 7662; decisions.md 7.3 and 7.6. */
+/** Token introspection (RFC 7662). See docs/guides/oauth/token-introspection.md. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { findRefreshToken } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { ReadToken } from '../issue/access-token.js'
-import type { Bearer } from './access-token-verifier.js'
+import type { AccessTokenVerifier } from './access-token-verifier.js'
 import type { Client } from '../clients/clients.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { ActiveToken, Introspection } from '../protocol.js'
 import { hashRefreshToken } from '../grants/refresh-token.js'
 
 const INACTIVE = { active: false } as const
-/** An access token is a JWS, a refresh token has no dots. */
+/** Access tokens are JWTs with dots. Refresh tokens have no dots. */
 const ACCESS_TOKEN_FORM = /\./
 
-/** Whose tokens the asker may look into. */
+/** Which tokens the requester may introspect. */
 export type Inspector = {
   readonly tenantId: string
-  /** An agent may also ask for its own tokens of other tenants. */
+  /** Set for an agent: it may also introspect its own tokens of other tenants. */
   readonly clientId: string | null
 }
 
 export type IntrospectionNeeds = {
   readonly database: Database
-  readonly bearer: Bearer
+  readonly verifier: AccessTokenVerifier
   readonly clock: Clock
   readonly issuer: string
 }
 
-/** A confidential client inspects the tokens of its tenant; a public one nothing (RFC 7662 section 4). */
+/** Confidential clients introspect the tokens of their tenant, public clients none (RFC 7662 section 4). */
 export function inspectorOf(client: Client): Inspector | null {
   if (!client.confidential) return null
   return client.kind === 'application'
@@ -41,23 +41,23 @@ export async function introspect(
   token: string,
   context: MessageContext,
 ): Promise<Introspection> {
-  const found = ACCESS_TOKEN_FORM.test(token)
+  const inspected = ACCESS_TOKEN_FORM.test(token)
     ? await accessToken(needs, token, context)
     : await refreshToken(needs, token, context)
-  if (!found.active) return INACTIVE
+  if (!inspected.active) return INACTIVE
   const mayKnow =
-    found.tenantId === inspector.tenantId ||
-    (inspector.clientId !== null && found.clientId === inspector.clientId)
-  return mayKnow ? found : INACTIVE
+    inspected.tenantId === inspector.tenantId ||
+    (inspector.clientId !== null && inspected.clientId === inspector.clientId)
+  return mayKnow ? inspected : INACTIVE
 }
 
 async function accessToken(
-  { bearer }: IntrospectionNeeds,
+  { verifier }: IntrospectionNeeds,
   token: string,
   context: MessageContext,
 ): Promise<Introspection> {
-  const found = await bearer.inspect(token, context, 'fresh')
-  return found.state === 'active' ? describe(found.token) : INACTIVE
+  const inspected = await verifier.inspect(token, context, 'fresh')
+  return inspected.state === 'active' ? describe(inspected.token) : INACTIVE
 }
 
 function describe({
@@ -94,7 +94,7 @@ function describe({
     actors: principal.actors,
     delegationId: principal.delegationId,
     mayAct,
-    // A resource server that asks learns what it would read in the token (RFC 9396 section 9.2).
+    // A resource server gets the same details here as in the token (RFC 9396 section 9.2).
     authorizationDetails,
   }
 }
@@ -104,7 +104,7 @@ async function refreshToken(
   token: string,
   { signal }: MessageContext,
 ): Promise<Introspection> {
-  // The tenant of a token is not known before the token is: the look-up crosses tenants.
+  // The tenant is unknown until the token is found, so the look-up crosses tenants.
   const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
     signal,
   })

@@ -1,6 +1,6 @@
 /**
- * Ends a token that its client gives back. RFC 7009; decisions.md 7.3, revoke. A refresh token takes
- * its family along, and with it every access token of the family; an access token ends alone.
+ * Token revocation (RFC 7009). Revoking a refresh token revokes its family and all of its access
+ * tokens. Revoking an access token affects that token only.
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
@@ -12,7 +12,7 @@ import { insertRevokedToken } from '../../../../storage/oauth/revoked-tokens.js'
 import { endSession } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
-import type { Bearer } from './access-token-verifier.js'
+import type { AccessTokenVerifier } from './access-token-verifier.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { revokedEvent } from '../issue/issued-event.js'
@@ -20,17 +20,17 @@ import type { OAuthRefused, Revoked } from '../protocol.js'
 import { hashRefreshToken } from '../grants/refresh-token.js'
 import { refuse } from '../refusals.js'
 
-/** An access token is a JWS, a refresh token has no dots: the hint is not needed. */
+/** Access tokens are JWTs with dots, refresh tokens have none: token_type_hint is not needed. */
 const ACCESS_TOKEN_FORM = /\./
 const DONE: Revoked = { tag: 'revoked' }
 
 export type RevocationNeeds = {
   readonly database: Database
-  readonly bearer: Bearer
+  readonly verifier: AccessTokenVerifier
   readonly clock: Clock
   readonly random: Random
-  /** Told what was ended, so that this process refuses it from now on. */
-  readonly standingChanged: (ids: readonly string[]) => void
+  /** Drops cached status of these ids, so that this process refuses their tokens at once. */
+  readonly invalidate: (ids: readonly string[]) => void
 }
 
 export async function revoke(
@@ -47,14 +47,14 @@ export async function revoke(
 }
 
 async function revokeAccess(
-  { bearer, database, clock, random, standingChanged }: RevocationNeeds,
+  { verifier, database, clock, random, invalidate }: RevocationNeeds,
   client: Client,
   token: string,
   context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
-  const found = await bearer.read(token, context)
-  if (found === null || clock.nowSecs() >= found.principal.expiresAtSecs) return DONE
-  const { tenantId, tokenId, clientId, subject, sessionId, expiresAtSecs } = found.principal
+  const accessToken = await verifier.read(token, context)
+  if (accessToken === null || clock.nowSecs() >= accessToken.principal.expiresAtSecs) return DONE
+  const { tenantId, tokenId, clientId, subject, sessionId, expiresAtSecs } = accessToken.principal
   if (clientId !== client.row.id) return notTheirs()
   const now = clock.now()
   await database.tenant(tenantId, async (tx) => {
@@ -65,18 +65,18 @@ async function revokeAccess(
     const ended = { tenantId, resource, clientId, subject, sessionId }
     appendEvents(tx, [revokedEvent(random, ended, now, context.requestId)])
   })
-  standingChanged([tokenId])
+  invalidate([tokenId])
   return DONE
 }
 
-/** Any token of a family speaks for it, also one that was turned into the next before. */
+/** Every token of a family identifies it, including a rotated one. */
 async function revokeFamily(
-  { database, clock, random, standingChanged }: RevocationNeeds,
+  { database, clock, random, invalidate }: RevocationNeeds,
   client: Client,
   token: string,
   context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
-  // The tenant of a token is not known before the token is: the look-up crosses tenants.
+  // The tenant is unknown until the token is found, so the look-up crosses tenants.
   const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
     signal: context.signal,
   })
@@ -86,9 +86,9 @@ async function revokeFamily(
   const now = clock.now()
   await database.tenant(tenantId, async (tx) => {
     if (!(await revokeRefreshFamily(tx, tenantId, familyId, 'revoked', now))) return
-    // The session of an agent is this family; that of a person has other applications in it.
+    // An agent's session has only this family. A user's session has those of other applications too.
     if (subjectType === 'agent') await endSession(tx, tenantId, sessionId, 'revoked', now)
-    // The grant behind the family of an agent that acts for a person (RFC 7009 section 2.1).
+    // An agent's delegated family ends together with its delegation (RFC 7009 section 2.1).
     const returned =
       delegationId === null
         ? undefined
@@ -104,11 +104,11 @@ async function revokeFamily(
       ),
     ])
   })
-  standingChanged([familyId, sessionId])
+  invalidate([familyId, sessionId])
   return DONE
 }
 
-/** RFC 7009 section 2.1: refused, and nothing ends. */
+/** RFC 7009 section 2.1: the request is refused and nothing is revoked. */
 function notTheirs(): OAuthRefused {
   return refuse('invalid_grant', 'the token was issued to another client')
 }

@@ -6,10 +6,10 @@ import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
 import { Slots } from '../../../../runtime/kernel/threads/slots.js'
 import { authoritiesInForce } from '../../../../storage/vault/egress-authorities.js'
-import { readStandings } from '../../../../storage/oauth/token-sessions.js'
+import { readTokenStatus } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { Principal } from '../../../domain/principal.js'
-import { standingOf } from '../../../domain/token-status.js'
+import { tokenStatusQuery } from '../../../domain/token-status.js'
 import type { AuthorityRef } from '../../../../storage/vault/egress-authorities.js'
 import type { Relay } from '../relay/relay.js'
 
@@ -64,10 +64,10 @@ export function createRevocationWatch({
       ...new Map(relays.map(({ principal }) => [principal.tokenId, principal])).values(),
     ]
     // Crosses tenants, because the agent's home tenant may differ from that of its token.
-    const standings = await database.system((tx) => readStandings(tx, principals.map(standingOf)))
+    const statuses = await database.system((tx) => readTokenStatus(tx, principals.map(tokenStatusQuery)))
     const revokedTokens = new Set(
       principals
-        .filter((_, index) => !Object.values(standings[index]!).every(Boolean))
+        .filter((_, index) => !Object.values(statuses[index]!).every(Boolean))
         .map(({ tokenId }) => tokenId),
     )
     for (const { relay, principal, authority } of relays) {

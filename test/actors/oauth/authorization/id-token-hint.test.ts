@@ -1,4 +1,4 @@
-/** A hint that cannot be judged now is neither right nor wrong. */
+/** A hint that cannot be verified now is neither valid nor invalid. */
 import test from 'ava'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import { readIdTokenHint } from '../../../../actors/oauth/authorization/id-token-hint.js'
@@ -16,10 +16,10 @@ type MessageContext = Parameters<typeof readIdTokenHint>[3]
 const answering = (tag: string) => ({ ask: async () => ({ tag }) }) as unknown as Keys
 const read = (tag: string) => readIdTokenHint(answering(tag), ISSUER, HINT, {} as MessageContext)
 
-test('without keys to judge it by, it is to be tried again: no defect of the service', async (t) => {
+test('without verification keys the hint is a retryable error, not a defect of the service', async (t) => {
   await t.throwsAsync(read('keys_unavailable'), { instanceOf: DependencyUnavailable })
 })
 
-test('of a key that is not ours it is none', async (t) => {
+test('a hint signed with an unknown key is refused', async (t) => {
   t.is(await read('unknown'), null)
 })

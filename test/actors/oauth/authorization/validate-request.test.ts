@@ -2,10 +2,10 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import {
   isRegistered,
-  judge,
-  type JudgedClient,
-  REFUSED,
-  RETURNED,
+  validateRequest,
+  type ValidatedClient,
+  PAGE_CHECKS,
+  REDIRECT_CHECKS,
 } from '../../../../actors/oauth/authorization/validate-request.js'
 import { withParameters } from '../../../../actors/oauth/authorization/locations.js'
 import { SCOPES } from '../../../../actors/domain/scopes.js'
@@ -13,7 +13,7 @@ import { readForm } from '../../../../actors/oauth/tokens/form.js'
 
 const CALLBACK = 'https://app.example/callback'
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
-const client: JudgedClient = {
+const client: ValidatedClient = {
   clientType: 'public',
   redirectUris: [CALLBACK, 'https://app.example/cb?kept=1'],
   grantTypes: ['authorization_code'],
@@ -34,50 +34,55 @@ const VALID = {
 }
 
 type Change = Record<string, string | null>
-function judged(change: Change = {}, of: Partial<JudgedClient> = {}, pushed = false) {
+function validated(change: Change = {}, of: Partial<ValidatedClient> = {}, pushed = false) {
   const fields = Object.entries({ ...VALID, ...change }).filter(
     (field): field is [string, string] => field[1] !== null,
   )
   const form = readForm(fields)
   if ('repeated' in form) throw new Error('repeated')
-  return judge({ form, client: { ...client, ...of }, pushed, levelMax: 2 })
+  return validateRequest({ form, client: { ...client, ...of }, pushed, levelMax: 2 })
 }
 
-const confidential: Partial<JudgedClient> = { clientType: 'confidential' }
+const confidential: Partial<ValidatedClient> = { clientType: 'confidential' }
 const withoutPkce: Change = { code_challenge: null, code_challenge_method: null }
-const accepted: [string, Change, Partial<JudgedClient>?, boolean?][] = [
+const accepted: [string, Change, Partial<ValidatedClient>?, boolean?][] = [
   ['the plain request', {}],
   ['the other registered address', { redirect_uri: 'https://app.example/cb?kept=1' }],
   ['no state, no nonce and no scope', { state: null, scope: null }],
   ['a long state and a long nonce', { state: 's'.repeat(2048), nonce: 'n'.repeat(2048) }],
   ['a confidential client without PKCE', withoutPkce, confidential],
-  ['parameters that nobody knows', { extra: 'foobar', display: 'popup', claims_locales: 'se' }],
+  ['unknown parameters', { extra: 'foobar', display: 'popup', claims_locales: 'se' }],
   ['prompt login and consent', { prompt: 'login consent' }],
   ['prompt none', { prompt: 'none' }],
   ['max_age 0', { max_age: '0' }],
-  ['acr values of somebody else', { acr_values: 'urn:mace:incommon:iap:silver 2' }],
+  ['unknown acr values', { acr_values: 'urn:mace:incommon:iap:silver 2' }],
   ['an essential acr of any value', { claims: '{"id_token":{"acr":{"essential":true}}}' }],
   [
-    'an essential acr that may be one of ours',
+    'an essential acr with one known value',
     { claims: '{"id_token":{"acr":{"essential":true,"values":["urn:a","aal2"]}}}' },
   ],
-  ['a voluntary acr of somebody else', { claims: '{"id_token":{"acr":{"value":"urn:a"}}}' }],
-  ['claims of nobody', { claims: '{"id_token":null,"userinfo":{"name":null}}' }],
+  ['a voluntary unknown acr', { claims: '{"id_token":{"acr":{"value":"urn:a"}}}' }],
+  ['claims without a request', { claims: '{"id_token":null,"userinfo":{"name":null}}' }],
   ['the lower of two levels', { acr_values: 'aal3 aal2' }],
   ['claims', { claims: '{"userinfo":{"name":{"essential":true}},"id_token":{"email":null}}' }],
   ['details of a known type', { authorization_details: '[{"type":"payment","amount":"1"}]' }],
   ['resource and audience that agree', { audience: 'urn:a', resource: 'urn:a' }],
   ['dpop_jkt', { dpop_jkt: CHALLENGE }],
-  ['a pushed one where it must be', {}, { requirePushedAuthorizationRequests: true }, true],
+  [
+    'a pushed request from a client that must push',
+    {},
+    { requirePushedAuthorizationRequests: true },
+    true,
+  ],
   ['scopes in another order', { scope: 'profile openid' }],
-  ['an empty parameter, which is none', { request: '', prompt: '' }],
+  ['an empty parameter, which counts as absent', { request: '', prompt: '' }],
 ]
 for (const [title, change, of, pushed] of accepted) {
-  test(`${title} is accepted`, (t) => t.is(judged(change, of, pushed).tag, 'valid'))
+  test(`${title} is accepted`, (t) => t.is(validated(change, of, pushed).tag, 'valid'))
 }
 
-/** decisions.md 7.6, never redirected. */
-const refused: [string, Change, string, Partial<JudgedClient>?][] = [
+/** Errors that are never redirected (RFC 9700 section 4.1). */
+const refused: [string, Change, string, Partial<ValidatedClient>?][] = [
   ['no redirect URI', { redirect_uri: null }, 'invalid_request'],
   ['another path', { redirect_uri: 'https://app.example/callback2' }, 'invalid_redirect_uri'],
   ['a trailing slash', { redirect_uri: `${CALLBACK}/` }, 'invalid_redirect_uri'],
@@ -102,21 +107,21 @@ const refused: [string, Change, string, Partial<JudgedClient>?][] = [
   ],
   ['the method plain', { code_challenge_method: 'plain' }, 'invalid_request'],
   ['no method', { code_challenge_method: null }, 'invalid_request'],
-  ['a method of its own', { code_challenge_method: 'S512' }, 'invalid_request'],
+  ['an unknown method', { code_challenge_method: 'S512' }, 'invalid_request'],
 ]
 for (const [title, change, error, of] of refused) {
-  test(`${title} is refused here and not by a redirect`, (t) =>
-    t.like(judged(change, of), { tag: 'refused', error }))
+  test(`${title} is refused on a page and not redirected`, (t) =>
+    t.like(validated(change, of), { tag: 'refused', error }))
 }
 
-const returned: [string, Change, string, Partial<JudgedClient>?][] = [
+const returned: [string, Change, string, Partial<ValidatedClient>?][] = [
   ['no response type', { response_type: null }, 'invalid_request'],
   ['response_type token', { response_type: 'token' }, 'unsupported_response_type'],
   ['response_type code id_token', { response_type: 'code id_token' }, 'unsupported_response_type'],
   ['response_mode fragment', { response_mode: 'fragment' }, 'invalid_request'],
   ['no such grant', {}, 'unauthorized_client', { grantTypes: ['client_credentials'] }],
   ['a request object', { request: 'e30.e30.' }, 'request_not_supported'],
-  ['a request_uri elsewhere', { request_uri: 'https://x.example/r' }, 'request_uri_not_supported'],
+  ['a foreign request_uri', { request_uri: 'https://x.example/r' }, 'request_uri_not_supported'],
   ['a registration', { registration: '{}' }, 'registration_not_supported'],
   ['not pushed', {}, 'invalid_request', { requirePushedAuthorizationRequests: true }],
   ['a challenge of 42 characters', { code_challenge: CHALLENGE.slice(1) }, 'invalid_request'],
@@ -128,7 +133,7 @@ const returned: [string, Change, string, Partial<JudgedClient>?][] = [
   ['an unknown prompt', { prompt: 'create' }, 'invalid_request'],
   ['max_age -1', { max_age: '-1' }, 'invalid_request'],
   ['max_age 1.5', { max_age: '1.5' }, 'invalid_request'],
-  ['claims that are no JSON', { claims: '{' }, 'invalid_request'],
+  ['claims that are not JSON', { claims: '{' }, 'invalid_request'],
   ['claims that are an array', { claims: '[]' }, 'invalid_request'],
   ['claims of a wrong shape', { claims: '{"id_token":{"name":1}}' }, 'invalid_request'],
   ['unknown details', { authorization_details: '[{"type":"x"}]' }, 'invalid_authorization_details'],
@@ -137,29 +142,29 @@ const returned: [string, Change, string, Partial<JudgedClient>?][] = [
   ['a short dpop_jkt', { dpop_jkt: 'x' }, 'invalid_request'],
   ['aal3', { acr_values: 'aal3' }, 'unmet_authentication_requirements'],
   [
-    'an essential acr of somebody else',
+    'an unknown essential acr',
     { claims: '{"id_token":{"acr":{"essential":true,"values":["urn:a","urn:b"]}}}' },
     'unmet_authentication_requirements',
   ],
   ['a state that is too long', { state: 's'.repeat(2049) }, 'invalid_request'],
 ]
 for (const [title, change, error, of] of returned) {
-  test(`${title} is told to the client`, (t) => {
-    const verdict = judged(change, of)
+  test(`${title} is redirected to the client`, (t) => {
+    const verdict = validated(change, of)
     t.like(verdict, { tag: 'returned', error, redirectUri: CALLBACK })
     if (verdict.tag === 'returned' && change['state'] === undefined) t.is(verdict.state, 'a state')
   })
 }
 
-test('what is not redirected comes before everything that is', (t) => {
+test('errors that are not redirected come first', (t) => {
   const everythingWrong = { response_type: 'token', scope: 'root', prompt: 'none login' }
-  t.is(judged({ ...everythingWrong, redirect_uri: 'https://evil.example' }).tag, 'refused')
-  t.is(judged({ ...everythingWrong, ...withoutPkce }).tag, 'refused')
-  t.is(judged(everythingWrong).tag, 'returned')
-  t.true(REFUSED.length > 3 && RETURNED.length > 15, 'the tables are what was run')
+  t.is(validated({ ...everythingWrong, redirect_uri: 'https://evil.example' }).tag, 'refused')
+  t.is(validated({ ...everythingWrong, ...withoutPkce }).tag, 'refused')
+  t.is(validated(everythingWrong).tag, 'returned')
+  t.true(PAGE_CHECKS.length > 3 && REDIRECT_CHECKS.length > 15, 'the tables are what was run')
 })
 
-test('no redirect is ever sent to an address that is not registered, whatever else is asked', (t) => {
+test('an unregistered address never gets a redirect, whatever the request contains', (t) => {
   const text = fc.string({ maxLength: 40 })
   const change = fc.dictionary(
     fc.constantFrom('response_type', 'scope', 'state', 'prompt', 'max_age', 'claims', 'request'),
@@ -178,7 +183,7 @@ test('no redirect is ever sent to an address that is not registered, whatever el
   )
   fc.assert(
     fc.property(uri, change, (redirect_uri, more) => {
-      const verdict = judged({ ...more, redirect_uri })
+      const verdict = validated({ ...more, redirect_uri })
       if (verdict.tag === 'returned') return client.redirectUris.includes(verdict.redirectUri)
       if (verdict.tag === 'valid') return client.redirectUris.includes(verdict.request.redirectUri)
       return true
@@ -187,7 +192,7 @@ test('no redirect is ever sent to an address that is not registered, whatever el
   t.pass()
 })
 
-test('a redirect URI is registered when it is the same text, and never otherwise', (t) => {
+test('a redirect URI is registered only if it is the same text', (t) => {
   const uris = fc.array(fc.webUrl({ withQueryParameters: true }), { maxLength: 5 })
   fc.assert(
     fc.property(uris, fc.webUrl(), (registered, one) => {
@@ -209,18 +214,18 @@ test('a redirect URI is registered when it is the same text, and never otherwise
   t.pass()
 })
 
-test('scopes that are asked for are exactly those of the request, each once', (t) => {
+test('the requested scopes are exactly those of the request, each once', (t) => {
   const list = fc.array(fc.constantFrom(...SCOPES), { minLength: 1, maxLength: 8 })
   fc.assert(
     fc.property(list, (scopes) => {
-      const verdict = judged({ scope: scopes.join(' ') })
+      const verdict = validated({ scope: scopes.join(' ') })
       if (verdict.tag !== 'valid') return false
       return [...new Set(scopes)].join() === verdict.request.scopes.join()
     }),
   )
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), (scope) => {
-      const verdict = judged({ scope })
+      const verdict = validated({ scope })
       const known = scope.split(' ').every((one) => (SCOPES as readonly string[]).includes(one))
       return verdict.tag === (known ? 'valid' : 'returned')
     }),
@@ -228,7 +233,7 @@ test('scopes that are asked for are exactly those of the request, each once', (t
   t.pass()
 })
 
-test('a parameter that comes twice makes no form, whichever it is', (t) => {
+test('a repeated parameter is refused, whichever it is', (t) => {
   const names = Object.keys(VALID)
   fc.assert(
     fc.property(fc.constantFrom(...names), fc.string(), fc.string(), (name, one, other) => {
@@ -245,7 +250,7 @@ test('a parameter that comes twice makes no form, whichever it is', (t) => {
   )
 })
 
-test('an answer keeps what the redirect URI has, and what it carries can be read back', (t) => {
+test('a response keeps the query of the redirect URI, and its parameters can be read back', (t) => {
   fc.assert(
     fc.property(fc.webUrl({ withQueryParameters: true }), fc.string(), fc.string(), (uri, a, b) => {
       const location = withParameters(uri, { code: a, state: b, none: null })

@@ -1,4 +1,4 @@
-/** Reading client metadata: never a throw, never more than was said. RFC 7591 section 2. */
+/** Reads client metadata: it never throws, and never adds rights (RFC 7591 section 2). */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { readMetadata } from '../../../../actors/oauth/client-registration/metadata.js'
@@ -28,7 +28,7 @@ const MEMBERS = [
 ]
 const anything = fc.dictionary(fc.constantFrom(...MEMBERS), fc.jsonValue({ maxDepth: 4 }))
 
-test('whatever is sent is read or refused in words', (t) => {
+test('any metadata is read or refused with a description', (t) => {
   fc.assert(
     fc.property(anything, (metadata) => {
       const read = readMetadata(metadata)
@@ -44,7 +44,7 @@ test('whatever is sent is read or refused in words', (t) => {
   )
 })
 
-test('what means nothing here changes nothing', (t) => {
+test('unknown members change nothing', (t) => {
   const known = { redirect_uris: [CALLBACK], client_name: 'App' }
   const plain = readMetadata(known)
   fc.assert(
@@ -60,7 +60,7 @@ test('what means nothing here changes nothing', (t) => {
   )
 })
 
-test('a null says nothing, as if the member were absent', (t) => {
+test('null means the member is absent', (t) => {
   const nulls = Object.fromEntries(MEMBERS.slice(1, 18).map((name) => [name, null]))
   const redirect_uris = [CALLBACK]
   t.deepEqual(readMetadata({ ...nulls, redirect_uris }), readMetadata({ redirect_uris }))

@@ -9,21 +9,26 @@ import type {
 import { draftFault } from '../../../../actors/oauth/clients/rules.js'
 import type { Principal } from '../../../../actors/domain/principal.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
-import { buildTown, ISSUER, request, type Town } from '../tokens/tokens-fixture.js'
+import {
+  buildTokensFixture,
+  ISSUER,
+  request,
+  type TokensFixture,
+} from '../tokens/tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 let tenantId: string
 let actor: ReturnType<typeof spawn>
 const spawn = () =>
-  spawnInline(applicationsActor, { ...town, issuer: ISSUER }, { cloneMessages: true })
+  spawnInline(applicationsActor, { ...fixture, issuer: ISSUER }, { cloneMessages: true })
 test.before(async () => {
-  town = await buildTown()
-  tenantId = await town.tenant('applications')
+  fixture = await buildTokensFixture()
+  tenantId = await fixture.tenant('applications')
   actor = spawn()
 })
 test.after.always(async () => {
   await actor?.stop()
-  await town?.close()
+  await fixture?.close()
 })
 
 const principal = (tenant = tenantId): Principal => ({
@@ -52,7 +57,7 @@ const draft = (more: Partial<ApplicationDraft> = {}): ApplicationDraft => ({
 const create = (more: Partial<ApplicationDraft> = {}) =>
   actor.ref.ask('create', { caller: caller(), draft: draft(more), idempotency: null })
 
-test.serial('what is left out takes the defaults of decisions.md 7.4', async (t) => {
+test.serial('absent members get the documented defaults', async (t) => {
   const created = await create()
   if (created.tag !== 'created') return t.fail(JSON.stringify(created))
   t.regex(created.clientSecret!, /^svcs_[A-Za-z0-9_-]{43}$/)
@@ -89,12 +94,12 @@ test.serial('what is left out takes the defaults of decisions.md 7.4', async (t)
 })
 
 test.serial(
-  'a created application works at the token endpoint, and its secret is stored nowhere',
+  'a created application works at the token endpoint, and its secret is not stored',
   async (t) => {
     const created = await create({ grantTypes: ['client_credentials'], scopes: ['users:read'] })
     if (created.tag !== 'created') return t.fail(JSON.stringify(created))
-    const outcome = await town.tokens.ask(
-      'exchange',
+    const outcome = await fixture.tokens.ask(
+      'issue',
       request({
         grant_type: 'client_credentials',
         client_id: created.application.id,
@@ -102,7 +107,7 @@ test.serial(
       }),
     )
     t.like(outcome, { tag: 'issued', scopes: ['users:read'] })
-    const { rows } = await town.sql(
+    const { rows } = await fixture.sql(
       'select row_to_json(s)::text as text from application_secrets s',
     )
     t.false(JSON.stringify(rows).includes(created.clientSecret!))
@@ -124,20 +129,20 @@ test.serial('the same idempotency key creates once and shows the secret once', a
   })
 })
 
-test.serial('nobody creates an application that holds more than they do', async (t) => {
+test.serial('an application cannot be created with more scopes than its creator has', async (t) => {
   t.deepEqual(await create({ scopes: ['openid', 'users:read', 'vault:manage'] }), {
     tag: 'forbidden',
     scopes: ['vault:manage'],
   })
 })
 
-test.serial('an audience is one application’s', async (t) => {
+test.serial('an audience belongs to one application', async (t) => {
   t.is((await create({ audience: 'https://api.example' })).tag, 'created')
   t.deepEqual(await create({ audience: 'https://api.example' }), { tag: 'audience_taken' })
 })
 
 test.serial('an application of another tenant is unknown', async (t) => {
-  const foreign = await town.application(await town.tenant('foreign-applications'))
+  const foreign = await fixture.application(await fixture.tenant('foreign-applications'))
   t.deepEqual(await actor.ref.ask('read', { principal: principal(), applicationId: foreign.id }), {
     tag: 'unknown',
   })
@@ -146,13 +151,13 @@ test.serial('an application of another tenant is unknown', async (t) => {
   })
 })
 
-test.serial('pages follow one another without a gap or a repetition', async (t) => {
-  const own = await town.tenant('paged')
+test.serial('pages follow each other without gaps or repetitions', async (t) => {
+  const own = await fixture.tenant('paged')
   const ids: string[] = []
   for (let i = 0; i < 7; i += 1) {
-    // Three share a moment, so that the id has to decide.
-    if (i % 3 === 0) town.clock.advance(5)
-    ids.push((await town.application(own)).id)
+    // Three share a creation time, so that the id decides the order.
+    if (i % 3 === 0) fixture.clock.advance(5)
+    ids.push((await fixture.application(own)).id)
   }
   const seen: string[] = []
   let after: { createdAt: Date; id: string } | null = null
@@ -169,7 +174,7 @@ test.serial('pages follow one another without a gap or a repetition', async (t) 
 const manage = (applicationId: string, more: Partial<ApplicationDraft> = {}, tenant = tenantId) =>
   actor.ref.ask('replace', { caller: caller(tenant), applicationId, draft: draft(more) })
 
-test.serial('a replacement returns what it does not state to its default', async (t) => {
+test.serial('a replacement resets absent members to their defaults', async (t) => {
   const created = await create({
     audience: 'https://replaced.example',
     postLogoutRedirectUris: ['https://shop.example/bye'],
@@ -179,7 +184,7 @@ test.serial('a replacement returns what it does not state to its default', async
   })
   if (created.tag !== 'created') return t.fail(created.tag)
   const { id } = created.application
-  town.clock.advance(5)
+  fixture.clock.advance(5)
   const replaced = await manage(id, { name: 'market' })
   if (replaced.tag !== 'replaced') return t.fail(replaced.tag)
   t.is(replaced.clientSecret, null)
@@ -197,35 +202,38 @@ test.serial('a replacement returns what it does not state to its default', async
   t.deepEqual((await manage(id, { redirectUris: ['ftp://x'] })).tag, 'invalid')
 })
 
-test.serial('a replacement gives and takes the secret with the way to authenticate', async (t) => {
-  const created = await create({ clientType: 'public' })
-  if (created.tag !== 'created') return t.fail(created.tag)
-  const { id } = created.application
-  const confidential = await manage(id, { clientType: 'confidential' })
-  if (confidential.tag !== 'replaced') return t.fail(confidential.tag)
-  t.regex(confidential.clientSecret!, /^svcs_/)
-  t.like(await manage(id, { clientType: 'public' }), { tag: 'replaced', clientSecret: null })
-  const { rows } = await town.sql(
-    'select 1 from application_secrets where application_id = $1::uuid',
-    [id],
-  )
-  t.is(rows.length, 0)
-  t.deepEqual(
-    await actor.ref.ask('rotateSecret', {
-      caller: caller(),
-      applicationId: id,
-      overlapSecs: 0,
-    }),
-    { tag: 'no_secret' },
-  )
-})
+test.serial(
+  'a replacement creates or removes the secret with the authentication method',
+  async (t) => {
+    const created = await create({ clientType: 'public' })
+    if (created.tag !== 'created') return t.fail(created.tag)
+    const { id } = created.application
+    const confidential = await manage(id, { clientType: 'confidential' })
+    if (confidential.tag !== 'replaced') return t.fail(confidential.tag)
+    t.regex(confidential.clientSecret!, /^svcs_/)
+    t.like(await manage(id, { clientType: 'public' }), { tag: 'replaced', clientSecret: null })
+    const { rows } = await fixture.sql(
+      'select 1 from application_secrets where application_id = $1::uuid',
+      [id],
+    )
+    t.is(rows.length, 0)
+    t.deepEqual(
+      await actor.ref.ask('rotateSecret', {
+        caller: caller(),
+        applicationId: id,
+        overlapSecs: 0,
+      }),
+      { tag: 'no_secret' },
+    )
+  },
+)
 
 test.serial(
-  'an application of another tenant is neither replaced nor rotated nor removed',
+  'an application of another tenant cannot be replaced, rotated or deleted',
   async (t) => {
-    const foreign = await town.application(await town.tenant('foreign-managed'))
+    const foreign = await fixture.application(await fixture.tenant('foreign-managed'))
     const unknown = { tag: 'unknown' } as const
-    for (const applicationId of [foreign.id, town.random.uuid(), 'x']) {
+    for (const applicationId of [foreign.id, fixture.random.uuid(), 'x']) {
       t.deepEqual(await manage(applicationId), unknown)
       t.deepEqual(await actor.ref.ask('remove', { caller: caller(), applicationId }), unknown)
       const rotation = { caller: caller(), applicationId, overlapSecs: 0 }
@@ -234,22 +242,25 @@ test.serial(
   },
 )
 
-test.serial('nobody takes over an application that holds more than they do', async (t) => {
-  const strong = await town.application(tenantId, { scopes: ['openid', 'vault:manage'] })
-  t.deepEqual(
-    await actor.ref.ask('rotateSecret', {
-      caller: caller(),
-      applicationId: strong.id,
-      overlapSecs: 0,
-    }),
-    { tag: 'forbidden', scopes: ['vault:manage'] },
-  )
-})
+test.serial(
+  'an application with more scopes than the caller has cannot be taken over',
+  async (t) => {
+    const strong = await fixture.application(tenantId, { scopes: ['openid', 'vault:manage'] })
+    t.deepEqual(
+      await actor.ref.ask('rotateSecret', {
+        caller: caller(),
+        applicationId: strong.id,
+        overlapSecs: 0,
+      }),
+      { tag: 'forbidden', scopes: ['vault:manage'] },
+    )
+  },
+)
 
 test.serial(
-  'a secret overlaps with its successor for as long as was asked, and not at all by default',
+  'a secret overlaps with its successor for the requested time, and not at all by default',
   async (t) => {
-    const app = await town.application(tenantId, { scopes: ['openid'] })
+    const app = await fixture.application(tenantId, { scopes: ['openid'] })
     const rotate = async (overlapSecs: number) => {
       const rotated = await actor.ref.ask('rotateSecret', {
         caller: caller(),
@@ -260,16 +271,16 @@ test.serial(
       return rotated.clientSecret
     }
     const works = async (secret: string) => {
-      town.tokens.send('standingChanged', { ids: [app.id] })
-      const outcome = await town.tokens.ask(
-        'exchange',
+      fixture.tokens.send('invalidate', { ids: [app.id] })
+      const outcome = await fixture.tokens.ask(
+        'issue',
         request({ grant_type: 'client_credentials', client_id: app.id, client_secret: secret }),
       )
       return outcome.tag === 'issued'
     }
     const second = await rotate(60)
     t.deepEqual([await works(app.secret), await works(second)], [true, true])
-    town.clock.advance(60_000)
+    fixture.clock.advance(60_000)
     t.deepEqual([await works(app.secret), await works(second)], [false, true])
     const third = await rotate(3600)
     const fourth = await rotate(0)
@@ -281,11 +292,11 @@ test.serial(
   },
 )
 
-test.serial('parallel rotations leave one secret without an end', async (t) => {
-  const app = await town.application(tenantId, { scopes: ['openid'] })
+test.serial('parallel rotations leave one secret that does not expire', async (t) => {
+  const app = await fixture.application(tenantId, { scopes: ['openid'] })
   const rotation = { caller: caller(), applicationId: app.id, overlapSecs: 60 }
   await Promise.all(Array.from({ length: 10 }, () => actor.ref.ask('rotateSecret', rotation)))
-  const { rows } = await town.sql(
+  const { rows } = await fixture.sql(
     'select 1 from application_secrets where application_id = $1::uuid and expires_at is null',
     [app.id],
   )
@@ -354,10 +365,10 @@ for (const [title, change, pointer] of [
   )
 }
 
-test.serial('an agent of the control plane manages no applications there', async (t) => {
-  const { tenant } = await town.tenants.ask('ensureControlPlane', {})
+test.serial('an agent of the control plane cannot manage applications there', async (t) => {
+  const { tenant } = await fixture.tenants.ask('ensureControlPlane', {})
   const shared = tenant.id
-  const { id } = await town.application(shared)
+  const { id } = await fixture.application(shared)
   const owner = principal(shared)
   const refused = { tag: 'not_a_tenant_token' }
   const { ref } = actor

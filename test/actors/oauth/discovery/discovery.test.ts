@@ -6,22 +6,28 @@ import type {
 } from '../../../../actors/oauth/discovery/protocol.js'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from '../../../../actors/oauth/tokens/protocol.js'
 import type { ActorRef } from '../../../../runtime/kernel/actor.js'
-import { buildTown, publishing, ISSUER, request, type Town } from '../tokens/tokens-fixture.js'
+import {
+  buildTokensFixture,
+  publishing,
+  ISSUER,
+  request,
+  type TokensFixture,
+} from '../tokens/tokens-fixture.js'
 
 const { host: HOST } = new URL(ISSUER)
 
-let town: Town
+let fixture: TokensFixture
 let discovery: ActorRef<DiscoveryProtocol>
 let stop: () => Promise<unknown>
 test.before(async () => {
-  town = await buildTown()
-  const { tenants, discovery: spawned } = publishing(town)
+  fixture = await buildTokensFixture()
+  const { tenants, discovery: spawned } = publishing(fixture)
   discovery = spawned.ref
   stop = () => Promise.all([spawned.stop(), tenants.stop()])
 })
 test.after.always(async () => {
   await stop?.()
-  await town?.close()
+  await fixture?.close()
 })
 
 async function document(name: DocumentName): Promise<Record<string, unknown>> {
@@ -30,58 +36,52 @@ async function document(name: DocumentName): Promise<Record<string, unknown>> {
   return JSON.parse(Buffer.from(published.body).toString()) as Record<string, unknown>
 }
 
-test.serial(
-  'a token verifies against the published keys with nothing but the discovery document',
-  async (t) => {
-    const metadata = await document('openid-configuration')
-    t.is(metadata['jwks_uri'], `${ISSUER}/.well-known/jwks.json`)
-    const keySet = createLocalJWKSet((await document('jwks')) as never)
-    const app = await town.application(await town.tenant('discovered'))
-    const outcome = await town.tokens.ask(
-      'exchange',
-      request({ grant_type: 'client_credentials' }, app),
-    )
-    if (outcome.tag !== 'issued') return t.fail(outcome.tag)
-    const { payload } = await jwtVerify(outcome.accessToken, keySet, {
-      issuer: metadata['issuer'] as string,
-      audience: app.audience,
-      typ: 'at+jwt',
-      currentDate: town.clock.now(),
-    })
-    t.is(payload.sub, app.clientId)
-  },
-)
+test.serial('a token is verified with nothing but the discovery document', async (t) => {
+  const metadata = await document('openid-configuration')
+  t.is(metadata['jwks_uri'], `${ISSUER}/.well-known/jwks.json`)
+  const keySet = createLocalJWKSet((await document('jwks')) as never)
+  const app = await fixture.application(await fixture.tenant('discovered'))
+  const outcome = await fixture.tokens.ask(
+    'issue',
+    request({ grant_type: 'client_credentials' }, app),
+  )
+  if (outcome.tag !== 'issued') return t.fail(outcome.tag)
+  const { payload } = await jwtVerify(outcome.accessToken, keySet, {
+    issuer: metadata['issuer'] as string,
+    audience: app.audience,
+    typ: 'at+jwt',
+    currentDate: fixture.clock.now(),
+  })
+  t.is(payload.sub, app.clientId)
+})
 
-test.serial(
-  'the lists are those of the token endpoint, and nothing that does not work is named',
-  async (t) => {
-    const metadata = await document('oauth-authorization-server')
-    t.deepEqual(metadata['grant_types_supported'], [...GRANT_TYPES])
-    t.deepEqual(metadata['token_endpoint_auth_methods_supported'], [...CLIENT_AUTH_METHODS])
-    t.deepEqual(metadata['response_types_supported'], ['code'])
-    t.deepEqual(
-      Object.keys(metadata).filter((member) => member.endsWith('_endpoint')),
-      [
-        'authorization_endpoint',
-        'pushed_authorization_request_endpoint',
-        'token_endpoint',
-        'device_authorization_endpoint',
-        'backchannel_authentication_endpoint',
-        'introspection_endpoint',
-        'revocation_endpoint',
-      ],
-    )
-    for (const member of ['subject_types_supported', 'id_token_signing_alg_values_supported'])
-      t.false(member in metadata, `${member} is for OpenID Connect`)
-  },
-)
+test.serial('the lists are those of the token endpoint, without disabled features', async (t) => {
+  const metadata = await document('oauth-authorization-server')
+  t.deepEqual(metadata['grant_types_supported'], [...GRANT_TYPES])
+  t.deepEqual(metadata['token_endpoint_auth_methods_supported'], [...CLIENT_AUTH_METHODS])
+  t.deepEqual(metadata['response_types_supported'], ['code'])
+  t.deepEqual(
+    Object.keys(metadata).filter((member) => member.endsWith('_endpoint')),
+    [
+      'authorization_endpoint',
+      'pushed_authorization_request_endpoint',
+      'token_endpoint',
+      'device_authorization_endpoint',
+      'backchannel_authentication_endpoint',
+      'introspection_endpoint',
+      'revocation_endpoint',
+    ],
+  )
+  for (const member of ['subject_types_supported', 'id_token_signing_alg_values_supported'])
+    t.false(member in metadata, `${member} is for OpenID Connect`)
+})
 
 test.serial(
   'a grant type that is not listed is refused, one that is listed is known',
   async (t) => {
-    const app = await town.application(await town.tenant('grants'))
+    const app = await fixture.application(await fixture.tenant('grants'))
     for (const grant_type of [...GRANT_TYPES, 'password', 'implicit']) {
-      const outcome = await town.tokens.ask('exchange', request({ grant_type }, app))
+      const outcome = await fixture.tokens.ask('issue', request({ grant_type }, app))
       const known = !(outcome.tag === 'oauth_refused' && outcome.error === 'unsupported_grant_type')
       t.is(known, (GRANT_TYPES as readonly string[]).includes(grant_type), grant_type)
     }
@@ -104,13 +104,13 @@ test.serial('the protected resource names its authorization server', async (t) =
     resource: ISSUER,
     authorization_servers: [ISSUER],
     bearer_methods_supported: ['header'],
-    // Neither operator scopes nor offline_access, which clients add by themselves.
+    // Neither operator scopes nor offline_access, which clients request on their own.
     scopes_supported: ['openid', 'profile', 'email', 'phone'],
     dpop_bound_access_tokens_required: false,
   })
 })
 
-test.serial('documents are the same bytes under the same tag every time', async (t) => {
+test.serial('documents have the same bytes and the same tag every time', async (t) => {
   for (const name of ['openid-configuration', 'jwks', 'jwt-vc-issuer'] as const) {
     const [one, other] = await Promise.all([
       discovery.ask('document', { name, host: HOST }),
@@ -122,17 +122,17 @@ test.serial('documents are the same bytes under the same tag every time', async 
   }
 })
 
-test.serial('a tenant publishes only when it issues credentials', async (t) => {
-  const tenantId = await town.tenant('issuing')
+test.serial('a tenant publishes metadata only if it issues credentials', async (t) => {
+  const tenantId = await fixture.tenant('issuing')
   const names = ['openid-credential-issuer', 'jwt-vc-issuer', 'jwks'] as const
   const ask = (tenantSlug: string, name: (typeof names)[number]) =>
     discovery.ask('tenantDocument', { name, tenantSlug })
   for (const name of names)
     for (const slug of ['issuing', 'unknown-slug', '../x', ''])
       t.deepEqual(await ask(slug, name), { tag: 'not_enabled' }, `${name} of "${slug}"`)
-  await town.sql('update tenants set credential_issuer_enabled = true where id = $1', [tenantId])
-  // The cache of tenants keeps what it knew for a while.
-  town.clock.advance(3600_000)
+  await fixture.sql('update tenants set credential_issuer_enabled = true where id = $1', [tenantId])
+  // The tenant cache keeps old values for a while.
+  fixture.clock.advance(3600_000)
   for (const name of names) t.is((await ask('issuing', name)).tag, 'published', name)
   for (const [tenantSlug, tag] of [
     [null, 'unknown_configuration'],

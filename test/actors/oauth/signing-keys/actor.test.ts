@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava'
 import * as jose from 'jose'
-import { keysActor } from '../../../../actors/oauth/signing-keys/actor.js'
+import { signingKeysActor } from '../../../../actors/oauth/signing-keys/actor.js'
 import { importPublicJwk } from '../../../../actors/platform/jose/jwk.js'
 import { SIGNING_KEYS_CHANNEL } from '../../../../actors/oauth/signing-keys/protocol.js'
 import { verifyJwt } from '../../../../actors/platform/jose/jwt.js'
@@ -25,7 +25,7 @@ const claims = JSON.stringify({
   exp: 4_000_000_000,
 })
 
-/** A kms that can be taken away. */
+/** A kms that can be made unavailable. */
 function switchedKms(): { kms: Kms; setDown: (down: boolean) => void } {
   const real = memoryKms({ random })
   let isDown = false
@@ -48,12 +48,12 @@ function switchedKms(): { kms: Kms; setDown: (down: boolean) => void } {
 
 type Process = { database: OpenDatabase; kms: Kms; clock: HeldClock }
 
-/** The keys actor as one process has it, with messages copied as a thread would. */
+/** The signing keys actor of one process, with messages copied as between threads. */
 function keysOf(t: ExecutionContext, { database, kms, clock }: Process) {
   const sealer = createSealer({ database, kms, random, clock })
   const settings = { default_algorithm: 'ES256', key_rotation_days: 30 } as const
   const { ref, stop } = spawnInline(
-    keysActor,
+    signingKeysActor,
     { database, sealer, kms, clock, random, settings },
     { cloneMessages: true, log: silentLogger },
   )
@@ -87,7 +87,7 @@ async function signed(keys: Keys, algorithm?: 'ES256' | 'EdDSA') {
 }
 
 test.serial(
-  'a fresh service makes its keys, and jose verifies its tokens with the published set',
+  'a new service creates its keys, and jose verifies its tokens with the published set',
   async (t) => {
     const keys = keysOf(t, await fresh(t))
     t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
@@ -114,7 +114,7 @@ test.serial(
 )
 
 test.serial(
-  'every published key has exactly the members of decisions.md 8 and its thumbprint as kid',
+  'every published key has exactly the documented members and its thumbprint as kid',
   async (t) => {
     const keys = keysOf(t, await fresh(t))
     await keys.ask('maintain', null)
@@ -136,7 +136,7 @@ test.serial(
 )
 
 test.serial(
-  'verificationKey gives what verifies a token, and unknown for made-up kids',
+  'verificationKey returns the key of a token, and unknown for made-up kids',
   async (t) => {
     const keys = keysOf(t, await fresh(t))
     await keys.ask('maintain', null)
@@ -164,7 +164,7 @@ test.serial(
   },
 )
 
-test.serial('private keys lie sealed in the database, and retired ones not at all', async (t) => {
+test.serial('private keys are sealed in the database, and deleted for retired keys', async (t) => {
   const process = await fresh(t)
   const keys = keysOf(t, process)
   await keys.ask('maintain', null)
@@ -219,7 +219,7 @@ test.serial(
   },
 )
 
-test.serial('processes that start and rotate at once agree on the keys', async (t) => {
+test.serial('processes that start and rotate concurrently agree on the keys', async (t) => {
   const process = await fresh(t)
   const all = Array.from({ length: 6 }, () => keysOf(t, process))
   const made = await Promise.all(all.map((keys) => keys.ask('maintain', null)))
@@ -234,7 +234,7 @@ test.serial('processes that start and rotate at once agree on the keys', async (
   t.is(new Set(await Promise.all(all.map(async (keys) => (await signed(keys)).kid))).size, 1)
 })
 
-test.serial('racing demands rotate once; the others hear that it is too early', async (t) => {
+test.serial('of concurrent rotations one succeeds, the others are too early', async (t) => {
   const process = await fresh(t)
   const all = Array.from({ length: 5 }, () => keysOf(t, process))
   await all[0]!.ask('maintain', null)
@@ -245,7 +245,7 @@ test.serial('racing demands rotate once; the others hear that it is too early', 
 })
 
 test.serial(
-  'a demanded rotation keeps old tokens, a compromised key takes them along',
+  'a rotation keeps existing tokens valid, a compromised key invalidates them',
   async (t) => {
     const process = await fresh(t)
     const keys = keysOf(t, process)
@@ -266,7 +266,7 @@ test.serial(
 )
 
 test.serial(
-  'another process hears of a rotation by notification, or by its own look after a while',
+  'another process learns of a rotation by notification, or by its own read after a while',
   async (t) => {
     const process = await fresh(t)
     const [here, there] = [keysOf(t, process), keysOf(t, process)]
@@ -287,7 +287,7 @@ test.serial(
   },
 )
 
-test.serial('without notification the ceiling of 30 s counts', async (t) => {
+test.serial('without a notification the limit of 30 s applies', async (t) => {
   const process = await fresh(t)
   const [here, there] = [keysOf(t, process), keysOf(t, process)]
   await here.ask('maintain', null)
@@ -300,7 +300,7 @@ test.serial('without notification the ceiling of 30 s counts', async (t) => {
   await eventually(async () => (await signed(there)).kid !== before.kid)
 })
 
-test.serial('without the kms loaded keys go on signing, and state tells', async (t) => {
+test.serial('without the kms loaded keys still sign, and the state reports it', async (t) => {
   const process = await fresh(t)
   const keys = keysOf(t, process)
   await keys.ask('maintain', null)
@@ -324,7 +324,7 @@ test.serial('without the kms loaded keys go on signing, and state tells', async 
 })
 
 test.serial(
-  'a process that starts without the kms publishes and verifies, and signs when it is back',
+  'a process that starts without the kms publishes and verifies, and signs when the kms is back',
   async (t) => {
     const process = await fresh(t)
     await keysOf(t, process).ask('maintain', null)
@@ -346,35 +346,30 @@ test.serial(
   },
 )
 
-test.serial(
-  'cut off from the database a process signs for 300 s and publishes for good',
-  async (t) => {
-    const process = await fresh(t)
-    const isCut = { now: false }
-    const database: OpenDatabase = {
-      ...process.database,
-      listener: process.database.listener,
-      tenant: (id, work, options) =>
-        isCut.now
-          ? Promise.reject(new Error('cut off'))
-          : process.database.tenant(id, work, options),
-    }
-    const keys = keysOf(t, { ...process, database })
-    await keys.ask('maintain', null)
-    isCut.now = true
-    process.clock.advance(299_000)
-    t.is((await signed(keys)).tag, 'signed')
-    process.clock.advance(2_000)
-    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
-    process.clock.advance(DAY_MS)
-    t.is((await published(keys)).kids.length, 4)
-    isCut.now = false
-    process.clock.advance(1_000)
-    t.is((await signed(keys)).tag, 'signed')
-  },
-)
+test.serial('without the database a process signs for 300 s and still publishes', async (t) => {
+  const process = await fresh(t)
+  const isCut = { now: false }
+  const database: OpenDatabase = {
+    ...process.database,
+    listener: process.database.listener,
+    tenant: (id, work, options) =>
+      isCut.now ? Promise.reject(new Error('cut off')) : process.database.tenant(id, work, options),
+  }
+  const keys = keysOf(t, { ...process, database })
+  await keys.ask('maintain', null)
+  isCut.now = true
+  process.clock.advance(299_000)
+  t.is((await signed(keys)).tag, 'signed')
+  process.clock.advance(2_000)
+  t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+  process.clock.advance(DAY_MS)
+  t.is((await published(keys)).kids.length, 4)
+  isCut.now = false
+  process.clock.advance(1_000)
+  t.is((await signed(keys)).tag, 'signed')
+})
 
-test.serial('a private key moved to another row does not open', async (t) => {
+test.serial('a private key that was moved to another row does not open', async (t) => {
   const process = await fresh(t)
   await keysOf(t, process).ask('maintain', null)
   await process.database.tenant(SYSTEM_TENANT_ID, (tx) =>

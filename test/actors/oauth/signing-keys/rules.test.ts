@@ -35,7 +35,7 @@ const words = (steps: readonly Step[]) =>
     step.do === 'create' ? `create ${step.algorithm} ${step.state}` : `${step.do} ${step.kid}`,
   )
 
-test('the first start makes a current and a next key of each algorithm', (t) => {
+test('the first start creates a current and a next key for each algorithm', (t) => {
   t.deepEqual(words(planMaintenance([], now, DAYS).steps), [
     'create ES256 current',
     'create ES256 next',
@@ -44,12 +44,12 @@ test('the first start makes a current and a next key of each algorithm', (t) => 
   ])
 })
 
-test('complete and young keys need nothing', (t) => {
+test('complete and young keys need no change', (t) => {
   t.deepEqual(planMaintenance([...healthy('ES256'), ...healthy('EdDSA')], now, DAYS).steps, [])
 })
 
 for (const [title, ageSecs, expected] of [
-  ['a second too young', DAYS * DAY_SECS - 1, []],
+  ['one second too young', DAYS * DAY_SECS - 1, []],
   ['old enough', DAYS * DAY_SECS, ['retire current', 'promote next', 'create ES256 next']],
 ] as const) {
   test(`a current key ${title} ${expected.length ? 'is' : 'is not'} replaced`, (t) => {
@@ -62,7 +62,7 @@ for (const [title, ageSecs, expected] of [
   })
 }
 
-test('an old current key waits until its successor has been published long enough', (t) => {
+test('an old current key waits until its successor was published long enough', (t) => {
   const rows = (publishedSecs: number) => [
     row('current', 'ES256', { state: 'current', currentSince: before(90 * DAY_SECS) }),
     row('next', 'ES256', { state: 'next', createdAt: before(publishedSecs) }),
@@ -72,7 +72,7 @@ test('an old current key waits until its successor has been published long enoug
   t.is(planMaintenance(rows(PUBLISH_AHEAD_SECS), now, DAYS).steps.length, 3)
 })
 
-test('a retired key stays until the longest token it may have signed has died', (t) => {
+test('a retired key stays until the longest token it may have signed has expired', (t) => {
   const [retire] = planMaintenance(
     [
       row('current', 'ES256', { state: 'current', currentSince: before(90 * DAY_SECS) }),
@@ -104,12 +104,12 @@ test('a retired key stays until the longest token it may have signed has died', 
   t.deepEqual(words(over.steps), ['remove old'])
 })
 
-test('a missing current key is filled by the next one', (t) => {
+test('the next key replaces a missing current key', (t) => {
   const rows = [row('next', 'ES256', { state: 'next' }), ...healthy('EdDSA')]
   t.deepEqual(words(planMaintenance(rows, now, DAYS).steps), ['promote next', 'create ES256 next'])
 })
 
-test('a demanded rotation replaces both, or the one that is named', (t) => {
+test('a requested rotation replaces both keys, or the named one', (t) => {
   const rows = [...healthy('ES256'), ...healthy('EdDSA')]
   const both = planRotation(rows, now, { compromised: false })
   t.deepEqual(both.tag === 'plan' && words(both.steps), [
@@ -124,7 +124,7 @@ test('a demanded rotation replaces both, or the one that is named', (t) => {
   t.is(one.tag === 'plan' && one.steps.length, 3)
 })
 
-test('a demanded rotation is too early while verifiers may not know the next key', (t) => {
+test('a requested rotation is too early while verifiers may not have the next key', (t) => {
   const rows = [
     row('current', 'ES256', { state: 'current' }),
     row('next', 'ES256', { state: 'next', createdAt: before(100) }),
@@ -137,7 +137,7 @@ test('a demanded rotation is too early while verifiers may not know the next key
   t.is(planRotation(rows, now, { algorithm: 'EdDSA', compromised: false }).tag, 'plan')
 })
 
-test('a compromised key goes at once, known successor or not', (t) => {
+test('a compromised key is removed at once, with or without a known successor', (t) => {
   const rows = [
     row('current', 'ES256', { state: 'current' }),
     row('next', 'ES256', { state: 'next', createdAt: before(1) }),

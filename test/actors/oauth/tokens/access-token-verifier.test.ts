@@ -3,22 +3,22 @@ import { SignJWT } from 'jose'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
 import type { Authenticate } from '../../../../actors/oauth/tokens/protocol.js'
 import {
-  buildTown,
+  buildTokensFixture,
   byAssertion,
   DPOP_DEFAULT,
   INTROSPECT_URL,
   ISSUER,
   request,
-  type Town,
+  type TokensFixture,
 } from './tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 let tenantId: string
 test.before(async () => {
-  town = await buildTown()
-  tenantId = await town.tenant('bearers')
+  fixture = await buildTokensFixture()
+  tenantId = await fixture.tenant('bearers')
 })
-test.after.always(() => town?.close())
+test.after.always(() => fixture?.close())
 
 const API = `${ISSUER}/api/v1/applications`
 const present = (token: string, more: Partial<Authenticate> = {}): Authenticate => ({
@@ -31,71 +31,71 @@ const present = (token: string, more: Partial<Authenticate> = {}): Authenticate 
 })
 
 async function serviceToken(fields: Record<string, string> = {}) {
-  const app = await town.application(tenantId)
-  const outcome = await town.tokens.ask(
-    'exchange',
+  const app = await fixture.application(tenantId)
+  const outcome = await fixture.tokens.ask(
+    'issue',
     request({ grant_type: 'client_credentials', ...fields }, app),
   )
   if (outcome.tag !== 'issued') throw new Error(outcome.tag)
   return { app, token: outcome.accessToken }
 }
 
-test.serial('a token authenticates until its last second', async (t) => {
+test.serial('a token is valid until its last second', async (t) => {
   const { token } = await serviceToken()
-  t.is((await town.tokens.ask('authenticate', present(token))).tag, 'authenticated')
-  town.clock.advance(299_000)
-  t.is((await town.tokens.ask('authenticate', present(token))).tag, 'authenticated')
-  town.clock.advance(1_000)
-  t.like(await town.tokens.ask('authenticate', present(token)), {
+  t.is((await fixture.tokens.ask('authenticate', present(token))).tag, 'authenticated')
+  fixture.clock.advance(299_000)
+  t.is((await fixture.tokens.ask('authenticate', present(token))).tag, 'authenticated')
+  fixture.clock.advance(1_000)
+  t.like(await fixture.tokens.ask('authenticate', present(token)), {
     tag: 'refused',
     error: 'token_expired',
   })
 })
 
-test.serial('a token for an application alone does not open our own API', async (t) => {
+test.serial('a token for an application only is not valid at our own API', async (t) => {
   const { token } = await serviceToken({ scope: 'openid' })
-  t.like(await town.tokens.ask('authenticate', present(token)), { error: 'unauthorized' })
+  t.like(await fixture.tokens.ask('authenticate', present(token)), { error: 'unauthorized' })
 })
 
 test.serial(
-  'a suspension is effective at once where it is told, and within a second elsewhere',
+  'a suspension is effective at once in its process, and within a second in others',
   async (t) => {
-    const agent = await town.agent(tenantId)
-    const { accessToken } = await town.login(tenantId, agent)
-    const elsewhere = town.spawnTokens()
-    for (const process of [town.tokens, elsewhere.ref])
+    const agent = await fixture.agent(tenantId)
+    const { accessToken } = await fixture.login(tenantId, agent)
+    const elsewhere = fixture.spawnTokens()
+    for (const process of [fixture.tokens, elsewhere.ref])
       t.is((await process.ask('authenticate', present(accessToken))).tag, 'authenticated')
-    await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
-    town.tokens.send('standingChanged', { ids: [agent.id] })
+    await fixture.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
+    fixture.tokens.send('invalidate', { ids: [agent.id] })
     const revoked = { tag: 'refused', error: 'token_revoked' } as const
-    t.like(await town.tokens.ask('authenticate', present(accessToken)), revoked)
-    town.clock.advance(900)
+    t.like(await fixture.tokens.ask('authenticate', present(accessToken)), revoked)
+    fixture.clock.advance(900)
     t.like(await elsewhere.ref.ask('authenticate', present(accessToken)), revoked)
     await elsewhere.stop()
   },
 )
 
-test.serial('every change of standing is announced by the database itself', async (t) => {
+test.serial('the database notifies every change of token status', async (t) => {
   const pg = await import('pg')
-  const client = new pg.default.Client({ connectionString: town.fresh.superuserUrl })
+  const client = new pg.default.Client({ connectionString: fixture.fresh.superuserUrl })
   await client.connect()
   const heard = new Set<string | undefined>()
   client.on('notification', ({ payload }) => heard.add(payload))
   await client.query('listen svc_standing')
-  const agent = await town.agent(tenantId)
-  const { sessionId } = await town.login(tenantId, agent)
-  const app = await town.application(tenantId)
-  const own = await town.tenant('announced')
-  await town.sql(`update sessions set ended_at = now() where id = $1`, [sessionId])
-  await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
-  await town.sql(`update applications set status = 'disabled' where id = $1`, [app.id])
-  await town.sql(`update tenants set status = 'suspended' where id = $1`, [own])
+  const agent = await fixture.agent(tenantId)
+  const { sessionId } = await fixture.login(tenantId, agent)
+  const app = await fixture.application(tenantId)
+  const own = await fixture.tenant('announced')
+  await fixture.sql(`update sessions set ended_at = now() where id = $1`, [sessionId])
+  await fixture.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
+  await fixture.sql(`update applications set status = 'disabled' where id = $1`, [app.id])
+  await fixture.sql(`update tenants set status = 'suspended' where id = $1`, [own])
   await client.query('select 1')
   await client.end()
   for (const id of [sessionId, agent.id, app.id, own]) t.true(heard.has(id), id)
 })
 
-test.serial('what only looks like a token of ours is refused', async (t) => {
+test.serial('forged and malformed tokens are refused', async (t) => {
   const { token } = await serviceToken()
   const [head, body, signature] = token.split('.') as [string, string, string]
   const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>
@@ -105,7 +105,7 @@ test.serial('what only looks like a token of ours is refused', async (t) => {
   const forge = (header: Record<string, unknown>) =>
     new SignJWT(claims).setProtectedHeader(header as never).sign(foreign.privateKey)
   const ours = async (typ: string, change: Record<string, unknown>) => {
-    const signed = await town.keys.ask('sign', {
+    const signed = await fixture.keys.ask('sign', {
       typ,
       claims: JSON.stringify({ ...claims, ...change }),
     })
@@ -118,8 +118,8 @@ test.serial('what only looks like a token of ours is refused', async (t) => {
     ['alg HS256', `${part({ alg: 'HS256', typ: 'at+jwt', kid })}.${body}.${signature}`],
     ['no kid', await forge({ alg: 'ES256', typ: 'at+jwt' })],
     ['an unknown kid', await forge({ alg: 'ES256', typ: 'at+jwt', kid: 'x' })],
-    ['a kid that is a path', await forge({ alg: 'ES256', typ: 'at+jwt', kid: '../../etc/passwd' })],
-    ['a key of their own', await forge({ alg: 'ES256', typ: 'at+jwt', kid })],
+    ['a path as kid', await forge({ alg: 'ES256', typ: 'at+jwt', kid: '../../etc/passwd' })],
+    ['a foreign key', await forge({ alg: 'ES256', typ: 'at+jwt', kid })],
     ['more claims', `${head}.${part({ ...claims, scope: 'tenant:manage' })}.${signature}`],
     ['a trailing part', `${token}.x`],
     ['padding', `${token}=`],
@@ -133,92 +133,89 @@ test.serial('what only looks like a token of ours is refused', async (t) => {
     ['a negative exp', await ours('at+jwt', { exp: -1 })],
     ['a fractional exp', await ours('at+jwt', { exp: 9999999999.5 })],
     ['no iat', await ours('at+jwt', { iat: undefined })],
-    ['an nbf in the future', await ours('at+jwt', { nbf: town.clock.nowSecs() + 60 })],
+    ['an nbf in the future', await ours('at+jwt', { nbf: fixture.clock.nowSecs() + 60 })],
     ['an empty audience', await ours('at+jwt', { aud: [] })],
-    ['an actor that is no object', await ours('at+jwt', { act: 'me' })],
+    ['an actor that is not an object', await ours('at+jwt', { act: 'me' })],
   ] as const) {
-    const judged = await town.tokens.ask('authenticate', present(text))
+    const judged = await fixture.tokens.ask('authenticate', present(text))
     t.like(judged, { tag: 'refused', error: 'unauthorized' }, title)
   }
-  t.is((await town.tokens.ask('authenticate', present(token))).tag, 'authenticated')
+  t.is((await fixture.tokens.ask('authenticate', present(token))).tag, 'authenticated')
 })
 
 test.serial(
   'a bound token needs a fresh proof by its key, for this request and this token',
   async (t) => {
-    const agent = await town.agent(tenantId)
-    const { accessToken } = await town.login(tenantId, agent, agent.fingerprint)
-    const other = await town.agent(tenantId)
+    const agent = await fixture.agent(tenantId)
+    const { accessToken } = await fixture.login(tenantId, agent, agent.fingerprint)
+    const other = await fixture.agent(tenantId)
     const good = { htm: 'GET', htu: API }
     const dpop = (dpopProof: string | null) =>
-      town.tokens.ask('authenticate', present(accessToken, { scheme: 'DPoP', dpopProof }))
-    const proof = await town.proof(agent, good, accessToken)
+      fixture.tokens.ask('authenticate', present(accessToken, { scheme: 'DPoP', dpopProof }))
+    const proof = await fixture.proof(agent, good, accessToken)
     t.is((await dpop(proof)).tag, 'authenticated')
     const refused: [string, string | null][] = [
       ['the same proof again', proof],
       ['no proof', null],
-      ['a proof without the hash of the token', await town.proof(agent, good)],
-      ['a proof for another token', await town.proof(agent, good, 'other')],
-      ['a proof by another key', await town.proof(other, good, accessToken)],
+      ['a proof without the hash of the token', await fixture.proof(agent, good)],
+      ['a proof for another token', await fixture.proof(agent, good, 'other')],
+      ['a proof by another key', await fixture.proof(other, good, accessToken)],
       [
         'a proof for another method',
-        await town.proof(agent, { ...good, htm: 'POST' }, accessToken),
+        await fixture.proof(agent, { ...good, htm: 'POST' }, accessToken),
       ],
       ['two proofs in one header', `${proof}, ${proof}`],
     ]
     for (const [title, text] of refused)
       t.like(await dpop(text), { tag: 'refused', error: 'invalid_dpop_proof' }, title)
-    const fresh = await town.proof(agent, good, accessToken)
+    const fresh = await fixture.proof(agent, good, accessToken)
     t.like(
-      await town.tokens.ask('authenticate', present(accessToken, { dpopProof: fresh })),
+      await fixture.tokens.ask('authenticate', present(accessToken, { dpopProof: fresh })),
       { error: 'invalid_dpop_proof' },
       'presented as Bearer',
     )
   },
 )
 
-test.serial('a token that is bound to nothing is not a DPoP token', async (t) => {
+test.serial('a token without a key is not a DPoP token', async (t) => {
   const { token } = await serviceToken()
   const pair = freshKeyPair('ed25519')
-  const dpopProof = await town.proof(pair, { htm: 'GET', htu: API }, token)
-  t.like(await town.tokens.ask('authenticate', present(token, { scheme: 'DPoP', dpopProof })), {
+  const dpopProof = await fixture.proof(pair, { htm: 'GET', htu: API }, token)
+  t.like(await fixture.tokens.ask('authenticate', present(token, { scheme: 'DPoP', dpopProof })), {
     error: 'unauthorized',
   })
 })
 
-test.serial(
-  'required nonces are handed out with the refusal, work for minutes, and not for ever',
-  async (t) => {
-    const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
-    const elsewhere = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
-    const pair = freshKeyPair('ed25519')
-    const prove = async (nonce?: string, process = strict) =>
-      process.ref.ask('proveKey', {
-        proof: await town.proof(pair, nonce === undefined ? {} : { nonce }),
-        httpMethod: 'POST',
-        httpUrl: `${ISSUER}/oauth/token`,
-      })
-    const first = await prove()
-    if (first.tag !== 'proof_refused') return t.fail(first.tag)
-    t.is(first.error, 'use_dpop_nonce')
-    const nonce = first.dpopNonce!
-    t.regex(nonce, /^[A-Za-z0-9_-]+$/)
-    t.is((await prove(nonce)).tag, 'proven')
-    t.is((await prove(nonce, elsewhere)).tag, 'proven', 'in another process')
-    t.like(await prove('A'.repeat(60)), { error: 'use_dpop_nonce' }, 'forged')
-    t.like(await prove(`${nonce.slice(0, -2)}AA`), { error: 'use_dpop_nonce' }, 'changed')
-    town.clock.advance(4 * 60_000)
-    t.is((await prove(nonce)).tag, 'proven', 'after four minutes')
-    town.clock.advance(60_000)
-    t.like(await prove(nonce), { error: 'use_dpop_nonce' }, 'after five')
-    await strict.stop()
-    await elsewhere.stop()
-  },
-)
+test.serial('required nonces come with the refusal, work for minutes, and expire', async (t) => {
+  const strict = fixture.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
+  const elsewhere = fixture.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
+  const pair = freshKeyPair('ed25519')
+  const prove = async (nonce?: string, process = strict) =>
+    process.ref.ask('proveKey', {
+      proof: await fixture.proof(pair, nonce === undefined ? {} : { nonce }),
+      httpMethod: 'POST',
+      httpUrl: `${ISSUER}/oauth/token`,
+    })
+  const first = await prove()
+  if (first.tag !== 'proof_refused') return t.fail(first.tag)
+  t.is(first.error, 'use_dpop_nonce')
+  const nonce = first.dpopNonce!
+  t.regex(nonce, /^[A-Za-z0-9_-]+$/)
+  t.is((await prove(nonce)).tag, 'proven')
+  t.is((await prove(nonce, elsewhere)).tag, 'proven', 'in another process')
+  t.like(await prove('A'.repeat(60)), { error: 'use_dpop_nonce' }, 'forged')
+  t.like(await prove(`${nonce.slice(0, -2)}AA`), { error: 'use_dpop_nonce' }, 'changed')
+  fixture.clock.advance(4 * 60_000)
+  t.is((await prove(nonce)).tag, 'proven', 'after four minutes')
+  fixture.clock.advance(60_000)
+  t.like(await prove(nonce), { error: 'use_dpop_nonce' }, 'after five')
+  await strict.stop()
+  await elsewhere.stop()
+})
 
-test.serial('a deployment without DPoP says so', async (t) => {
-  const without = town.spawnTokens({ ...DPOP_DEFAULT, enabled: false })
-  const proof = await town.proof(freshKeyPair('ed25519'))
+test.serial('a deployment without DPoP refuses proofs', async (t) => {
+  const without = fixture.spawnTokens({ ...DPOP_DEFAULT, enabled: false })
+  const proof = await fixture.proof(freshKeyPair('ed25519'))
   const outcome = await without.ref.ask('proveKey', {
     proof,
     httpMethod: 'POST',
@@ -231,13 +228,13 @@ test.serial('a deployment without DPoP says so', async (t) => {
 const inspect = (
   fields: Record<string, string>,
   more: { authorization?: string; dpopProof?: string } = {},
-) => town.tokens.ask('introspect', { ...request(fields), httpUrl: INTROSPECT_URL, ...more })
+) => fixture.tokens.ask('introspect', { ...request(fields), httpUrl: INTROSPECT_URL, ...more })
 
 test.serial(
-  'introspection tells a client of the tenant everything, until the token dies',
+  'introspection returns all claims to a client of the tenant, until the token expires',
   async (t) => {
     const { app, token } = await serviceToken()
-    const asker = await town.application(tenantId)
+    const asker = await fixture.application(tenantId)
     const alive = await inspect({ token }, asker)
     t.like(alive, {
       tag: 'introspected',
@@ -250,23 +247,23 @@ test.serial(
         tenantId,
         issuer: ISSUER,
         scope: 'applications:read users:read',
-        expiresAtSecs: town.clock.nowSecs() + 300,
+        expiresAtSecs: fixture.clock.nowSecs() + 300,
       },
     })
-    town.clock.advance(299_000)
+    fixture.clock.advance(299_000)
     t.like(await inspect({ token }, asker), { answer: { active: true } })
-    town.clock.advance(1_000)
+    fixture.clock.advance(1_000)
     t.deepEqual(await inspect({ token }, asker), { tag: 'introspected', answer: { active: false } })
   },
 )
 
-test.serial('introspection sees a suspension with no delay at all', async (t) => {
-  const agent = await town.agent(tenantId)
-  const { accessToken, refreshToken } = await town.login(tenantId, agent)
-  const asker = await town.application(tenantId)
+test.serial('introspection sees a suspension without delay', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const { accessToken, refreshToken } = await fixture.login(tenantId, agent)
+  const asker = await fixture.application(tenantId)
   for (const token of [accessToken, refreshToken])
     t.like(await inspect({ token }, asker), { answer: { active: true } })
-  await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
+  await fixture.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
   for (const token of [accessToken, refreshToken])
     t.deepEqual(await inspect({ token }, asker), {
       tag: 'introspected',
@@ -274,50 +271,47 @@ test.serial('introspection sees a suspension with no delay at all', async (t) =>
     })
 })
 
-test.serial('refresh tokens are introspectable, rotated ones are dead', async (t) => {
-  const agent = await town.agent(tenantId)
-  const { refreshToken, sessionId } = await town.login(tenantId, agent)
-  const asker = await town.application(tenantId)
+test.serial('refresh tokens can be introspected, rotated ones are inactive', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const { refreshToken, sessionId } = await fixture.login(tenantId, agent)
+  const asker = await fixture.application(tenantId)
   t.like(await inspect({ token: refreshToken, token_type_hint: 'access_token' }, asker), {
     answer: { active: true, tokenType: 'refresh_token', clientId: agent.id, sessionId },
   })
-  await town.tokens.ask(
-    'exchange',
+  await fixture.tokens.ask(
+    'issue',
     request({ grant_type: 'refresh_token', client_id: agent.id, refresh_token: refreshToken }),
   )
   t.like(await inspect({ token: refreshToken }, asker), { answer: { active: false } })
 })
 
-test.serial(
-  'a token of another tenant, garbage and nonsense are all simply inactive',
-  async (t) => {
-    const foreign = await town.application(await town.tenant('elsewhere'))
-    const { token } = await serviceToken()
-    for (const text of [token, 'x', 'a.b.c', 'A'.repeat(43)])
-      t.deepEqual(await inspect({ token: text }, foreign), {
-        tag: 'introspected',
-        answer: { active: false },
-      })
-  },
-)
-
-test.serial('who may introspect, and who may not', async (t) => {
+test.serial('tokens of other tenants and garbage are inactive', async (t) => {
+  const foreign = await fixture.application(await fixture.tenant('elsewhere'))
   const { token } = await serviceToken()
-  const open = await town.application(tenantId, {
+  for (const text of [token, 'x', 'a.b.c', 'A'.repeat(43)])
+    t.deepEqual(await inspect({ token: text }, foreign), {
+      tag: 'introspected',
+      answer: { active: false },
+    })
+})
+
+test.serial('which clients can introspect', async (t) => {
+  const { token } = await serviceToken()
+  const open = await fixture.application(tenantId, {
     clientType: 'public',
     tokenEndpointAuthMethod: 'none',
     secretSha256: null,
   })
   t.like(await inspect({ token, client_id: open.clientId }), { error: 'invalid_client' }, 'public')
-  t.like(await inspect({ token }), { error: 'invalid_client' }, 'nobody')
-  const agent = await town.agent(tenantId)
+  t.like(await inspect({ token }), { error: 'invalid_client' }, 'without credentials')
+  const agent = await fixture.agent(tenantId)
   t.like(await inspect({ token, client_id: agent.id }), { error: 'invalid_client' }, 'bare agent')
-  const signed = await town.assertion(agent.id, agent.privateKey)
+  const signed = await fixture.assertion(agent.id, agent.privateKey)
   t.like(await inspect({ token, ...byAssertion(signed) }), { answer: { active: true } }, 'agent')
-  const reader = await town.application(tenantId, { scopes: ['tokens:introspect'] })
+  const reader = await fixture.application(tenantId, { scopes: ['tokens:introspect'] })
   const bearerOf = async (app: typeof reader) => {
-    const outcome = await town.tokens.ask(
-      'exchange',
+    const outcome = await fixture.tokens.ask(
+      'issue',
       request({ grant_type: 'client_credentials' }, app),
     )
     return outcome.tag === 'issued' ? `Bearer ${outcome.accessToken}` : ''
@@ -328,7 +322,7 @@ test.serial('who may introspect, and who may not', async (t) => {
     { answer: { active: true } },
     'with the scope',
   )
-  const without = await bearerOf(await town.application(tenantId))
+  const without = await bearerOf(await fixture.application(tenantId))
   t.like(await inspect({ token }, { authorization: without }), { error: 'insufficient_scope' })
   t.like(await inspect({ token }, { authorization: 'Bearer x.y.z' }), {
     tag: 'refused',

@@ -1,7 +1,7 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import {
-  readClient,
+  readClientAuthentication,
   triesBasic,
 } from '../../../../actors/oauth/tokens/clients/client-authentication.js'
 import { type OAuthForm, readForm } from '../../../../actors/oauth/tokens/form.js'
@@ -26,8 +26,8 @@ for (const [title, authorization, fields, expected] of [
   ['another scheme', 'Digest abc', {}, 'invalid_client'],
   ['a secret in the form', null, { client_id: 'c', client_secret: 's' }, { method: 'secret' }],
   ['a secret without an id', null, { client_secret: 's' }, 'invalid_client'],
-  ['an id alone', null, { client_id: 'c' }, { method: 'none', clientId: 'c' }],
-  ['nothing at all', null, {}, 'invalid_client'],
+  ['only an id', null, { client_id: 'c' }, { method: 'none', clientId: 'c' }],
+  ['no credentials', null, {}, 'invalid_client'],
   [
     'an assertion',
     null,
@@ -57,17 +57,17 @@ for (const [title, authorization, fields, expected] of [
 ] as const) {
   const verdict = typeof expected === 'string' ? `refused with ${expected}` : 'read'
   test(`client authentication by ${title} is ${verdict}`, (t) => {
-    const presented = readClient(authorization, form(fields))
+    const presented = readClientAuthentication(authorization, form(fields))
     if (typeof expected === 'string') t.like(presented, { method: 'refused', error: expected })
     else t.like(presented, expected)
   })
 }
 
-test('whatever id and secret are encoded into a Basic header come out of it', (t) => {
+test('every id and secret survives encoding into a Basic header', (t) => {
   const text = fc.string({ unit: 'grapheme', minLength: 1 })
   fc.assert(
     fc.property(text, text, (clientId, secret) => {
-      const presented = readClient(basic(clientId, secret), form({}))
+      const presented = readClientAuthentication(basic(clientId, secret), form({}))
       return (
         presented.method === 'secret' &&
         presented.clientId === clientId &&
@@ -78,7 +78,7 @@ test('whatever id and secret are encoded into a Basic header come out of it', (t
   t.pass()
 })
 
-test('only the Basic scheme counts as an attempt at it', (t) => {
+test('only the Basic scheme counts as an attempt to use it', (t) => {
   t.true(triesBasic('Basic x'))
   t.true(triesBasic('basic'))
   t.false(triesBasic('Basically no'))

@@ -1,4 +1,4 @@
-/** The attack table of proofs (RFC 9449 sections 4.3 and 11). */
+/** Attacks with DPoP proofs (RFC 9449 sections 4.3 and 11). */
 import { createHash, type KeyObject, sign } from 'node:crypto'
 import test from 'ava'
 import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose'
@@ -28,7 +28,7 @@ async function header(publicKey: KeyObject, more: Record<string, unknown> = {}) 
   return { alg, typ: 'dpop+jwt', jwk: await exportJWK(publicKey), ...more }
 }
 
-/** Signs whatever header and payload, so that malformed ones can be made. */
+/** Signs any header and payload, so that tests can make malformed ones. */
 function forge(head: unknown, payload: unknown, key: KeyObject = p256.privateKey): string {
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const input = `${part(head)}.${part(payload)}`
@@ -40,7 +40,7 @@ function forge(head: unknown, payload: unknown, key: KeyObject = p256.privateKey
 }
 
 for (const { publicKey, privateKey } of [p256, ed25519]) {
-  test(`a proof made by jose with an ${publicKey.asymmetricKeyType} key is taken`, async (t) => {
+  test(`a proof made by jose with an ${publicKey.asymmetricKeyType} key is accepted`, async (t) => {
     const head = await header(publicKey)
     const proof = await new SignJWT(claims).setProtectedHeader(head as never).sign(privateKey)
     const read = readProof(proof, context)
@@ -56,7 +56,7 @@ for (const { publicKey, privateKey } of [p256, ed25519]) {
 const accepted: [string, Record<string, unknown>, Partial<ProofContext>][] = [
   ['a query in htu', { htu: `${URL}?a=b` }, {}],
   ['a fragment in htu', { htu: `${URL}#x` }, {}],
-  ['the default port spelt out', { htu: 'https://auth.example:443/oauth/token' }, {}],
+  ['an explicit default port', { htu: 'https://auth.example:443/oauth/token' }, {}],
   ['an upper-case host', { htu: 'https://AUTH.example/oauth/token' }, {}],
   ['an iat ten seconds ahead', { iat: NOW + 10 }, {}],
   ['an iat at the edge of the window', { iat: NOW - 300 }, {}],
@@ -65,7 +65,7 @@ const accepted: [string, Record<string, unknown>, Partial<ProofContext>][] = [
   ['the hash of the token', { ath: accessTokenHash('token') }, { accessToken: 'token' }],
 ]
 for (const [title, change, more] of accepted) {
-  test(`a proof with ${title} is taken`, async (t) => {
+  test(`a proof with ${title} is accepted`, async (t) => {
     const proof = forge(await header(p256.publicKey), { ...claims, ...change })
     t.false('fault' in readProof(proof, { ...context, ...more }))
   })
@@ -92,10 +92,10 @@ const refused: [string, Record<string, unknown>, Partial<ProofContext>][] = [
   ['an iat as a string', { iat: String(NOW) }, {}],
   ['a fractional iat', { iat: NOW + 0.5 }, {}],
   ['no iat', { iat: undefined }, {}],
-  ['an exp that is over', { exp: NOW }, {}],
+  ['an expired exp', { exp: NOW }, {}],
   ['an nbf in the future', { nbf: NOW + 61 }, {}],
   ['a nonce that is a number', { nonce: 7 }, {}],
-  ['no ath beside a token', {}, { accessToken: 'token' }],
+  ['no ath with a token', {}, { accessToken: 'token' }],
   ['the hash of another token', { ath: accessTokenHash('other') }, { accessToken: 'token' }],
   [
     'a hexadecimal ath',
@@ -151,7 +151,7 @@ for (const [title, make] of badHeaders) {
     t.true('fault' in readProof(forge(await make(), claims), context)))
 }
 
-test('what is not exactly one compact JWS is refused', async (t) => {
+test('anything but one compact JWS is refused', async (t) => {
   const proof = forge(await header(p256.publicKey), claims)
   const [head, body, signature] = proof.split('.') as [string, string, string]
   for (const text of [

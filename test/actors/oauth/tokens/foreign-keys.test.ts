@@ -1,21 +1,27 @@
-/** Signatures under a kid that was somebody else's, or is nobody's any more. */
+/** Signatures with a kid of another party, or with a deleted one. */
 import test from 'ava'
 import { exportJWK, SignJWT } from 'jose'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
-import { buildTown, byAssertion, ISSUER, request, type Town } from './tokens-fixture.js'
+import {
+  buildTokensFixture,
+  byAssertion,
+  ISSUER,
+  request,
+  type TokensFixture,
+} from './tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 test.before(async () => {
-  town = await buildTown()
+  fixture = await buildTokensFixture()
 })
-test.after.always(() => town?.close())
+test.after.always(() => fixture?.close())
 
 const GRANT = { grant_type: 'client_credentials' }
 
 async function keyed(tenantId: string, kid: string) {
   const pair = freshKeyPair('P-256')
   const jwk = { ...(await exportJWK(pair.publicKey)), kid }
-  const application = await town.application(tenantId, {
+  const application = await fixture.application(tenantId, {
     tokenEndpointAuthMethod: 'private_key_jwt',
     secretSha256: null,
     jwks: { keys: [jwk] },
@@ -24,16 +30,16 @@ async function keyed(tenantId: string, kid: string) {
 }
 
 async function exchanged(clientId: string, by: Awaited<ReturnType<typeof keyed>>, kid: string) {
-  const assertion = await town.assertion(clientId, by.privateKey, {}, { kid })
-  const outcome = await town.tokens.ask(
-    'exchange',
+  const assertion = await fixture.assertion(clientId, by.privateKey, {}, { kid })
+  const outcome = await fixture.tokens.ask(
+    'issue',
     request({ ...GRANT, ...byAssertion(assertion) }),
   )
   return 'error' in outcome ? outcome.error : outcome.tag
 }
 
 const presented = (token: string) =>
-  town.tokens.ask('authenticate', {
+  fixture.tokens.ask('authenticate', {
     token,
     scheme: 'Bearer',
     dpopProof: null,
@@ -41,9 +47,9 @@ const presented = (token: string) =>
     httpUrl: `${ISSUER}/api/v1/applications`,
   })
 
-test.serial("another tenant's kid signs no assertion", async (t) => {
-  const mine = await keyed(await town.tenant('mine'), 'k-mine')
-  const theirs = await keyed(await town.tenant('theirs'), 'k-theirs')
+test.serial("another tenant's kid cannot sign an assertion", async (t) => {
+  const mine = await keyed(await fixture.tenant('mine'), 'k-mine')
+  const theirs = await keyed(await fixture.tenant('theirs'), 'k-theirs')
   t.is(await exchanged(mine.clientId, mine, mine.kid), 'issued')
   t.is(await exchanged(theirs.clientId, theirs, theirs.kid), 'issued')
   t.is(await exchanged(mine.clientId, theirs, theirs.kid), 'invalid_client', 'their key and kid')
@@ -51,26 +57,26 @@ test.serial("another tenant's kid signs no assertion", async (t) => {
   t.is(await exchanged(mine.clientId, mine, theirs.kid), 'invalid_client', 'my key, their kid')
 })
 
-test.serial('a kid that an application gave up signs no assertion', async (t) => {
-  const before = await keyed(await town.tenant('gave-up'), 'old')
+test.serial('a removed kid of an application cannot sign an assertion', async (t) => {
+  const before = await keyed(await fixture.tenant('gave-up'), 'old')
   const after = freshKeyPair('P-256')
   t.is(await exchanged(before.clientId, before, 'old'), 'issued')
   const keys = [{ ...(await exportJWK(after.publicKey)), kid: 'new' }]
-  await town.sql('update applications set jwks = $2 where id = $1', [
+  await fixture.sql('update applications set jwks = $2 where id = $1', [
     before.clientId,
     JSON.stringify({ keys }),
   ])
-  town.tokens.send('standingChanged', { ids: [before.clientId] })
+  fixture.tokens.send('invalidate', { ids: [before.clientId] })
   t.is(await exchanged(before.clientId, before, 'old'), 'invalid_client')
   t.is(await exchanged(before.clientId, before, 'new'), 'invalid_client')
   t.is(await exchanged(before.clientId, { ...before, ...after }, 'new'), 'issued')
 })
 
-test.serial('a kid of an application or of an agent signs no access token', async (t) => {
-  const tenantId = await town.tenant('no-signer')
+test.serial('a kid of an application or of an agent cannot sign an access token', async (t) => {
+  const tenantId = await fixture.tenant('no-signer')
   const app = await keyed(tenantId, 'k-app')
-  const agent = await town.agent(tenantId, 'es256')
-  const { accessToken } = await town.login(tenantId, agent)
+  const agent = await fixture.agent(tenantId, 'es256')
+  const { accessToken } = await fixture.login(tenantId, agent)
   t.is((await presented(accessToken)).tag, 'authenticated')
   const claims = JSON.parse(
     Buffer.from(accessToken.split('.')[1]!, 'base64url').toString(),
@@ -86,15 +92,21 @@ test.serial('a kid of an application or of an agent signs no access token', asyn
   }
 })
 
-test.serial('a withdrawn kid takes its tokens along, also those already judged', async (t) => {
-  const tenantId = await town.tenant('withdrawn')
-  const agent = await town.agent(tenantId)
-  const [judged, fresh] = [await town.login(tenantId, agent), await town.login(tenantId, agent)]
-  t.is((await presented(judged.accessToken)).tag, 'authenticated')
-  const rotated = await town.keys.ask('rotate', { compromised: true })
-  t.is(rotated.tag, 'rotated')
-  for (const { accessToken } of [judged, fresh])
-    t.like(await presented(accessToken), { tag: 'refused', error: 'unauthorized' })
-  const next = await town.login(tenantId, agent)
-  t.is((await presented(next.accessToken)).tag, 'authenticated')
-})
+test.serial(
+  'a withdrawn kid invalidates its tokens, also those that were verified before',
+  async (t) => {
+    const tenantId = await fixture.tenant('withdrawn')
+    const agent = await fixture.agent(tenantId)
+    const [judged, fresh] = [
+      await fixture.login(tenantId, agent),
+      await fixture.login(tenantId, agent),
+    ]
+    t.is((await presented(judged.accessToken)).tag, 'authenticated')
+    const rotated = await fixture.keys.ask('rotate', { compromised: true })
+    t.is(rotated.tag, 'rotated')
+    for (const { accessToken } of [judged, fresh])
+      t.like(await presented(accessToken), { tag: 'refused', error: 'unauthorized' })
+    const next = await fixture.login(tenantId, agent)
+    t.is((await presented(next.accessToken)).tag, 'authenticated')
+  },
+)

@@ -2,7 +2,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { readForm, readScope } from '../../../../actors/oauth/tokens/form.js'
 
-test('a form gives each value once, and an empty one as if it were absent', (t) => {
+test('a form returns each value once, and an empty one as absent', (t) => {
   const form = readForm([
     ['grant_type', 'refresh_token'],
     ['scope', ''],
@@ -14,7 +14,7 @@ test('a form gives each value once, and an empty one as if it were absent', (t) 
   t.is(form.get('client_id'), null)
 })
 
-test('any repeated name is reported, resource alone may repeat', (t) => {
+test('every repeated name is reported, only resource may repeat', (t) => {
   t.deepEqual(
     readForm([
       ['scope', 'a'],
@@ -33,7 +33,7 @@ test('any repeated name is reported, resource alone may repeat', (t) => {
     t.deepEqual(form.all('resource'), ['https://a.example', 'https://b.example'])
 })
 
-test('whatever the fields, a form either names a repetition or gives every value back', (t) => {
+test('for any fields, a form either reports a repetition or returns every value', (t) => {
   const field = fc.tuple(
     fc.constantFrom('a', 'b', 'resource', '__proto__', 'constructor', 'toString', ''),
     fc.string(),
@@ -74,7 +74,7 @@ for (const [scope, tokens] of [
     t.deepEqual(readScope(scope), tokens))
 }
 
-test('a scope of well-formed tokens comes back as its set, in order', (t) => {
+test('a scope with well-formed tokens is read as its set, in order', (t) => {
   const characters = Array.from({ length: 0x7e - 0x21 + 1 }, (_, i) =>
     String.fromCharCode(0x21 + i),
   )

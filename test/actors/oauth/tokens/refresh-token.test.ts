@@ -2,15 +2,15 @@ import test from 'ava'
 import { judgeRefresh } from '../../../../actors/oauth/tokens/grants/refresh-token.js'
 import { eventsAfter } from '../../../../storage/platform/outbox.js'
 import type { RefreshTokenRow } from '../../../../storage/oauth/refresh-tokens.js'
-import { buildTown, byAssertion, request, type Town } from './tokens-fixture.js'
+import { buildTokensFixture, byAssertion, request, type TokensFixture } from './tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 let tenantId: string
 test.before(async () => {
-  town = await buildTown()
-  tenantId = await town.tenant('refreshing')
+  fixture = await buildTokensFixture()
+  tenantId = await fixture.tenant('refreshing')
 })
-test.after.always(() => town?.close())
+test.after.always(() => fixture?.close())
 
 const refresh = (clientId: string, refreshToken: string, more: Record<string, string> = {}) =>
   request({
@@ -21,7 +21,9 @@ const refresh = (clientId: string, refreshToken: string, more: Record<string, st
   })
 
 const reuses = async (sessionId: string) => {
-  const events = await town.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 10_000))
+  const events = await fixture.database.tenant(tenantId, (tx) =>
+    eventsAfter(tx, tenantId, 0, 10_000),
+  )
   return events.filter(
     ({ type, data }) => type === 'security.refresh_token.reuse' && data['session_id'] === sessionId,
   )
@@ -64,7 +66,7 @@ const rotated = { rotatedAt: at(20), successorAnswer: new Uint8Array(1) }
 for (const [title, change, clientId, jkt, verdict] of [
   ['a live token', {}, 'c', null, 'live'],
   ['a live token from another client', {}, 'd', null, 'refused'],
-  ['a live token at its end', { expiresAt: at(30) }, 'c', null, 'refused'],
+  ['a live token at its expiry', { expiresAt: at(30) }, 'c', null, 'refused'],
   ['a live token of a revoked family', { revokedAt: at(1) }, 'c', null, 'refused'],
   ['a live token of an ended session', { sessionEndedAt: at(1) }, 'c', null, 'refused'],
   ['a live token of a suspended tenant', { tenantActive: false }, 'c', null, 'refused'],
@@ -98,17 +100,17 @@ for (const [title, change, clientId, jkt, verdict] of [
   )
 }
 
-test.serial('a refresh gives a new pair that works, with the claims of the login', async (t) => {
-  const agent = await town.agent(tenantId)
-  const first = await town.login(tenantId, agent)
-  const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+test.serial('a refresh returns a new pair that works, with the claims of the login', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const first = await fixture.login(tenantId, agent)
+  const second = await fixture.tokens.ask('issue', refresh(agent.id, first.refreshToken))
   t.is(second.tag, 'issued')
   if (second.tag !== 'issued') return
   t.not(second.refreshToken, first.refreshToken)
   t.is(second.tokenType, 'Bearer')
   t.is(second.expiresInSecs, 300)
   t.deepEqual(second.scopes, ['vault:list', 'vault:read'])
-  const judged = await town.tokens.ask('authenticate', {
+  const judged = await fixture.tokens.ask('authenticate', {
     token: second.accessToken,
     scheme: 'Bearer',
     dpopProof: null,
@@ -119,38 +121,45 @@ test.serial('a refresh gives a new pair that works, with the claims of the login
     tag: 'authenticated',
     principal: { subject: agent.id, subjectType: 'agent', tenantId, sessionId: first.sessionId },
   })
-  const third = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+  const third = await fixture.tokens.ask('issue', refresh(agent.id, second.refreshToken!))
   t.is(third.tag, 'issued')
 })
 
-test.serial('an agent may also refresh with an assertion by its registered key', async (t) => {
-  for (const kind of ['ed25519', 'es256'] as const) {
-    const agent = await town.agent(tenantId, kind)
-    const { refreshToken } = await town.login(tenantId, agent)
-    const signed = await town.assertion(agent.id, agent.privateKey)
-    const outcome = await town.tokens.ask(
-      'exchange',
-      request({ grant_type: 'refresh_token', refresh_token: refreshToken, ...byAssertion(signed) }),
-    )
-    t.is(outcome.tag, 'issued', kind)
-  }
-})
+test.serial(
+  'an agent can also refresh with an assertion signed by its registered key',
+  async (t) => {
+    for (const kind of ['ed25519', 'es256'] as const) {
+      const agent = await fixture.agent(tenantId, kind)
+      const { refreshToken } = await fixture.login(tenantId, agent)
+      const signed = await fixture.assertion(agent.id, agent.privateKey)
+      const outcome = await fixture.tokens.ask(
+        'issue',
+        request({
+          grant_type: 'refresh_token',
+          refresh_token: refreshToken,
+          ...byAssertion(signed),
+        }),
+      )
+      t.is(outcome.tag, 'issued', kind)
+    }
+  },
+)
 
-test.serial('of 50 parallel refreshes one rotates, and all get the same answer', async (t) => {
-  const agent = await town.agent(tenantId)
-  const { refreshToken, sessionId } = await town.login(tenantId, agent)
-  // Five processes, so that lanes alone cannot order them.
-  const processes = Array.from({ length: 5 }, () => town.spawnTokens())
+test.serial('of 50 parallel refreshes one rotates, and all get the same response', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const { refreshToken, sessionId } = await fixture.login(tenantId, agent)
+  // Five processes, so that the order within a process does not matter.
+  const processes = Array.from({ length: 5 }, () => fixture.spawnTokens())
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, (_, i) =>
-      processes[i % 5]!.ref.ask('exchange', refresh(agent.id, refreshToken)),
+      processes[i % 5]!.ref.ask('issue', refresh(agent.id, refreshToken)),
     ),
   )
   await Promise.all(processes.map((process) => process.stop()))
   const answers = new Set(outcomes.map((outcome) => JSON.stringify(outcome)))
   t.deepEqual([...new Set(outcomes.map(({ tag }) => tag))], ['issued'])
   t.is(answers.size, 1)
-  const { rows } = await town.sql(
+  const { rows } = await fixture.sql(
     `select count(*)::int as n, count(rotated_at)::int as rotated from refresh_tokens t
      join refresh_families f on f.tenant_id = t.tenant_id and f.id = t.family_id
      where f.session_id = $1`,
@@ -161,19 +170,19 @@ test.serial('of 50 parallel refreshes one rotates, and all get the same answer',
 })
 
 test.serial(
-  'a replay after the grace kills the family, its session and its access tokens',
+  'a replay after the grace period revokes the family, its session and its access tokens',
   async (t) => {
-    const agent = await town.agent(tenantId)
-    const first = await town.login(tenantId, agent)
-    const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    const agent = await fixture.agent(tenantId)
+    const first = await fixture.login(tenantId, agent)
+    const second = await fixture.tokens.ask('issue', refresh(agent.id, first.refreshToken))
     t.is(second.tag, 'issued')
     if (second.tag !== 'issued') return
-    town.clock.advance(10_001)
-    const replay = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    fixture.clock.advance(10_001)
+    const replay = await fixture.tokens.ask('issue', refresh(agent.id, first.refreshToken))
     t.like(replay, { tag: 'oauth_refused', error: 'invalid_grant' })
-    const successor = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+    const successor = await fixture.tokens.ask('issue', refresh(agent.id, second.refreshToken!))
     t.like(successor, { tag: 'oauth_refused', error: 'invalid_grant' })
-    const judged = await town.tokens.ask('authenticate', {
+    const judged = await fixture.tokens.ask('authenticate', {
       token: second.accessToken,
       scheme: 'Bearer',
       dpopProof: null,
@@ -188,97 +197,97 @@ test.serial(
 )
 
 test.serial(
-  'a replay within the grace but after the successor was used kills the family',
+  'a replay in the grace period but after the use of the successor revokes the family',
   async (t) => {
-    const agent = await town.agent(tenantId)
-    const first = await town.login(tenantId, agent)
-    const second = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    const agent = await fixture.agent(tenantId)
+    const first = await fixture.login(tenantId, agent)
+    const second = await fixture.tokens.ask('issue', refresh(agent.id, first.refreshToken))
     if (second.tag !== 'issued') return t.fail(second.tag)
-    const third = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+    const third = await fixture.tokens.ask('issue', refresh(agent.id, second.refreshToken!))
     if (third.tag !== 'issued') return t.fail(third.tag)
-    const replay = await town.tokens.ask('exchange', refresh(agent.id, first.refreshToken))
+    const replay = await fixture.tokens.ask('issue', refresh(agent.id, first.refreshToken))
     t.like(replay, { error: 'invalid_grant' })
-    const last = await town.tokens.ask('exchange', refresh(agent.id, third.refreshToken!))
+    const last = await fixture.tokens.ask('issue', refresh(agent.id, third.refreshToken!))
     t.like(last, { error: 'invalid_grant' })
     t.is((await reuses(first.sessionId)).length, 1)
   },
 )
 
-test.serial('scopes narrow for one token and never grow', async (t) => {
-  const agent = await town.agent(tenantId)
-  const first = await town.login(tenantId, agent)
+test.serial('scopes are downscoped for one token and never grow', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const first = await fixture.login(tenantId, agent)
   const wider = refresh(agent.id, first.refreshToken, { scope: 'vault:read tenant:manage' })
-  t.like(await town.tokens.ask('exchange', wider), { error: 'invalid_scope' })
+  t.like(await fixture.tokens.ask('issue', wider), { error: 'invalid_scope' })
   const narrow = refresh(agent.id, first.refreshToken, { scope: 'vault:read' })
-  const second = await town.tokens.ask('exchange', narrow)
+  const second = await fixture.tokens.ask('issue', narrow)
   t.like(second, { tag: 'issued', scopes: ['vault:read'] })
   if (second.tag !== 'issued') return
-  const third = await town.tokens.ask('exchange', refresh(agent.id, second.refreshToken!))
+  const third = await fixture.tokens.ask('issue', refresh(agent.id, second.refreshToken!))
   t.like(third, { tag: 'issued', scopes: ['vault:list', 'vault:read'] })
 })
 
-test.serial('only the audience of the grant may be named', async (t) => {
-  const agent = await town.agent(tenantId)
-  const first = await town.login(tenantId, agent)
+test.serial('only the audience of the grant can be requested', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const first = await fixture.login(tenantId, agent)
   const foreign = refresh(agent.id, first.refreshToken, { resource: 'https://other.example' })
-  t.like(await town.tokens.ask('exchange', foreign), { error: 'invalid_target' })
+  t.like(await fixture.tokens.ask('issue', foreign), { error: 'invalid_target' })
   const same = refresh(agent.id, first.refreshToken, { resource: 'https://auth.svc.example' })
-  t.is((await town.tokens.ask('exchange', same)).tag, 'issued')
+  t.is((await fixture.tokens.ask('issue', same)).tag, 'issued')
 })
 
-test.serial('the lifetime of a family is absolute', async (t) => {
-  const agent = await town.agent(tenantId)
-  let { refreshToken } = await town.login(tenantId, agent)
+test.serial('the lifetime of a family is fixed', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  let { refreshToken } = await fixture.login(tenantId, agent)
   for (let hour = 0; hour < 24; hour += 6) {
-    const outcome = await town.tokens.ask('exchange', refresh(agent.id, refreshToken))
+    const outcome = await fixture.tokens.ask('issue', refresh(agent.id, refreshToken))
     if (outcome.tag !== 'issued') return t.fail(`after ${hour} hours`)
     refreshToken = outcome.refreshToken!
-    town.clock.advance(6 * 3600_000)
+    fixture.clock.advance(6 * 3600_000)
   }
-  t.like(await town.tokens.ask('exchange', refresh(agent.id, refreshToken)), {
+  t.like(await fixture.tokens.ask('issue', refresh(agent.id, refreshToken)), {
     error: 'invalid_grant',
   })
 })
 
-test.serial('a token of one agent is worth nothing to another, and stays alive', async (t) => {
-  const agent = await town.agent(tenantId)
-  const thief = await town.agent(tenantId)
-  const { refreshToken } = await town.login(tenantId, agent)
-  t.like(await town.tokens.ask('exchange', refresh(thief.id, refreshToken)), {
+test.serial('another agent cannot use a refresh token, and it stays valid', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const thief = await fixture.agent(tenantId)
+  const { refreshToken } = await fixture.login(tenantId, agent)
+  t.like(await fixture.tokens.ask('issue', refresh(thief.id, refreshToken)), {
     error: 'invalid_grant',
   })
-  t.is((await town.tokens.ask('exchange', refresh(agent.id, refreshToken))).tag, 'issued')
+  t.is((await fixture.tokens.ask('issue', refresh(agent.id, refreshToken))).tag, 'issued')
 })
 
-test.serial('a suspended agent refreshes nothing', async (t) => {
-  const agent = await town.agent(tenantId)
-  const { refreshToken } = await town.login(tenantId, agent)
-  await town.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
-  t.like(await town.tokens.ask('exchange', refresh(agent.id, refreshToken)), {
+test.serial('a suspended agent cannot refresh', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const { refreshToken } = await fixture.login(tenantId, agent)
+  await fixture.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
+  t.like(await fixture.tokens.ask('issue', refresh(agent.id, refreshToken)), {
     error: 'invalid_client',
   })
 })
 
 test.serial(
-  'a bound refresh token needs a proof by its key, and gives a bound token',
+  'a bound refresh token needs a proof by its key, and returns a bound token',
   async (t) => {
-    const agent = await town.agent(tenantId)
+    const agent = await fixture.agent(tenantId)
     const jkt = agent.fingerprint
-    const { refreshToken } = await town.login(tenantId, agent, jkt)
-    const bare = await town.tokens.ask('exchange', refresh(agent.id, refreshToken))
+    const { refreshToken } = await fixture.login(tenantId, agent, jkt)
+    const bare = await fixture.tokens.ask('issue', refresh(agent.id, refreshToken))
     t.like(bare, { tag: 'proof_refused', error: 'invalid_dpop_proof' })
-    const other = await town.agent(tenantId, 'es256')
-    const wrong = { ...refresh(agent.id, refreshToken), dpopProof: await town.proof(other) }
-    t.like(await town.tokens.ask('exchange', wrong), { error: 'invalid_dpop_proof' })
-    const right = { ...refresh(agent.id, refreshToken), dpopProof: await town.proof(agent) }
-    t.like(await town.tokens.ask('exchange', right), { tag: 'issued', tokenType: 'DPoP' })
+    const other = await fixture.agent(tenantId, 'es256')
+    const wrong = { ...refresh(agent.id, refreshToken), dpopProof: await fixture.proof(other) }
+    t.like(await fixture.tokens.ask('issue', wrong), { error: 'invalid_dpop_proof' })
+    const right = { ...refresh(agent.id, refreshToken), dpopProof: await fixture.proof(agent) }
+    t.like(await fixture.tokens.ask('issue', right), { tag: 'issued', tokenType: 'DPoP' })
   },
 )
 
-test.serial('an unknown token and a missing one are told apart', async (t) => {
-  const agent = await town.agent(tenantId)
+test.serial('an unknown token and a missing one get different errors', async (t) => {
+  const agent = await fixture.agent(tenantId)
   const unknown = refresh(agent.id, 'A'.repeat(43))
-  t.like(await town.tokens.ask('exchange', unknown), { error: 'invalid_grant' })
+  t.like(await fixture.tokens.ask('issue', unknown), { error: 'invalid_grant' })
   const missing = request({ grant_type: 'refresh_token', client_id: agent.id })
-  t.like(await town.tokens.ask('exchange', missing), { error: 'invalid_request' })
+  t.like(await fixture.tokens.ask('issue', missing), { error: 'invalid_request' })
 })

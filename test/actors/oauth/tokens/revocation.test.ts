@@ -1,17 +1,23 @@
 import test from 'ava'
-import { buildTown, byAssertion, ISSUER, request, type Town } from './tokens-fixture.js'
+import {
+  buildTokensFixture,
+  byAssertion,
+  ISSUER,
+  request,
+  type TokensFixture,
+} from './tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 let tenantId: string
 test.before(async () => {
-  town = await buildTown()
-  tenantId = await town.tenant('revocations')
+  fixture = await buildTokensFixture()
+  tenantId = await fixture.tenant('revocations')
 })
-test.after.always(() => town?.close())
+test.after.always(() => fixture?.close())
 
-type App = Awaited<ReturnType<Town['application']>>
+type App = Awaited<ReturnType<TokensFixture['application']>>
 
-const authenticates = async (token: string, process = town.tokens) => {
+const authenticates = async (token: string, process = fixture.tokens) => {
   const judged = await process.ask('authenticate', {
     token,
     scheme: 'Bearer',
@@ -22,29 +28,29 @@ const authenticates = async (token: string, process = town.tokens) => {
   return judged.tag === 'refused' ? judged.error : judged.tag
 }
 const tokenOf = async (app: App) => {
-  const outcome = await town.tokens.ask(
-    'exchange',
+  const outcome = await fixture.tokens.ask(
+    'issue',
     request({ grant_type: 'client_credentials' }, { authorization: app.authorization }),
   )
   if (outcome.tag !== 'issued') throw new Error(outcome.tag)
   return outcome.accessToken
 }
 const revoke = (token: string, who: Record<string, string>) =>
-  town.tokens.ask('revoke', request({ token, ...who }))
+  fixture.tokens.ask('revoke', request({ token, ...who }))
 const secretOf = (app: App) => ({ client_id: app.clientId, client_secret: app.secret })
 const DONE = { tag: 'revoked' } as const
 
 test.serial(
-  'a revoked access token is refused from the next request on, and only that one',
+  'a revoked access token is refused from the next request on, and no other token is',
   async (t) => {
-    const app = await town.application(tenantId)
+    const app = await fixture.application(tenantId)
     const [one, other] = [await tokenOf(app), await tokenOf(app)]
     t.is(await authenticates(one), 'authenticated')
     t.deepEqual(await revoke(one, secretOf(app)), DONE)
     t.is(await authenticates(one), 'token_revoked')
     t.is(await authenticates(other), 'authenticated')
     t.deepEqual(await revoke(one, secretOf(app)), DONE, 'again')
-    const { rows } = await town.sql(
+    const { rows } = await fixture.sql(
       `select data->>'client_id' as client from events where type = 'auth.token.revoked'
      and data->'actor'->>'id' = $1`,
       [app.clientId],
@@ -54,28 +60,28 @@ test.serial(
 )
 
 test.serial(
-  'another process refuses it as soon as it is told, and within a second at the latest',
+  'another process refuses it after the notification, and within a second at the latest',
   async (t) => {
-    const app = await town.application(tenantId)
+    const app = await fixture.application(tenantId)
     const token = await tokenOf(app)
-    const elsewhere = town.spawnTokens()
+    const elsewhere = fixture.spawnTokens()
     t.is(await authenticates(token, elsewhere.ref), 'authenticated')
     await revoke(token, secretOf(app))
-    town.clock.advance(900)
+    fixture.clock.advance(900)
     t.is(await authenticates(token, elsewhere.ref), 'token_revoked')
     await elsewhere.stop()
   },
 )
 
-test.serial('a refresh token ends its family and the access tokens of it', async (t) => {
-  const agent = await town.agent(tenantId)
-  const login = await town.login(tenantId, agent)
-  const refreshed = await town.tokens.ask(
-    'exchange',
+test.serial('a refresh token revokes its family and its access tokens', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const login = await fixture.login(tenantId, agent)
+  const refreshed = await fixture.tokens.ask(
+    'issue',
     request({
       grant_type: 'refresh_token',
       refresh_token: login.refreshToken,
-      ...byAssertion(await town.assertion(agent.id, agent.privateKey)),
+      ...byAssertion(await fixture.assertion(agent.id, agent.privateKey)),
     }),
   )
   if (refreshed.tag !== 'issued') return t.fail(refreshed.tag)
@@ -83,8 +89,8 @@ test.serial('a refresh token ends its family and the access tokens of it', async
   t.is(await authenticates(login.accessToken), 'token_revoked')
   t.is(await authenticates(refreshed.accessToken), 'token_revoked')
   t.like(
-    await town.tokens.ask(
-      'exchange',
+    await fixture.tokens.ask(
+      'issue',
       request({
         grant_type: 'refresh_token',
         refresh_token: refreshed.refreshToken!,
@@ -95,37 +101,37 @@ test.serial('a refresh token ends its family and the access tokens of it', async
   )
 })
 
-test.serial('a token of another client is refused and stays', async (t) => {
-  const [mine, theirs] = [await town.application(tenantId), await town.application(tenantId)]
+test.serial('a token of another client is refused and stays valid', async (t) => {
+  const [mine, theirs] = [await fixture.application(tenantId), await fixture.application(tenantId)]
   const token = await tokenOf(theirs)
   t.like(await revoke(token, secretOf(mine)), { tag: 'oauth_refused', error: 'invalid_grant' })
   t.is(await authenticates(token), 'authenticated')
-  const agent = await town.agent(tenantId)
-  const login = await town.login(tenantId, agent)
+  const agent = await fixture.agent(tenantId)
+  const login = await fixture.login(tenantId, agent)
   t.like(await revoke(login.refreshToken, secretOf(mine)), { error: 'invalid_grant' })
   t.is(await authenticates(login.accessToken), 'authenticated')
 })
 
-test.serial('what is no token of ours is answered like one that was revoked', async (t) => {
-  const app = await town.application(tenantId)
+test.serial('an unknown token gets the response of a revoked one', async (t) => {
+  const app = await fixture.application(tenantId)
   const token = await tokenOf(app)
   const forged = `${token.slice(0, -8)}AAAAAAAA`
   for (const unknown of ['x', 'a.b.c', '...', forged, 'ä', '\0', 'x'.repeat(16_384)])
     t.deepEqual(await revoke(unknown, secretOf(app)), DONE)
   t.is(await authenticates(token), 'authenticated')
-  t.like(await town.tokens.ask('revoke', request(secretOf(app))), { error: 'invalid_request' })
+  t.like(await fixture.tokens.ask('revoke', request(secretOf(app))), { error: 'invalid_request' })
   t.like(await revoke(token, { client_id: app.clientId, client_secret: 'wrong' }), {
     error: 'invalid_client',
   })
 })
 
-test.serial('a revocation is kept until its token would have ended, not longer', async (t) => {
+test.serial('a revocation is stored until its token would have expired, not longer', async (t) => {
   const { removeEndedRevocations } = await import('../../../../storage/oauth/revoked-tokens.js')
-  const app = await town.application(tenantId)
+  const app = await fixture.application(tenantId)
   await revoke(await tokenOf(app), secretOf(app))
   const sweep = (ms: number) =>
-    town.database.system((tx) =>
-      removeEndedRevocations(tx, new Date(town.clock.now().getTime() + ms), 1000),
+    fixture.database.system((tx) =>
+      removeEndedRevocations(tx, new Date(fixture.clock.now().getTime() + ms), 1000),
     )
   t.is(await sweep(0), 0)
   t.true((await sweep(301_000)) >= 1)

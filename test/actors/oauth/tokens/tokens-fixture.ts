@@ -1,10 +1,10 @@
-/** A small real world for the token tests: database, keys, tokens, a tenant with clients in it. */
+/** A fixture for token tests: database, keys, tokens, and a tenant with clients. */
 import { createHash, type KeyObject } from 'node:crypto'
 import { exportJWK, SignJWT } from 'jose'
 import { Registry } from 'prom-client'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
 import { discoveryActor } from '../../../../actors/oauth/discovery/actor.js'
-import { keysActor } from '../../../../actors/oauth/signing-keys/actor.js'
+import { signingKeysActor } from '../../../../actors/oauth/signing-keys/actor.js'
 import { tokensActor } from '../../../../actors/oauth/tokens/actor.js'
 import { readPublicJwk } from '../../../../actors/oauth/tokens/clients/client-key.js'
 import type { FormFields, TokenRequest } from '../../../../actors/oauth/tokens/protocol.js'
@@ -48,17 +48,17 @@ const JWT_DEFAULT = {
   key_rotation_days: 30,
 } as const
 
-export type Town = Awaited<ReturnType<typeof buildTown>>
+export type TokensFixture = Awaited<ReturnType<typeof buildTokensFixture>>
 export type KeyPair = { publicKey: KeyObject; privateKey: KeyObject }
 
-export async function buildTown() {
+export async function buildTokensFixture() {
   const fresh = await freshDatabase()
   const { database } = fresh
   const clock = heldClock(new Date(Math.floor(Date.now() / 1000) * 1000))
   const random = systemRandom(clock)
   const kms = memoryKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
-  const keys = spawnInline(keysActor, {
+  const keys = spawnInline(signingKeysActor, {
     database,
     sealer,
     kms,
@@ -70,7 +70,7 @@ export async function buildTown() {
   const coordination = postgresCoordination(database)
   const registry = new Registry()
 
-  /** Another process: the same database, coordination and keys, a memory of its own. */
+  /** Another process: the same database, coordination and keys, with its own memory. */
   const spawnTokens = (dpop = DPOP_DEFAULT) =>
     spawnInline(
       tokensActor,
@@ -88,7 +88,7 @@ export async function buildTown() {
         jwt: JWT_DEFAULT,
         dpop,
       },
-      // Deadlines run on real time: whoever moves the held clock must not end the asks of others.
+      // Deadlines use real time, so that moving the test clock does not end other asks.
       { cloneMessages: true },
     )
   const tokens = spawnTokens()
@@ -206,7 +206,7 @@ export async function buildTown() {
       .sign(privateKey)
   }
 
-  /** Runs a statement as the operator would: across tenants. */
+  /** Runs a statement like the operator: across tenants. */
   const sql = (text: string, values: unknown[] = []) =>
     database.system((tx) =>
       tx.query({ name: `test.${createHash('md5').update(text).digest('hex')}`, text, values }),
@@ -239,8 +239,8 @@ export async function buildTown() {
   }
 }
 
-/** Tenants and what is published, as actors of their own. */
-export function publishing({ database, clock, random, keys }: Town) {
+/** Actors for tenants and discovery. */
+export function publishing({ database, clock, random, keys }: TokensFixture) {
   const tenancy = {
     baseDomain: 'svc.example',
     issuerHost: new URL(ISSUER).hostname,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { healthActor } from '../../../../actors/operations/health/actor.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
-import { buildTown } from '../../oauth/tokens/tokens-fixture.js'
+import { buildTokensFixture } from '../../oauth/tokens/tokens-fixture.js'
 
 const READY_WITHIN_MS = 5_000
 const LOST_WITHIN_MS = 2_000
@@ -18,13 +18,13 @@ async function becomes(ask: () => Promise<{ tag: string }>, tag: string, withinM
 }
 
 test.serial('readiness follows the database both ways, and liveness does not', async (t) => {
-  const town = await buildTown()
+  const fixture = await buildTokensFixture()
   // A switch in the connection. Behind it is the real database.
   let cut = false
   const ping = (signal?: AbortSignal) =>
-    cut ? new Promise<never>(() => undefined) : town.database.ping(signal)
+    cut ? new Promise<never>(() => undefined) : fixture.database.ping(signal)
   const process = { started: () => true, stopping: () => false, unfit: () => [] }
-  const health = spawnInline(healthActor, { database: { ping }, keys: town.keys, process })
+  const health = spawnInline(healthActor, { database: { ping }, keys: fixture.keys, process })
   const ready = () => health.ref.ask('ready', null)
   t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
   t.is((await health.ref.ask('startup', null)).tag, 'ok')
@@ -35,15 +35,15 @@ test.serial('readiness follows the database both ways, and liveness does not', a
   cut = false
   t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
   await health.stop()
-  await town.close()
+  await fixture.close()
 })
 
 test.serial('a process that starts, stops or has an unfit actor is not ready', async (t) => {
-  const town = await buildTown()
+  const fixture = await buildTokensFixture()
   const state = { started: false, stopping: false, unfit: [] as string[] }
   const health = spawnInline(healthActor, {
-    database: town.database,
-    keys: town.keys,
+    database: fixture.database,
+    keys: fixture.keys,
     process: {
       started: () => state.started,
       stopping: () => state.stopping,
@@ -61,5 +61,5 @@ test.serial('a process that starts, stops or has an unfit actor is not ready', a
   state.stopping = true
   t.is(await ready(), 'unavailable')
   await health.stop()
-  await town.close()
+  await fixture.close()
 })

@@ -1,30 +1,30 @@
 import test from 'ava'
 import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
-import { buildTown, request, type Town } from '../../oauth/tokens/tokens-fixture.js'
+import { buildTokensFixture, request, type TokensFixture } from '../../oauth/tokens/tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 test.before(async () => {
-  town = await buildTown()
+  fixture = await buildTokensFixture()
 })
-test.after.always(() => town?.close())
+test.after.always(() => fixture?.close())
 
 const DAY_MS = 86_400_000
 
 test.serial('a round removes what ran out and leaves what did not', async (t) => {
-  const { database, clock, registry } = town
+  const { database, clock, registry } = fixture
   const retention = { delivery_retention_days: 30, checkout_retention_days: 90 }
   const sweep = () =>
     sweepExpired({ database, clock, registry, retention }, new AbortController().signal)
-  const tenantId = await town.tenant('upkeep')
-  const agent = await town.agent(tenantId)
-  const old = await town.login(tenantId, agent)
+  const tenantId = await fixture.tenant('upkeep')
+  const agent = await fixture.agent(tenantId)
+  const old = await fixture.login(tenantId, agent)
   const refresh = (refresh_token: string) =>
-    town.tokens.ask(
-      'exchange',
+    fixture.tokens.ask(
+      'issue',
       request({ grant_type: 'refresh_token', client_id: agent.id, refresh_token }),
     )
   await refresh(old.refreshToken)
-  await town.sql(`insert into coordination_values (key, value, expires_at)
+  await fixture.sql(`insert into coordination_values (key, value, expires_at)
     values ('over', '', now() - interval '1 s'), ('not yet', '', now() + interval '1 h')`)
 
   const first = await sweep()
@@ -35,11 +35,11 @@ test.serial('a round removes what ran out and leaves what did not', async (t) =>
   t.like(second, { sessions: 0, refresh_answers: 1, coordination: 0 })
 
   clock.advance(4 * DAY_MS)
-  const young = await town.login(tenantId, agent)
+  const young = await fixture.login(tenantId, agent)
   const third = await sweep()
   t.like(third, { sessions: 1 })
-  const { rows } = await town.sql('select session_id as "sessionId" from refresh_families')
+  const { rows } = await fixture.sql('select session_id as "sessionId" from refresh_families')
   t.deepEqual(rows, [{ sessionId: young.sessionId }], 'families went with their session')
-  const left = await town.sql('select count(*)::int as n from refresh_tokens')
+  const left = await fixture.sql('select count(*)::int as n from refresh_tokens')
   t.deepEqual(left.rows, [{ n: 1 }])
 })

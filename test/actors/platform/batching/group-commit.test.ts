@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
-import { tenantCommits } from '../../../../actors/platform/batching/group-commit.js'
+import { groupCommit } from '../../../../actors/platform/batching/group-commit.js'
 import type { NewEvent } from '../../../../storage/platform/outbox.js'
 import { eventsAfter } from '../../../../storage/platform/outbox.js'
 import { openDatabase } from '../../../../storage/platform/database.js'
@@ -9,13 +9,13 @@ import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js
 import { silentLogger } from '../../../../runtime/kernel/log.js'
 import { freshDatabase, sameUrls } from '../../../support/storage/database.js'
 import { relayTo } from '../../../support/storage/database-relay.js'
-import { buildTown, type Town } from '../../oauth/tokens/tokens-fixture.js'
+import { buildTokensFixture, type TokensFixture } from '../../oauth/tokens/tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 test.before(async () => {
-  town = await buildTown()
+  fixture = await buildTokensFixture()
 })
-test.after.always(() => town?.close())
+test.after.always(() => fixture?.close())
 
 const event = (tenantId: string, id = randomUUID()): NewEvent => ({
   id,
@@ -25,7 +25,7 @@ const event = (tenantId: string, id = randomUUID()): NewEvent => ({
   occurredAt: new Date('2030-01-01T00:00:00Z'),
 })
 
-/** Counts the transactions of either make, and lets them wait until it is told. */
+/** Counts transactions of both kinds, and can hold them back. */
 function counted(database: Database) {
   let transactions = 0
   let release: () => void = () => undefined
@@ -53,13 +53,13 @@ function counted(database: Database) {
 const context = () => new Promise((resolve) => setImmediate(resolve))
 
 const told = async (tenantId: string) => {
-  const rows = await town.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 100))
+  const rows = await fixture.database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 100))
   return rows.map(({ id }) => id)
 }
 
-test('more than can wait are told that the database has too much to do', async (t) => {
-  const stuck = { ...town.database, together: () => new Promise<never>(() => undefined) }
-  const commits = tenantCommits(stuck)
+test('too many waiting changes are refused as overload', async (t) => {
+  const stuck = { ...fixture.database, together: () => new Promise<never>(() => undefined) }
+  const commits = groupCommit(stuck)
   for (let at = 0; at < 10_000; at += 1) {
     void commits.write(randomUUID(), { events: [] })
   }
@@ -69,11 +69,11 @@ test('more than can wait are told that the database has too much to do', async (
   t.true((error as DatabaseUnavailable).overloaded)
 })
 
-test('what comes while one is under way shares the next, decided by one call for each kind', async (t) => {
-  const tenantId = await town.tenant('together')
+test('changes that arrive during a commit share the next one, decided by one call for each kind', async (t) => {
+  const tenantId = await fixture.tenant('together')
   const before = await told(tenantId)
-  const { watched, release, transactions } = counted(town.database)
-  const commits = tenantCommits(watched)
+  const { watched, release, transactions } = counted(fixture.database)
+  const commits = groupCommit(watched)
   const calls: (readonly number[])[] = []
   const decide = async (_: Transaction, __: string, inputs: readonly number[]) => {
     calls.push(inputs)
@@ -108,11 +108,11 @@ test('what comes while one is under way shares the next, decided by one call for
   t.deepEqual(now.toSorted(), [first, certain, ...odd].map(({ id }) => id).toSorted())
 })
 
-test('few changes wait for the commit under way, many are the next at once', async (t) => {
-  const tenantId = await town.tenant('next')
+test('few changes wait for the running commit, many start the next one at once', async (t) => {
+  const tenantId = await fixture.tenant('next')
   const before = (await told(tenantId)).length
-  const { watched, release, transactions } = counted(town.database)
-  const commits = tenantCommits(watched)
+  const { watched, release, transactions } = counted(fixture.database)
+  const commits = groupCommit(watched)
   const write = (count: number) =>
     Array.from({ length: count }, () => commits.write(tenantId, { events: [event(tenantId)] }))
   const written = write(3)
@@ -132,11 +132,11 @@ test('few changes wait for the commit under way, many are the next at once', asy
   t.is((await told(tenantId)).length - before, 61)
 })
 
-test('of changes that come together, the one that fails takes no other along', async (t) => {
-  const tenantId = await town.tenant('apart')
+test('a failed change does not fail the other changes of its batch', async (t) => {
+  const tenantId = await fixture.tenant('apart')
   const before = await told(tenantId)
-  const { watched, release } = counted(town.database)
-  const commits = tenantCommits(watched)
+  const { watched, release } = counted(fixture.database)
+  const commits = groupCommit(watched)
   const first = commits.write(tenantId, { events: [event(tenantId)] })
   await context()
   const decide = async (_: Transaction, __: string, inputs: readonly string[]) => {
@@ -161,9 +161,9 @@ test('of changes that come together, the one that fails takes no other along', a
 
 for (const [title, lost] of [
   ['decided', 'transaction.commit'],
-  ['certain', 'outbox.append'],
+  ['unconditional', 'outbox.append'],
 ] as const) {
-  test(`changes that are ${title} are not made again where the answer to their commit is lost`, async (t) => {
+  test(`${title} changes are not repeated if the response to their commit is lost`, async (t) => {
     const fresh = await freshDatabase(t)
     const relay = await relayTo(t, fresh.url)
     const urls = sameUrls(relay.url)
@@ -171,7 +171,7 @@ for (const [title, lost] of [
     const database = await openDatabase(options)
     t.teardown(() => database.close())
     const tenantId = randomUUID()
-    const commits = tenantCommits(database)
+    const commits = groupCommit(database)
     let decided = 0
     const decide = async (tx: Transaction, _: string, inputs: readonly string[]) => {
       decided += 1
@@ -182,7 +182,7 @@ for (const [title, lost] of [
     const ids = [randomUUID(), randomUUID(), randomUUID()]
     const ends = await Promise.allSettled(
       ids.map((id) =>
-        title === 'certain'
+        title === 'unconditional'
           ? commits.write(tenantId, { events: [event(tenantId, id)] })
           : commits.decide(tenantId, {
               row: id,

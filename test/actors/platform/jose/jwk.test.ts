@@ -47,8 +47,8 @@ for (const [title, jwk] of [
   ['an array', [ec]],
   ['a private member', { ...ec, d: ec.x }],
   ['a symmetric member', { ...okp, k: okp.x }],
-  ['a use for encryption', { ...ec, use: 'enc' }],
-  ['an algorithm that does not fit', { ...ec, alg: 'ES384' }],
+  ['an alg that does not match', { ...ec, use: 'enc' }],
+  ['the alg of the other key type', { ...ec, alg: 'ES384' }],
   ['the algorithm of the other kind', { ...okp, alg: 'ES256' }],
   ['RSA', { kty: 'RSA', n: 'AQAB', e: 'AQAB' }],
   ['a symmetric key', { kty: 'oct', k: 'AQAB' }],
@@ -72,7 +72,7 @@ for (const [title, jwk] of [
   test(`a JWK with ${title} is refused`, (t) => t.is(importPublicJwk(jwk), undefined))
 }
 
-/** The y of the points of order 1, 2, 4 and 8, and their spellings that are not reduced. */
+/** The y of the points of order 1, 2, 4 and 8, and their unreduced spellings. */
 function smallOrderSpellings(): Buffer[] {
   const y8 = fromLittleEndian(
     hex('26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05'),
@@ -86,7 +86,7 @@ function smallOrderSpellings(): Buffer[] {
   })
 }
 
-test('the listed y of order 8 is indeed one: doubling it twice gives y = 0, of order 4', (t) => {
+test('the listed y of order 8 is correct: doubling it twice gives y = 0, of order 4', (t) => {
   const y = fromLittleEndian(
     hex('26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05'),
   )
@@ -113,7 +113,7 @@ test('Ed25519 keys of small order are refused in every spelling', (t) => {
 
 const message = Buffer.from('message')
 
-test('ES256: r and s outside 1..n-1 are refused, a high s is as good as a low one', async (t) => {
+test('ES256: r and s outside of 1..n-1 are refused, and a high s is accepted like a low one', async (t) => {
   const { sign } = await import('node:crypto')
   const { publicKey, privateKey } = freshKeyPair('P-256')
   const key = { algorithm: 'ES256', publicKey } as const
@@ -150,7 +150,7 @@ test('EdDSA: S not below L, changed R and other lengths are refused', async (t) 
   const signature = sign(null, message, privateKey)
   const [r, s] = [signature.subarray(0, 32), fromLittleEndian(signature.subarray(32))]
   t.true(verifyBytes(key, message, signature))
-  // RFC 8032 section 5.1.7: S + L would verify too, were it not refused: a second spelling.
+  // RFC 8032 section 5.1.7: S + L must be refused, because it would be a second spelling.
   t.false(verifyBytes(key, message, Buffer.concat([r, littleEndian(s + L)])), 'S + L')
   t.false(verifyBytes(key, message, Buffer.concat([r, littleEndian(L)])), 'S = L')
   t.false(verifyBytes(key, message, Buffer.concat([r, littleEndian(0n)])), 'S = 0')

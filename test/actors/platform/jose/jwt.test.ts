@@ -41,7 +41,7 @@ const options: VerifyOptions = {
 }
 const b64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64url')
 
-/** A token with any header and payload text, properly signed. */
+/** A correctly signed token with any header and payload text. */
 function forge(header: string | object, payload: string | object, key: SigningKey = es256): string {
   const text = (part: string | object) => (typeof part === 'string' ? part : JSON.stringify(part))
   const input = `${b64(text(header))}.${b64(text(payload))}`
@@ -80,7 +80,7 @@ for (const key of [es256, eddsa]) {
     t.is(reasonOf(token), 'verified')
   })
 
-  test(`a changed bit anywhere in a ${key.algorithm} token is refused`, (t) => {
+  test(`a flipped bit anywhere in a ${key.algorithm} token is refused`, (t) => {
     const token = signJwt(key, 'at+jwt', claims)
     fc.assert(
       fc.property(fc.nat(token.length - 1), fc.integer({ min: 0, max: 6 }), (at, bit) => {
@@ -94,16 +94,16 @@ for (const key of [es256, eddsa]) {
   })
 }
 
-test('any claims survive signing and verifying', (t) => {
+test('arbitrary claims survive signing and verification', (t) => {
   const value = fc.jsonValue({ maxDepth: 4, stringUnit: 'binary' })
   fc.assert(
     fc.property(fc.dictionary(fc.string({ maxLength: 20 }), value, { maxKeys: 6 }), (more) => {
       const all = JSON.parse(JSON.stringify({ ...more, iat: NOW, exp: NOW + 1 }))
       const token = signJwt(eddsa, 'at+jwt', all)
       const outcome = verifyJwt(token, { ...options, issuer: undefined, audience: undefined })
-      // A surrogate without its twin is not UTF-8: it becomes U+FFFD when the token is made.
+      // A lone surrogate is not valid UTF-8: encoding turns it into U+FFFD.
       const carried = JSON.parse(Buffer.from(JSON.stringify(all)).toString())
-      // Times may be among the arbitrary members.
+      // The arbitrary members may contain times.
       if (outcome.tag === 'refused') return 'nbf' in all && outcome.reason !== 'signature'
       return (
         JSON.stringify({ ...carried, exp: 0, iat: 0 }) ===
@@ -155,7 +155,7 @@ for (const [title, token] of [
   ['bytes that are not UTF-8', forgeBytes(Buffer.from([0x7b, 0xff, 0x7d]))],
   ['an overlong UTF-8 form', forgeBytes(Buffer.from('7b22c0ae223a317d', 'hex'))],
   ['a byte order mark', forge(header, `\u{feff}${JSON.stringify(claims)}`)],
-  ['something after the payload object', forge(header, `${JSON.stringify(claims)}{}`)],
+  ['trailing data after the payload object', forge(header, `${JSON.stringify(claims)}{}`)],
   ['a duplicate claim', forge(header, `{"iss":"evil",${JSON.stringify(claims).slice(1)}`)],
   [
     'a duplicate claim spelt otherwise',
@@ -182,7 +182,7 @@ for (const [title, token] of [
   test(`a token with ${title} is malformed`, (t) => t.is(reasonOf(token), 'malformed'))
 }
 
-test('duplicate names in different objects are no duplicates', (t) => {
+test('equal names in different objects are not duplicates', (t) => {
   const text = `${JSON.stringify(claims).slice(0, -1)},"a":{"x":1},"b":{"x":1},"c":["x","x",{"x":"x"}]}`
   t.is(reasonOf(forge(header, text)), 'verified')
 })
@@ -211,7 +211,7 @@ for (const [title, changed] of [
   ['an unencoded payload', { ...header, b64: false, crit: ['b64'] }],
   ['compression', { ...header, zip: 'DEF' }],
   ['a content type', { ...header, cty: 'JWT' }],
-  ['a member nobody knows', { ...header, extra: 1 }],
+  ['an unknown member', { ...header, extra: 1 }],
   ['a number as typ', { ...header, typ: 1 }],
   ['a number as kid', { ...header, kid: 1 }],
   ['an object as kid', { ...header, kid: { es: 1 } }],
@@ -222,7 +222,7 @@ for (const [title, changed] of [
   ['duplicate members', '{"alg":"none","alg":"ES256","typ":"at+jwt","kid":"es"}'],
   ['duplicate kids', '{"alg":"ES256","typ":"at+jwt","kid":"ed","kid":"es"}'],
   ['an array', '[]'],
-  ['no JSON', 'alg=ES256'],
+  ['text that is not JSON', 'alg=ES256'],
   ['a prototype', '{"__proto__":{"alg":"ES256"},"typ":"at+jwt","kid":"es"}'],
 ] as const) {
   test(`a header with ${title} is refused before any key is looked up`, (t) => {
@@ -244,7 +244,7 @@ test('a token without kid is refused where keys are found by kid', (t) => {
   t.is(reasonOf(forge({ alg: 'ES256', typ: 'at+jwt' }, claims)), 'unknown_key')
 })
 
-test('a public key used as the secret of a MAC signs nothing', (t) => {
+test('a public key used as the secret of a MAC verifies nothing', (t) => {
   const forms = [
     es256Pair.publicKey.export({ format: 'pem', type: 'spki' }),
     JSON.stringify(es256Pair.publicKey.export({ format: 'jwk' })),
@@ -312,7 +312,7 @@ for (const [title, text, outcome] of [
 
 for (const [title, changes, outcome] of [
   ['another issuer', { iss: 'https://evil.example' }, 'issuer'],
-  ['an issuer with a slash more', { iss: 'https://id.example/' }, 'issuer'],
+  ['an issuer with an extra slash', { iss: 'https://id.example/' }, 'issuer'],
   ['an array as issuer', { iss: ['https://id.example'] }, 'issuer'],
   ['no issuer', { iss: undefined }, 'issuer'],
   ['another audience', { aud: 'https://other.example' }, 'audience'],
@@ -326,7 +326,7 @@ for (const [title, changes, outcome] of [
   })
 }
 
-test('an embedded key passes where it is asked for, as in a DPoP proof', (t) => {
+test('an embedded key is accepted where it is allowed, as in a DPoP proof', (t) => {
   const jwk = es256Pair.publicKey.export({ format: 'jwk' })
   const proof = forge({ typ: 'dpop+jwt', alg: 'ES256', jwk }, claims)
   t.is(decodeJwt(proof).tag, 'refused')
@@ -335,7 +335,7 @@ test('an embedded key passes where it is asked for, as in a DPoP proof', (t) => 
   if (decoded.tag === 'decoded') t.deepEqual(decoded.jwt.header.jwk, jwk)
 })
 
-test('jose and we agree on every well-formed token with one byte of the signature changed', async (t) => {
+test('jose and jwt.ts agree on every well-formed token with one changed signature byte', async (t) => {
   const key: KeyObject = createPublicKey(es256Pair.privateKey)
   for (let at = 0; at < 64; at += 7) {
     const bytes = Buffer.from(goodSignature, 'base64url')
@@ -346,7 +346,7 @@ test('jose and we agree on every well-formed token with one byte of the signatur
   }
 })
 
-test('a public JWK of ours comes back as it went out', (t) => {
+test('our own public JWK is imported unchanged', (t) => {
   for (const { publicKey } of Object.values(publicKeys)) {
     const jwk = publicKey.export({ format: 'jwk' })
     t.true(importPublicJwk(jwk)?.publicKey.equals(publicKey))
@@ -362,14 +362,14 @@ function forgeBytes(payload: Buffer): string {
   return `${input}.${b64(rawSignature(input, es256))}`
 }
 
-/** Another spelling of the same bytes: the last character carries bits that mean nothing. */
+/** Another spelling of the same bytes: the last character has unused bits. */
 function withStrayBit(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const last = alphabet.indexOf(text.at(-1)!)
   return text.slice(0, -1) + alphabet[last ^ 1]
 }
 
-/** Signed over the stray spelling, so that only the spelling is wrong. */
+/** Signed over the non-canonical spelling, so that only the spelling is wrong. */
 function strayPayload(): string {
   let text = JSON.stringify(claims)
   while (Buffer.byteLength(text) % 3 === 0) text += ' '

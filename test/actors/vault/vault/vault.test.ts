@@ -9,9 +9,13 @@ import { inlineCompute } from '../../../../runtime/kernel/threads/pool.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import * as compute from '../../../../actors/vault/ssh-certificates/compute.js'
 import { insertVaultGrant } from '../../../../storage/vault/vault-grants.js'
-import { buildTown, ISSUER, type Town } from '../../oauth/tokens/tokens-fixture.js'
+import {
+  buildTokensFixture,
+  ISSUER,
+  type TokensFixture,
+} from '../../oauth/tokens/tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 let signer: ReturnType<typeof spawnSigner>
 let actor: ReturnType<typeof spawn>
 const options = { cloneMessages: true }
@@ -19,7 +23,7 @@ const spawnSigner = () =>
   spawnInline(
     sshCertificatesActor,
     {
-      ...town,
+      ...fixture,
       compute: inlineCompute(compute),
       metrics: { signed: () => undefined },
       settings: { ssh_default_validity_secs: 300, ssh_max_validity_secs: 3_600 },
@@ -29,18 +33,18 @@ const spawnSigner = () =>
 const spawn = (most = 0) =>
   spawnInline(
     vaultActor,
-    { ...town, sshCertificates: signer.ref, settings: { max_credentials_per_tenant: most } },
+    { ...fixture, sshCertificates: signer.ref, settings: { max_credentials_per_tenant: most } },
     options,
   )
 test.before(async () => {
-  town = await buildTown()
+  fixture = await buildTokensFixture()
   signer = spawnSigner()
   actor = spawn()
 })
 test.after.always(async () => {
   await actor?.stop()
   await signer?.stop()
-  await town?.close()
+  await fixture?.close()
 })
 
 const principal = (tenantId: string, more: Partial<Principal> = {}): Principal => ({
@@ -97,9 +101,9 @@ const grant = (
   granteeId: string,
   more: { capabilities?: string[]; expiresAt?: Date } = {},
 ) =>
-  town.database.tenant(tenantId, (tx) =>
+  fixture.database.tenant(tenantId, (tx) =>
     insertVaultGrant(tx, {
-      id: town.random.uuid(),
+      id: fixture.random.uuid(),
       tenantId,
       credentialId,
       granteeType,
@@ -117,7 +121,7 @@ const grant = (
       maxRequests: null,
       maxBytes: null,
       expiresAt: more.expiresAt ?? null,
-      createdAt: town.clock.now(),
+      createdAt: fixture.clock.now(),
     }),
   )
 const listed = async (who: Principal, limit = 50, after: ListCursor | null = null) => {
@@ -126,12 +130,12 @@ const listed = async (who: Principal, limit = 50, after: ListCursor | null = nul
 }
 
 test.serial('the list contains active grants to the agent and its delegation', async (t) => {
-  const tenantId = await town.tenant('listed')
+  const tenantId = await fixture.tenant('listed')
   const owner = principal(tenantId)
   const names = ['agent', 'delegation', 'expired', 'use only', 'other', 'leased', 'revoked']
   const ids: Record<string, string> = {}
   for (const name of names) ids[name] = await create(owner, { label: name })
-  const soon = new Date(town.clock.now().getTime() + 60_000)
+  const soon = new Date(fixture.clock.now().getTime() + 60_000)
   await grant(tenantId, ids['agent']!, 'agent', 'helper')
   await grant(tenantId, ids['delegation']!, 'delegation', 'deleg')
   await grant(tenantId, ids['expired']!, 'agent', 'helper', { expiresAt: soon })
@@ -151,17 +155,17 @@ test.serial('the list contains active grants to the agent and its delegation', a
 
   const caller = { principal: owner, address: '192.0.2.1' }
   await actor.ref.ask('revoke', { caller, credentialId: ids['revoked']! })
-  town.clock.advance(60_000)
+  fixture.clock.advance(60_000)
   t.deepEqual(await seen(helper), set('agent', 'delegation'))
 
-  const elsewhere = await town.tenant('elsewhere')
+  const elsewhere = await fixture.tenant('elsewhere')
   t.deepEqual(await seen(delegated(elsewhere, 'helper', 'deleg')), [])
 })
 
 test.serial('the recipient of a lease sees the credential', async (t) => {
-  const tenantId = await town.tenant('leased')
+  const tenantId = await fixture.tenant('leased')
   const owner = principal(tenantId)
-  const { id: agentId } = await town.agent(tenantId)
+  const { id: agentId } = await fixture.agent(tenantId)
   const credentialId = await create(owner)
   const caller = { principal: owner, address: '192.0.2.1' }
   const lease = await actor.ref.ask('createLease', {
@@ -179,14 +183,14 @@ test.serial('the recipient of a lease sees the credential', async (t) => {
 })
 
 test.serial('pages come newest first and without gaps', async (t) => {
-  const tenantId = await town.tenant('paged')
+  const tenantId = await fixture.tenant('paged')
   const owner = principal(tenantId)
   const all: string[] = []
   for (let index = 0; index < 5; index += 1) {
     const id = await create(owner)
     await grant(tenantId, id, 'agent', 'helper')
     all.push(id)
-    if (index % 2 === 0) town.clock.advance(1_000)
+    if (index % 2 === 0) fixture.clock.advance(1_000)
   }
   const helper = delegated(tenantId, 'helper')
   const got: string[] = []
@@ -201,7 +205,7 @@ test.serial('pages come newest first and without gaps', async (t) => {
 })
 
 test.serial('the limit of active credentials holds under concurrency', async (t) => {
-  const tenantId = await town.tenant('full')
+  const tenantId = await fixture.tenant('full')
   const owner = principal(tenantId)
   const small = spawn(2)
   t.teardown(() => small.stop())
@@ -217,13 +221,13 @@ test.serial('the limit of active credentials holds under concurrency', async (t)
 })
 
 test.serial('a human reads a secret only after a fresh sign-in with two factors', async (t) => {
-  const tenantId = await town.tenant('fresh')
+  const tenantId = await fixture.tenant('fresh')
   const human = (acr: string | null, ageSecs: number) =>
     principal(tenantId, {
       subject: 'human',
       subjectType: 'human',
       acr,
-      authTimeSecs: town.clock.nowSecs() - ageSecs,
+      authTimeSecs: fixture.clock.nowSecs() - ageSecs,
     })
   const credentialId = await create(human('aal2', 0))
   const read = async (who: Principal) =>
@@ -238,10 +242,10 @@ test.serial('a human reads a secret only after a fresh sign-in with two factors'
 })
 
 test.serial('rotating the data key of the tenant leaves every secret readable', async (t) => {
-  const tenantId = await town.tenant('rotated')
+  const tenantId = await fixture.tenant('rotated')
   const owner = principal(tenantId)
   const before = await create(owner)
-  await town.sealer.rotate(tenantId)
+  await fixture.sealer.rotate(tenantId)
   const after = await create(owner, { secret: 'newer' })
   const read = (credentialId: string) =>
     actor.ref.ask('secret', { caller: { principal: owner, address: '' }, credentialId })

@@ -1,4 +1,4 @@
-/** The host of a tenant is for the applications of that tenant. decisions.md 0 and 21, token and host. */
+/** A tenant's host serves only the applications of that tenant. */
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { CIBA_GRANT } from '../../../support/oauth/ciba.js'
@@ -7,7 +7,7 @@ import { testService } from '../../../support/service.js'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
-test("an application is refused at another tenant's host, and served everywhere else", async (t) => {
+test("an application is refused at another tenant's host, and served at all other hosts", async (t) => {
   const running = await testService({
     transport: 'plain_http',
     environment: { SVC_SERVER__BASE_DOMAIN: 'svc.example' },
@@ -62,18 +62,22 @@ test("an application is refused at another tenant's host, and served everywhere 
     string,
     (headers: Record<string, string>) => ReturnType<typeof api.form>,
   ][]) {
-    for (const host of [own, `${own}:8443`, 'svc.example', 'nobody.svc.example', undefined]) {
+    for (const host of [own, `${own}:8443`, 'svc.example', 'unknown.svc.example', undefined]) {
       const { status, body } = await ask(host === undefined ? {} : { host })
       t.is(status, served, `${name} at ${host ?? 'the address'}: ${JSON.stringify(body)}`)
     }
     for (const host of [foreign, foreign.toUpperCase()]) {
       const { status, headers, body } = await ask({ host })
       t.is(status, 400, `${name} at ${host}`)
-      t.like(body, { error, error_description: 'the application is not one of this tenant' }, name)
+      t.like(
+        body,
+        { error, error_description: 'the application does not belong to this tenant' },
+        name,
+      )
       t.is(headers['location'], undefined, name)
     }
   }
-  // The issuer's endpoints are one for all tenants.
+  // The endpoints of the issuer serve all tenants.
   const fields = { grant_type: 'client_credentials' }
   t.is((await posted('/oauth/token', fields)({ host: foreign })).status, 200)
 })

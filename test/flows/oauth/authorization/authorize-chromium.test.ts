@@ -1,4 +1,4 @@
-/** Where a real browser goes after the person said yes: on with the application, whatever its hosts. */
+/** A real browser continues at the application after consent, on any of the application's hosts. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { ExecutionContext } from 'ava'
@@ -24,7 +24,7 @@ async function arrives(t: ExecutionContext, path: string, host: string): Promise
   const person = await bootstrapped(running)
   const home = await listening('127.0.0.1', (_request, response) => response.end('home'))
   t.teardown(() => home.close())
-  // The application keeps what it was given under one name and shows its pages under another.
+  // The application receives the code on one host and shows its pages on another.
   const application = await listening(host, (_request, response) => {
     response.writeHead(302, { location: `http://localhost:${portOf(home)}/home` }).end()
   })
@@ -46,7 +46,7 @@ async function arrives(t: ExecutionContext, path: string, host: string): Promise
   await page.keyboard.press('Enter')
   await page.waitForURL('**/home')
 
-  // The next time it is the form of the password that leads there.
+  // The second time the redirect comes from the password form.
   const again = await journey(party, { redirect_uri: callback, prompt: 'login' })
   await page.goto(again.url.href)
   await page.fill('#password', person.password)
@@ -59,6 +59,6 @@ async function arrives(t: ExecutionContext, path: string, host: string): Promise
 }
 
 for (const host of ['127.0.0.1', '::1'])
-  testWithProgram('chromium', `a sign-in ends at ${host} and goes on from there`, (t, path) =>
+  testWithProgram('chromium', `a sign-in returns to ${host} and continues from there`, (t, path) =>
     arrives(t, path, host),
   )

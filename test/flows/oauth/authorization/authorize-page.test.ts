@@ -1,4 +1,4 @@
-/** docs/guides/oauth/authorization-code.md, pushed-requests.md and sign-out.md promise that their code runs as it stands. */
+/** Runs the code of docs/guides/oauth/authorization-code.md, pushed-authorization-requests.md and identity/sign-out.md. */
 import test, { type ExecutionContext } from 'ava'
 import type { NewApplication } from '../../../../storage/oauth/applications.js'
 import { openBrowser } from '../../../support/pages/browser.js'
@@ -31,7 +31,7 @@ async function opened(t: ExecutionContext, more: Partial<NewApplication> = {}) {
   return { party, browser, env }
 }
 
-test('the application of docs/guides/oauth/authorization-code.md signs a person in and out', async (t) => {
+test('the application of docs/guides/oauth/authorization-code.md signs a user in and out', async (t) => {
   const port = await freePort()
   const home = `http://localhost:${port}`
   const { browser, env } = await opened(t, {
@@ -62,24 +62,18 @@ for (const name of [
   'guides/oauth/authorization-code',
   'guides/oauth/pushed-authorization-requests',
 ]) {
-  testCommands(
-    `the commands of docs/${name}.md make a request whose code is redeemed`,
-    async (t) => {
-      const { browser, env } = await opened(t)
-      const made = await docsPage(t, name).run('sh', 0, { ...env, REDIRECT_URI: CALLBACK })
-      const answer = callbackOf(await authorized(browser, person, new URL(made)))
-      t.is(answer.searchParams.get('state'), 'my-state')
-      const CODE = answer.searchParams.get('code')!
-      const redeemed = { ...env, REDIRECT_URI: CALLBACK, CODE }
-      t.is(
-        await docsPage(t, 'guides/oauth/authorization-code').run('sh', 1, redeemed),
-        person.email,
-      )
-    },
-  )
+  testCommands(`the commands of docs/${name}.md make a request and redeem its code`, async (t) => {
+    const { browser, env } = await opened(t)
+    const made = await docsPage(t, name).run('sh', 0, { ...env, REDIRECT_URI: CALLBACK })
+    const answer = callbackOf(await authorized(browser, person, new URL(made)))
+    t.is(answer.searchParams.get('state'), 'my-state')
+    const CODE = answer.searchParams.get('code')!
+    const redeemed = { ...env, REDIRECT_URI: CALLBACK, CODE }
+    t.is(await docsPage(t, 'guides/oauth/authorization-code').run('sh', 1, redeemed), person.email)
+  })
 }
 
-test('the program of docs/guides/oauth/pushed-authorization-requests.md signs its person in', async (t) => {
+test('the program of docs/guides/oauth/pushed-authorization-requests.md signs its user in', async (t) => {
   const PORT = String(await freePort())
   const { browser, env } = await opened(t, {
     clientType: 'public',
@@ -96,10 +90,10 @@ test('the program of docs/guides/oauth/pushed-authorization-requests.md signs it
   t.is((await program.ended).split('\n').at(-1), `Signed in as ${person.email}`)
 })
 
-test('the address of docs/guides/identity/sign-out.md, made by openid-client, signs a person out', (t) =>
+test('the URL of docs/guides/identity/sign-out.md, made by openid-client, signs a user out', (t) =>
   signsOut(t, 'js'))
 
-testCommands('the commands of docs/guides/identity/sign-out.md sign a person out', (t) =>
+testCommands('the commands of docs/guides/identity/sign-out.md sign a user out', (t) =>
   signsOut(t, 'sh'),
 )
 

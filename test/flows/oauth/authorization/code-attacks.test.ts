@@ -1,4 +1,4 @@
-/** What must not work at the authorization and token endpoints. RFC 9700. */
+/** Attacks on the authorization and token endpoints (RFC 9700). */
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
@@ -24,7 +24,7 @@ let running: TestService
 let beside: TestService
 let person: Workspace
 let party: RelyingParty
-/** Signed in, and `party` is allowed everything it asks for. */
+/** Signs in and grants `party` everything it requests. */
 let browser: TestBrowser
 let first: Awaited<ReturnType<typeof signedIn>>
 test.before(async () => {
@@ -42,7 +42,7 @@ test.after.always(async () => {
 })
 
 type Parameters = Readonly<Record<string, string>>
-/** The answer of a browser whose person is signed in and has allowed it. */
+/** The response to a browser that is signed in and has consented. */
 const silently = async (parameters: Parameters = {}, of = browser) => {
   const begun = await journey(party, parameters)
   return { ...begun, callback: callbackOf(await authorized(of, person, begun.url)) }
@@ -76,7 +76,7 @@ for (const [title, change] of [
   ['a verifier of 42 characters', { code_verifier: 'x'.repeat(42) }],
   ['a verifier of 129 characters', { code_verifier: 'x'.repeat(129) }],
 ] as const) {
-  test(`a code is not redeemed with ${title}, and stays for its owner`, async (t) => {
+  test(`a code is not redeemed with ${title}, and stays valid for its owner`, async (t) => {
     const begun = await silently()
     const right = {
       grant_type: 'authorization_code',
@@ -91,7 +91,7 @@ for (const [title, change] of [
   })
 }
 
-test('what the database cannot keep is an error of the protocol, and no state comes back with it', async (t) => {
+test('text that the database cannot store is a protocol error, and its state is not returned', async (t) => {
   for (const [parameters, error] of [
     [{ nonce: 'a\0b' }, 'invalid_request'],
     [{ login_hint: '\0' }, 'invalid_request'],
@@ -114,7 +114,7 @@ test('what the database cannot keep is an error of the protocol, and no state co
   t.is(((await pushed.json()) as { error: string }).error, 'invalid_request')
 })
 
-test('a redirect URI that no browser can read is not registered, and an old one breaks no page', async (t) => {
+test('a redirect URI that no browser can parse is not registered, and an old one breaks no page', async (t) => {
   const unreadable = 'com.example.app://host:99999/'
   const operator = await tenantAgent(running.baseUrl)
   const created = await operator.ask('POST', '/api/v1/applications', {
@@ -131,21 +131,21 @@ test('a redirect URI that no browser can read is not registered, and an old one 
   t.true(isConsent(page), page.html)
 })
 
-/** An object of the type `payment` in a text of JSON that nests this deep. */
+/** An object of type `payment` in JSON text with this nesting depth. */
 const nested = (depth: number) =>
   `[{"type":"payment","x":${'['.repeat(depth - 2)}${']'.repeat(depth - 2)}}]`
 
 for (const [title, text] of [
   ['nest too deep for a token', nested(13)],
-  ['nest too deep for anything', nested(2_000)],
-  ['name a member twice', '[{"type":"payment","amount":"1","amount":"1000"}]'],
-  ['hold a number whose digits are lost', '[{"type":"payment","amount":12345678901234567890}]'],
-  ['hold a number that is none', '[{"type":"payment","amount":1e400}]'],
-  ['hold what is inherited', '[{"type":"payment","__proto__":{"amount":"1"}}]'],
-  ['hold half of a character', '[{"type":"payment","creditor":"\\ud800"}]'],
+  ['nest too deep for any parser', nested(2_000)],
+  ['have a duplicate member', '[{"type":"payment","amount":"1","amount":"1000"}]'],
+  ['have a number that loses digits', '[{"type":"payment","amount":12345678901234567890}]'],
+  ['have a number out of range', '[{"type":"payment","amount":1e400}]'],
+  ['have a prototype member', '[{"type":"payment","__proto__":{"amount":"1"}}]'],
+  ['have half of a surrogate pair', '[{"type":"payment","creditor":"\\ud800"}]'],
   ['have one location', '[{"type":"payment","locations":"https://api.example"}]'],
-  ['have an action that is no word', '[{"type":"payment","actions":["read",1]}]'],
-  ['have an identifier that is no word', '[{"type":"payment","identifier":7}]'],
+  ['have an action that is not a string', '[{"type":"payment","actions":["read",1]}]'],
+  ['have an identifier that is not a string', '[{"type":"payment","identifier":7}]'],
 ] as const) {
   test(`authorization details that ${title} are refused (RFC 9396 section 5)`, async (t) => {
     const owner = await relyingParty(running, person, { authorizationDetailsTypes: ['payment'] })
@@ -163,7 +163,7 @@ for (const [title, text] of [
   })
 }
 
-test('authorization details that are as deep as they may be make a token that works', async (t) => {
+test('authorization details with the maximum depth make a token that works', async (t) => {
   const owner = await relyingParty(running, person, { authorizationDetailsTypes: ['payment'] })
   const details = { authorization_details: nested(12) }
   const { browser: mine, tokens } = await signedIn(running, owner, person, details)
@@ -174,7 +174,7 @@ test('authorization details that are as deep as they may be make a token that wo
   t.is(answer.status, 200)
 })
 
-test('a verifier without a challenge is refused: PKCE cannot be taken out of the request', async (t) => {
+test('a verifier without a challenge is refused, so that PKCE cannot be downgraded', async (t) => {
   const { url, verifier } = await journey(party)
   url.searchParams.delete('code_challenge')
   url.searchParams.delete('code_challenge_method')
@@ -194,7 +194,7 @@ const asked = async (requestUri: unknown, { clientId }: RelyingParty) => {
 }
 const cookies = () => [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
 
-test('a pushed request is for the client that pushed it, and for its addresses of now', async (t) => {
+test('a pushed request is valid for the client that pushed it, and for its current redirect URIs', async (t) => {
   const mine = await relyingParty(running, person, { redirectUris: [CALLBACK, `${CALLBACK}/old`] })
   const thief = await relyingParty(running, person)
   const push = async (redirect_uri: string) => {
@@ -215,13 +215,13 @@ test('a pushed request is for the client that pushed it, and for its addresses o
   t.deepEqual(await asked(old, mine), { status: 400, error: 'invalid_redirect_uri' })
   t.is(await isAsked(pushed, mine), true)
 })
-/** Whether the person is asked for consent. */
+/** Whether the user is asked for consent. */
 async function isAsked(requestUri: string, { clientId }: RelyingParty): Promise<boolean> {
   const query = new URLSearchParams({ client_id: clientId, request_uri: requestUri })
   return isConsent(await browser.get(`/oauth/authorize?${query.toString()}`))
 }
 
-test('a code that is bound to a key is redeemed with a proof of it alone', async (t) => {
+test('a code that is bound to a key is redeemed only with a proof of it', async (t) => {
   const own = await proofKey()
   const begun = await silently({ dpop_jkt: own.jkt })
   const form = {
@@ -242,7 +242,7 @@ test('a code that is bound to a key is redeemed with a proof of it alone', async
   t.is(((await given.json()) as { token_type: string }).token_type, 'DPoP')
 })
 
-test('a token without openid tells nothing of its person', async (t) => {
+test('a token without openid gets no user claims', async (t) => {
   const { url, verifier } = await journey(party, { scope: 'profile email vault:list' })
   const callback = callbackOf(await authorized(browser, person, url))
   const given = await tokenForm({
@@ -258,7 +258,7 @@ test('a token without openid tells nothing of its person', async (t) => {
   t.regex(answer.headers.get('www-authenticate') ?? '', /^Bearer error="insufficient_scope"/)
 })
 
-test('another client does not redeem the code, nor end what it gave', async (t) => {
+test('another client cannot redeem the code, nor revoke its tokens', async (t) => {
   const begun = await silently()
   const thief = await relyingParty(running, person)
   const checks = { pkceCodeVerifier: begun.verifier, expectedState: begun.state }
@@ -279,7 +279,7 @@ const redeemable = async () => {
   }
 }
 
-// Within a process the uses of one code take turns: that the row decides shows between two.
+// Uses of one code are serialised within a process, so two processes race for the row.
 test.serial('of two processes that redeem a code at the same moment one succeeds', async (t) => {
   t.timeout(120_000)
   for (let round = 0; round < 25; round += 1) {
@@ -290,7 +290,7 @@ test.serial('of two processes that redeem a code at the same moment one succeeds
 })
 
 test.serial(
-  'of 200 redemptions of one code at once one succeeds, and the rest end what it gave',
+  'of 200 redemptions of one code at once one succeeds, and the others revoke its tokens',
   async (t) => {
     t.timeout(120_000)
     const form = await redeemable()
@@ -311,7 +311,7 @@ test.serial(
   },
 )
 
-test('a scope that neither the application nor the person holds is left out', async (t) => {
+test('a scope that the application or the user lacks is left out', async (t) => {
   const own = await relyingParty(running, person, { scopes: ['openid', 'users:manage'] })
   const scope = 'openid users:manage profile'
   const { browser: other, tokens } = await signedIn(running, own, person, { scope })
@@ -322,7 +322,7 @@ test('a scope that neither the application nor the person holds is left out', as
   t.is(denied.searchParams.get('error'), 'access_denied')
 })
 
-test('a person of another tenant does not sign in to the application', async (t) => {
+test('a user of another tenant cannot sign in to the application', async (t) => {
   const stranger = await bootstrapped(running)
   const other = openBrowser(running)
   t.teardown(() => other.close())
@@ -336,9 +336,9 @@ test('a person of another tenant does not sign in to the application', async (t)
 
 for (const [title, change] of [
   ['tenant_id of another tenant', { tenant_id: '01a1fd99-49e0-7a15-913a-026dc5956b10' }],
-  ['an unknown tenant_slug', { tenant_slug: 'nobody-here' }],
+  ['an unknown tenant_slug', { tenant_slug: 'unknown-slug' }],
   ['an unknown client', { client_id: '01a1fd99-49e0-7a15-913a-026dc5956b10' }],
-  ['a client that is no UUID', { client_id: "x' or 1=1" }],
+  ['a client_id that is not a UUID', { client_id: "x' or 1=1" }],
   ['an unknown request_uri', { request_uri: 'urn:ietf:params:oauth:request_uri:x' }],
 ] as const) {
   test(`${title} is refused on a page`, async (t) => {
@@ -359,7 +359,7 @@ test('tenant_id together with tenant_slug, and a repeated parameter, are refused
   t.is((await browser.get(`${pathOf(repeated.url)}&%zz`)).status, 400)
 })
 
-test('a session that ends between the code and its redemption takes the code along', async (t) => {
+test('a session that ends between the code and its redemption invalidates the code', async (t) => {
   const other = openBrowser(running)
   t.teardown(() => other.close())
   const begun = await silently({}, other)

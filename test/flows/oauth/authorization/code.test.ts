@@ -1,4 +1,4 @@
-/** The authorization code flow, from the button of an application to its tokens and out again. */
+/** The authorization code flow, from sign-in to logout. */
 import test from 'ava'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import * as oidc from 'openid-client'
@@ -31,7 +31,7 @@ const userinfo = (accessToken: string, init: RequestInit = {}) =>
     headers: { authorization: `Bearer ${accessToken}`, ...(init.headers as object) },
   })
 
-test('a person signs in, says yes once, and the application gets what it asked for', async (t) => {
+test('a user signs in and consents once, and the application gets the requested grant', async (t) => {
   const party = await relyingParty(running, person)
   const { browser, tokens, claims, callback } = await signedIn(running, party, person)
   t.teardown(() => browser.close())
@@ -85,7 +85,7 @@ test('a public client needs no secret, and refreshes with its id', async (t) => 
   t.is(bundle.scope, 'openid')
 })
 
-test('a request is pushed, and named by its request_uri alone', async (t) => {
+test('a request is pushed, and used by its request_uri alone', async (t) => {
   const party = await relyingParty(running, person, { requirePushedAuthorizationRequests: true })
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
@@ -110,7 +110,7 @@ test('a request is pushed, and named by its request_uri alone', async (t) => {
 })
 
 for (const binding of ['dpop_jkt', 'par'] as const) {
-  test(`tokens are bound to a key, the code too (${binding})`, async (t) => {
+  test(`tokens are bound to a key, and so is the code (${binding})`, async (t) => {
     const party = await relyingParty(running, person, {
       clientType: 'public',
       dpopBoundAccessTokens: true,
@@ -178,13 +178,13 @@ test('a client authenticates with its key', async (t) => {
   t.truthy(claims['at_hash'])
 })
 
-test('saying no is told to the application, and asks again the next time', async (t) => {
+test('a denial is returned to the application, and the user is asked again the next time', async (t) => {
   const party = await relyingParty(running, person)
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
   const { url, state } = await journey(party)
   const login = await browser.follow(await browser.get(pathOf(url)))
-  t.true(login.html.includes('Lighthouse'), 'the page says who asks')
+  t.true(login.html.includes('Lighthouse'), 'the page names the application')
   const consent = await browser.follow(
     await browser.submit(login, { email: person.email, password: person.password }),
   )
@@ -197,13 +197,13 @@ test('saying no is told to the application, and asks again the next time', async
   t.is(searchParams.get('error'), 'access_denied')
   t.is(searchParams.get('state'), state)
   t.is(searchParams.get('iss'), running.baseUrl)
-  t.is((await browser.submit(consent, { action: 'allow' })).status, 400, 'the question is over')
+  t.is((await browser.submit(consent, { action: 'allow' })).status, 400, 'the request is answered')
   t.true(isConsent(await browser.get(pathOf((await journey(party)).url))))
   const none = await browser.get(pathOf((await journey(party, { prompt: 'none' })).url))
   t.is(callbackOf(none).searchParams.get('error'), 'consent_required')
 })
 
-test('a form of another site does not say yes', async (t) => {
+test('a form of another site cannot consent', async (t) => {
   const party = await relyingParty(running, person)
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
@@ -217,11 +217,11 @@ test('a form of another site does not say yes', async (t) => {
   const foreign = { ...fields, action: 'allow' }
   t.is((await browser.post(action, foreign, { origin: 'https://evil.example' })).status, 403)
   const elsewhere = await browser.submit(consent, { action: 'allow', session: 'another' })
-  t.true(isConsent(elsewhere), 'a yes in another session is asked anew')
+  t.true(isConsent(elsewhere), 'a consent in another session is asked again')
   t.is((await browser.submit(elsewhere, { action: 'allow' })).status, 302)
 })
 
-test('authorization details are shown, granted and echoed, every time anew', async (t) => {
+test('authorization details are shown, granted and returned for every request', async (t) => {
   const details = [{ type: 'payment', amount: '12.50', creditor: '<b>Harbour</b>' }]
   const party = await relyingParty(running, person, { authorizationDetailsTypes: ['payment'] })
   const parameters = { authorization_details: JSON.stringify(details) }
@@ -235,7 +235,7 @@ test('authorization details are shown, granted and echoed, every time anew', asy
   t.false(again.html.includes('<b>Harbour'))
 })
 
-test('a person signs out at the application, and everything of the session ends', async (t) => {
+test('a user signs out at the application, and all tokens of the session end', async (t) => {
   const party = await relyingParty(running, person)
   const { browser, tokens } = await signedIn(running, party, person)
   t.teardown(() => browser.close())
@@ -257,7 +257,7 @@ test('a person signs out at the application, and everything of the session ends'
   t.is(callbackOf(none).searchParams.get('error'), 'login_required')
 })
 
-test('what the person takes back on the account page ends the tokens that rest on it', async (t) => {
+test('withdrawing a consent on the account page revokes its tokens', async (t) => {
   const party = await relyingParty(running, person)
   const { browser, tokens } = await signedIn(running, party, person)
   t.teardown(() => browser.close())
@@ -268,11 +268,11 @@ test('what the person takes back on the account page ends the tokens that rest o
   t.is((await browser.submit(account, {}, withdraw)).location, '/auth/account')
   t.is((await userinfo(tokens.access_token)).status, 401)
   await t.throwsAsync(oidc.refreshTokenGrant(party.config, tokens.refresh_token!))
-  t.is((await browser.submit(account, {}, withdraw)).status, 404, 'there is none any more')
+  t.is((await browser.submit(account, {}, withdraw)).status, 404, 'there is no consent any more')
   t.true(isConsent(await browser.get(pathOf((await journey(party)).url))))
 })
 
-test('a browser is told on a page what cannot be told to the application, others in JSON', async (t) => {
+test('errors that cannot be redirected are a page for browsers and JSON for others', async (t) => {
   const party = await relyingParty(running, person, { clientType: 'public' })
   const { url } = await journey(party)
   url.searchParams.delete('code_challenge')
@@ -294,7 +294,7 @@ test('a browser is told on a page what cannot be told to the application, others
   t.is(((await par.json()) as { error: string }).error, 'pkce_required')
 })
 
-test('a page of the application reads userinfo from its own origin, a page of another does not', async (t) => {
+test('a web page of the application reads userinfo from its own origin, other origins cannot', async (t) => {
   const own = 'https://spa.example'
   const party = await relyingParty(running, person, {
     clientType: 'public',
@@ -319,7 +319,7 @@ test('a page of the application reads userinfo from its own origin, a page of an
   }
 })
 
-test('a page of the application pushes its request, a page of another does not read the answer', async (t) => {
+test('a web page of the application pushes its request, other origins cannot read the response', async (t) => {
   const own = 'https://spa.example'
   const party = await relyingParty(running, person, {
     clientType: 'public',
@@ -361,7 +361,7 @@ test('a page of the application pushes its request, a page of another does not r
   }
 })
 
-test('claims as a browser sends them, with braces that it does not encode', async (t) => {
+test('claims with unencoded braces, as browsers send them', async (t) => {
   const party = await relyingParty(running, person)
   const { url } = await journey(party, { prompt: 'none' })
   const claims = '{"userinfo":{"name":{"values":["a|b^c`d\\\\e"]}}}'
@@ -371,7 +371,7 @@ test('claims as a browser sends them, with braces that it does not encode', asyn
   t.is(location.searchParams.get('error'), 'login_required')
 })
 
-test('a page that ends a request speaks the language that the request asks for', async (t) => {
+test('the error page uses the language of the request', async (t) => {
   const party = await relyingParty(running, person)
   const browser = openBrowser(running)
   t.teardown(() => browser.close())

@@ -60,7 +60,7 @@ const setTenant = (person: Workspace, settings: object) =>
     JSON.stringify(settings),
   ])
 
-test('a sign-out at the application leaves the offline grant and ends the other one', async (t) => {
+test('a sign-out at the application ends the online grant and not the offline grant', async (t) => {
   const { party, browser, offline, online } = await scene(t)
   const [first, second] = [decodeJwt(offline.id_token!), decodeJwt(online.id_token!)]
   t.is(first['sid'], second['sid'], 'both were given in one browser session')
@@ -77,7 +77,7 @@ test('a sign-out at the application leaves the offline grant and ends the other 
   t.is((await browser.get('/auth/account')).status, 303, 'signed out')
 
   t.is(await refreshed(party, online.refresh_token), 'invalid_grant')
-  // Access tokens end with the session, whichever grant they are of.
+  // Access tokens of both grants end with the session.
   for (const { access_token } of [online, offline, before]) t.is(await userinfo(access_token), 401)
   const after = await refreshed(party, before.refresh_token)
   if (typeof after === 'string') return t.fail(after)
@@ -89,7 +89,7 @@ test('a sign-out at the application leaves the offline grant and ends the other 
   t.is(await userinfo(after.access_token), 200)
 })
 
-test('a sign-out on the account page leaves it as well', async (t) => {
+test('a sign-out on the account page does not end it either', async (t) => {
   const { party, browser, offline } = await scene(t)
   const account = await browser.get('/auth/account')
   t.is((await browser.submit(account, {}, '/auth/logout')).status, 200)
@@ -125,7 +125,7 @@ test('a withdrawn consent, a new password and a suspension end it', async (t) =>
   t.is(await refreshed(suspended.party, suspended.offline.refresh_token), 'invalid_grant')
 })
 
-test('a tenant may decide that a sign-out ends it: logout_revokes_offline', async (t) => {
+test('a tenant can make a sign-out end it: logout_revokes_offline', async (t) => {
   const { person, party, browser, offline } = await scene(t)
   await setTenant(person, { logout_revokes_offline: true })
   const account = await browser.get('/auth/account')
@@ -135,7 +135,7 @@ test('a tenant may decide that a sign-out ends it: logout_revokes_offline', asyn
   t.is(await userinfo(offline.access_token), 401)
 })
 
-test('a code of a session that has ended opens no offline grant', async (t) => {
+test('a code of an ended session opens no offline grant', async (t) => {
   const { person, party, browser } = await scene(t)
   const begun = await journey(party, { scope: OFFLINE })
   const callback = callbackOf(await authorized(browser, person, begun.url))

@@ -1,4 +1,4 @@
-/** openid-client and a person at the pages, one test for each flow and each way to ask. */
+/** openid-client and a user at the pages, one test for each flow and each kind of request. */
 import test from 'ava'
 import { decodeJwt, exportJWK, generateKeyPair } from 'jose'
 import * as oidc from 'openid-client'
@@ -23,7 +23,7 @@ const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 let running: TestService
 let person: Workspace
 test.before(async () => {
-  // Every proof needs a nonce here: the library repeats what was refused for want of it.
+  // Every proof needs a nonce here: the library repeats a request that was refused without one.
   running = await testService({ environment: { SVC_DPOP__REQUIRE_NONCE: 'true' } })
   person = await bootstrapped(running)
 })
@@ -77,7 +77,7 @@ for (const alg of ['ES256', 'Ed25519'] as const) {
   })
 }
 
-test('refresh: rotated, and the old one ends everything', async (t) => {
+test('refresh: rotated, and reuse of the old token revokes everything', async (t) => {
   const client = await party()
   const { browser, tokens } = await signedIn(running, client, person)
   await browser.close()
@@ -91,7 +91,7 @@ test('refresh: rotated, and the old one ends everything', async (t) => {
   t.false(await isActive(client, second.access_token))
 })
 
-test('revocation of a refresh token takes its access tokens along', async (t) => {
+test('revocation of a refresh token revokes its access tokens', async (t) => {
   const client = await party()
   const { browser, tokens } = await signedIn(running, client, person)
   await browser.close()
@@ -101,7 +101,7 @@ test('revocation of a refresh token takes its access tokens along', async (t) =>
   t.false(await isActive(client, tokens.access_token))
 })
 
-test('claims: single ones, in the ID token and at userinfo', async (t) => {
+test('claims: individual claims in the ID token and at userinfo', async (t) => {
   const claims = { id_token: { email: { essential: true } }, userinfo: { name: null } }
   const parameters = { scope: 'openid', claims: JSON.stringify(claims) }
   const client = await party()
@@ -112,7 +112,7 @@ test('claims: single ones, in the ID token and at userinfo', async (t) => {
   t.is(typeof info.name, 'string')
 })
 
-test('authorization_details (RFC 9396) come back in the answer and in the token', async (t) => {
+test('authorization_details (RFC 9396) are returned in the response and in the token', async (t) => {
   const details = [{ type: 'payment', amount: '12.50' }]
   const client = await party({ authorizationDetailsTypes: ['payment'] })
   const parameters = { authorization_details: JSON.stringify(details) }
@@ -126,7 +126,7 @@ test('authorization_details (RFC 9396) come back in the answer and in the token'
   t.is(answer.searchParams.get('error'), 'invalid_authorization_details')
 })
 
-test('prompt=none: an answer at once, or the reason why not', async (t) => {
+test('prompt=none: a code at once, or an error', async (t) => {
   const client = await party()
   const stranger = openBrowser(running)
   t.teardown(() => stranger.close())
@@ -144,7 +144,7 @@ test('prompt=none: an answer at once, or the reason why not', async (t) => {
   t.is(unasked.searchParams.get('error'), 'consent_required')
 })
 
-test('step-up: acr_values=aal2 leads to a second factor, max_age=0 to a fresh sign-in', async (t) => {
+test('step-up: acr_values=aal2 asks for a second factor, max_age=0 for a new sign-in', async (t) => {
   const someone = await bootstrapped(running)
   const client = await relyingParty(running, someone)
   const first = await signedIn(running, client, someone)
@@ -183,7 +183,7 @@ test('end-session ends the tokens of the session', async (t) => {
   t.false(await isActive(client, tokens.access_token))
 })
 
-test('token exchange narrows a person’s token', async (t) => {
+test('token exchange downscopes a user token', async (t) => {
   const client = await party({ grantTypes: ['authorization_code', 'refresh_token', EXCHANGE] })
   const { browser, tokens } = await signedIn(running, client, person)
   await browser.close()

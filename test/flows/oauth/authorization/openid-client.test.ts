@@ -1,4 +1,4 @@
-/** openid-client against the whole service, knowing nothing but its address and a client's secret. */
+/** openid-client against the whole service, with only the base URL and a client secret. */
 import { KeyObject, sign } from 'node:crypto'
 import test from 'ava'
 import { exportJWK, generateKeyPair } from 'jose'
@@ -56,7 +56,7 @@ test('discovery, a token, its use and its introspection', async (t) => {
   t.is((await oidc.tokenIntrospection(client, `${tokens.access_token}x`)).active, false)
 })
 
-test('a token that is bound to a key works with it and not without', async (t) => {
+test('a bound token works with its key and not without', async (t) => {
   const client = await discover(await application(['applications:read']))
   const DPoP = oidc.getDPoPHandle(client, await oidc.randomDPoPKeyPair('ES256'))
   const tokens = await oidc.clientCredentialsGrant(client, undefined, { DPoP })
@@ -68,7 +68,7 @@ test('a token that is bound to a key works with it and not without', async (t) =
   t.is(bare.status, 401)
 })
 
-test('the token endpoint answers the origins of the application that asks, and no other', async (t) => {
+test('the token endpoint allows the origins of the requesting application, and no others', async (t) => {
   const app = await application([])
   const ask = async (origin: string) => {
     const answer = await fetch(`${running.baseUrl}/oauth/token`, {
@@ -86,7 +86,7 @@ test('the token endpoint answers the origins of the application that asks, and n
   t.is(await ask('https://evil.example'), null)
 })
 
-test('what caches keep may be given to pages: it is the same without an Origin, or told apart', async (t) => {
+test('cacheable responses are the same for every Origin, or vary by it', async (t) => {
   const { baseUrl } = running
   for (const name of ['openid-configuration', 'oauth-authorization-server', 'jwks.json']) {
     const { headers } = await fetch(`${baseUrl}/.well-known/${name}`)
@@ -104,7 +104,7 @@ test('what caches keep may be given to pages: it is the same without an Origin, 
   t.is(metadata.headers.get('vary'), 'origin')
 })
 
-test('a client that signs its assertion and its proofs with Ed25519, under that name', async (t) => {
+test('a client that signs its assertion and its proofs with the alg name Ed25519', async (t) => {
   const { publicKey, privateKey } = await generateKeyPair('Ed25519', { extractable: true })
   const jwk = { ...(await exportJWK(publicKey)), alg: 'Ed25519', use: 'sig', kid: 'mine' }
   const app = await application(['applications:read'], {
@@ -135,7 +135,7 @@ test('a client that signs its assertion and its proofs with Ed25519, under that 
   t.is((await oidc.fetchProtectedResource(...args)).status, 200)
 })
 
-test('a key of another kind does not become an Ed25519 one by its name', async (t) => {
+test('the alg name Ed25519 does not make a key of another type valid', async (t) => {
   const { publicKey } = await generateKeyPair('Ed25519')
   const other = await generateKeyPair('ES256', { extractable: true })
   const app = await application([], {

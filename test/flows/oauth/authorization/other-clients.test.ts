@@ -1,4 +1,4 @@
-/** What client libraries other than openid-client send, word for word where it matters. */
+/** Requests of client libraries other than openid-client, word for word where it matters. */
 import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
@@ -38,7 +38,7 @@ async function asked(path: string, authorization: string, fields: Record<string,
   return { status: answer.status, headers: answer.headers, body }
 }
 
-/** Leads a browser through the code flow: what the application redeems then. */
+/** Takes a browser through the code flow and returns what the application redeems. */
 async function codeFor(party: RelyingParty): Promise<Record<string, string>> {
   const { url, verifier } = await journey(party)
   const browser = openBrowser(running)
@@ -55,7 +55,7 @@ async function codeFor(party: RelyingParty): Promise<Record<string, string>> {
   }
 }
 
-test('a public client that names itself in a Basic header with an empty secret', async (t) => {
+test('a public client that sends a Basic header with an empty secret', async (t) => {
   const party = await relyingParty(running, person, { clientType: 'public' })
   const named = basic(party.clientId, '')
   const redeemed = await asked('/oauth/token', named, await codeFor(party))
@@ -76,14 +76,14 @@ test('a public client that names itself in a Basic header with an empty secret',
   t.is((await asked('/oauth/introspect', named, { token })).body['error'], 'invalid_client')
 })
 
-test('an empty secret is not that of a client that has one', async (t) => {
+test('an empty secret does not authenticate a client that has one', async (t) => {
   const party = await relyingParty(running, person)
   const code = await codeFor(party)
   const refused = await asked('/oauth/token', basic(party.clientId, ''), code)
   t.is(refused.status, 401)
   t.is(refused.body['error'], 'invalid_client')
   t.regex(refused.headers.get('www-authenticate') ?? '', /^Basic /)
-  // Nor does the try use the code up: libraries try one way, then the other.
+  // The attempt does not use up the code: libraries try one method, then the other.
   t.is((await asked('/oauth/token', basic(party.clientId, party.secret), code)).status, 200)
   const open = await relyingParty(running, person, { clientType: 'public' })
   const twice = await asked('/oauth/token', basic(open.clientId, ''), {
@@ -94,7 +94,7 @@ test('an empty secret is not that of a client that has one', async (t) => {
   t.is(twice.body['error'], 'invalid_request')
 })
 
-/** As mod_auth_openidc registers itself: with every flow that it could be told to use. */
+/** The registration of mod_auth_openidc, with every flow that it supports. */
 const APACHE = {
   client_name: 'OpenID Connect Apache Module (mod_auth_openidc)',
   redirect_uris: [CALLBACK],
@@ -115,7 +115,7 @@ const APACHE = {
   post_logout_redirect_uris: ['https://app.example/bye'],
 }
 
-test('a client that registers all that it could do is told what it may', async (t) => {
+test('a client that registers everything it supports gets what the service supports', async (t) => {
   const client = registering(running.baseUrl, agent)
   const { body, path, token } = await client.registered(APACHE)
   const granted = {
@@ -129,7 +129,7 @@ test('a client that registers all that it could do is told what it may', async (
   t.like(replaced.body, granted)
   const kept = await agent.ask('GET', `/api/v1/applications/${String(client_id)}`)
   t.like(kept.body, granted)
-  // What the two say together has to hold of what is left.
+  // The two members must be consistent after unsupported values are left out.
   for (const apart of [
     { grant_types: ['implicit', 'client_credentials'], response_types: ['code', 'token'] },
     { grant_types: ['authorization_code', 'implicit'], response_types: ['id_token'] },
@@ -140,7 +140,7 @@ test('a client that registers all that it could do is told what it may', async (
   }
 })
 
-test('a page may send what its tracing or its framework adds to every request', async (t) => {
+test('a web page may send headers that its tracing or framework adds to every request', async (t) => {
   const origin = 'https://spa.example'
   await relyingParty(running, person, { clientType: 'public', allowedOrigins: [origin] })
   const asks = async (path: string, method: string, from: string) => {

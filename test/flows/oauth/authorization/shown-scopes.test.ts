@@ -1,6 +1,6 @@
 /**
- * A yes of a person counts for what the page named. An application that gets more scopes between the
- * question and the answer, from its operator or by its own registration (RFC 7592), is not given them.
+ * A consent covers the scopes that the page showed. If the application gets more scopes before the
+ * answer, from its operator or by its own registration (RFC 7592), they are not granted.
  */
 import test from 'ava'
 import { type Api, apiOf, type Workspace } from '../../../support/api.js'
@@ -39,7 +39,7 @@ test.after.always(async () => {
 
 const application = (scopes: string[]) => relyingParty(running, workspace, { scopes, grantTypes })
 
-/** What the application may have from now on. */
+/** Sets the scopes of the application. */
 async function holding({ clientId }: RelyingParty, scopes: readonly string[]) {
   const answer = await api.call('PUT', `/api/v1/applications/${clientId}`, {
     token: workspace.token,
@@ -64,7 +64,7 @@ async function asked(party: RelyingParty, parameters: Readonly<Record<string, st
   return { page, redeem }
 }
 
-test.serial('an application that got more is asked about again', async (t) => {
+test.serial('an application that got more scopes needs a new consent', async (t) => {
   const party = await application(['openid'])
   const { page, redeem } = await asked(party, {
     scope: 'openid vault:list',
@@ -83,7 +83,7 @@ test.serial('an application that got more is asked about again', async (t) => {
   t.is(told.body['email'], person.human.email)
 })
 
-test.serial('nobody makes a yes wider by leaving out what was shown', async (t) => {
+test.serial('a form cannot widen a consent by leaving out the shown scopes', async (t) => {
   const party = await application(['openid', 'vault:list'])
   const { page } = await asked(party, { scope: 'openid vault:list' })
   for (const scope of ['', 'openid', 'openid vault:lis']) {
@@ -93,21 +93,24 @@ test.serial('nobody makes a yes wider by leaving out what was shown', async (t) 
   }
 })
 
-test.serial('one that got less is given less, and asks for the rest another time', async (t) => {
-  const party = await application(['openid', 'vault:list'])
-  const parameters = { scope: 'openid vault:list' }
-  const { page, redeem } = await asked(party, parameters)
-  t.deepEqual(dataIn(page.html, 'scope'), ['openid', 'vault:list'])
-  await holding(party, ['openid'])
-  const answer = callbackOf(await person.browser.submit(page, { action: 'allow' }))
-  t.is((await redeem(answer)).body['scope'], 'openid')
+test.serial(
+  'an application that lost scopes gets fewer, and asks for the others again later',
+  async (t) => {
+    const party = await application(['openid', 'vault:list'])
+    const parameters = { scope: 'openid vault:list' }
+    const { page, redeem } = await asked(party, parameters)
+    t.deepEqual(dataIn(page.html, 'scope'), ['openid', 'vault:list'])
+    await holding(party, ['openid'])
+    const answer = callbackOf(await person.browser.submit(page, { action: 'allow' }))
+    t.is((await redeem(answer)).body['scope'], 'openid')
 
-  await holding(party, ['openid', 'vault:list'])
-  const next = await asked(party, { ...parameters, prompt: 'none' })
-  t.is(callbackOf(next.page).searchParams.get('error'), 'consent_required')
-})
+    await holding(party, ['openid', 'vault:list'])
+    const next = await asked(party, { ...parameters, prompt: 'none' })
+    t.is(callbackOf(next.page).searchParams.get('error'), 'consent_required')
+  },
+)
 
-test.serial('the page of a device asks again, too', async (t) => {
+test.serial('the verification page of a device asks again, too', async (t) => {
   const party = await application(['openid', 'vault:list'])
   const client = { client_id: party.clientId, client_secret: party.secret }
   const begun = await api.form('/oauth/device/code', { ...client, scope: 'openid vault:list' })
@@ -128,7 +131,7 @@ test.serial('the page of a device asks again, too', async (t) => {
   t.is((await poll()).body['scope'], 'openid vault:list')
 })
 
-test.serial('an answer in the inbox gives what the inbox named', async (t) => {
+test.serial('an answer in the inbox grants what the inbox showed', async (t) => {
   const party = await application(['openid', 'vault:list'])
   const { start, poll } = ciba(running, party)
   const begun = await start({ scope: 'openid vault:list', login_hint: person.human.email })

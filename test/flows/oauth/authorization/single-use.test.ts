@@ -1,7 +1,7 @@
 /**
- * What may be used once is used once, however many try at the same moment: 200 uses of each artefact,
+ * Single-use artefacts succeed once: 200 concurrent uses of each,
  * half of them at another process. Codes, device codes, delegations, second factors, passkeys and
- * registration tokens are raced where they are tested. RFC 9700; reliability of single use.
+ * registration tokens are raced in their own tests (RFC 9700).
  */
 import test, { type ExecutionContext } from 'ava'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
@@ -69,7 +69,7 @@ const statuses = (answers: readonly { readonly status: number }[]) => {
   return counts
 }
 
-/** Who gives 200 answers, by artefact: exactly one, the others the documented refusal. */
+/** Returns 200 responses for an artefact: exactly one success, and otherwise the documented error. */
 const ROWS: readonly [
   artefact: string,
   won: number,
@@ -110,7 +110,7 @@ const ROWS: readonly [
     200,
     401,
     async (t) => {
-      // Both are reached by one address, as behind a balancer: it is the one that a proof names.
+      // Both processes have one URL, as behind a load balancer: the URL in the proof.
       const { host } = new URL(running.baseUrl)
       const proof = () => proofFor('POST', `${running.baseUrl}/oauth/token`)
       const doors = [apiOf(running), apiOf(beside)] as const
@@ -203,7 +203,7 @@ for (const [artefact, won, lost, use] of ROWS) {
     const { [won]: winners, [lost]: losers = 0, [503]: later = 0, ...rest } = statuses(await use(t))
     t.is(winners, 1)
     t.deepEqual(rest, {})
-    // Under load some are told to come later; none of them has used it.
+    // Under load some requests get 503. None of them uses the artefact.
     t.is(losers + later, RACERS - 1)
   })
 }
@@ -217,14 +217,14 @@ test.serial(`a refresh token has one successor of ${RACERS} uses at once`, async
   const answers = await race((at) => callerOf(at).form('/oauth/token', form, headers))
   const given = answers.filter(({ status }) => status === 200)
   t.true(given.length > 0)
-  // Whoever comes within seconds gets the answer that may have been lost, not another one.
+  // Uses within seconds get the stored response, not another successor.
   t.is(new Set(given.map(({ body }) => body['refresh_token'])).size, 1)
   t.true(answers.every(({ status }) => [200, 400, 503].includes(status)))
 })
 
-// Within a process the polls of one code take turns: that the row decides shows between two.
+// Polls of one code are serialised within a process, so two processes race for the row.
 test.serial(
-  'two processes that poll for a delegation at the same moment give one token',
+  'of two processes that poll for a delegation at the same moment one gets a token',
   async (t) => {
     t.timeout(120_000)
     const doors = [apiOf(running), apiOf(beside)] as const
@@ -243,8 +243,8 @@ test.serial(
   },
 )
 
-// The same of refresh tokens.
-test.serial('two processes that refresh at the same moment give one successor', async (t) => {
+// The same for refresh tokens.
+test.serial('two processes that refresh at the same moment return one successor', async (t) => {
   t.timeout(120_000)
   const { browser, tokens } = await signedIn(running, party, person)
   await browser.close()
@@ -315,7 +315,7 @@ for (const [artefact, used] of [
   })
 }
 
-/** The links of letters that are opened and then answered with a form: what is sent, who wins, who loses. */
+/** The links of messages that are opened and then submitted as a form: request, success, failure. */
 const TICKETS: readonly [
   artefact: string,
   path: string,

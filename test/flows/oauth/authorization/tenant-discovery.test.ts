@@ -1,4 +1,4 @@
-/** What the metadata says of one tenant, and to whom. RFC 9396 section 10; decisions.md 8. */
+/** Discovery metadata of one tenant (RFC 9396 section 10). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { type Api, apiOf, type Json } from '../../../support/api.js'
@@ -10,7 +10,7 @@ const MEMBER = 'authorization_details_types_supported'
 let running: TestService
 let api: Api
 test.before(async () => {
-  // Hosts are set by hand, which HTTP/2 does not let a client do.
+  // The test sets the Host header, which a client cannot do over HTTP/2.
   const transport = 'plain_http'
   const environment = { SVC_SERVER__BASE_DOMAIN: 'svc.example' }
   running = await testService({ transport, environment })
@@ -37,7 +37,7 @@ async function soon(t: ExecutionContext, host: string, expected: readonly string
   t.deepEqual(types, expected)
 }
 
-test('a tenant’s types of authorization_details are told at its host, and nowhere else', async (t) => {
+test('a tenant’s types of authorization_details are published at its host only', async (t) => {
   t.timeout(60_000)
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
   const hostOf = ({ body }: typeof here) => `${String(body['tenant_slug'])}.svc.example`
@@ -60,15 +60,15 @@ test('a tenant’s types of authorization_details are told at its host, and nowh
     t.deepEqual(types, all)
     const common = await told(name)
     t.deepEqual(rest, common, 'the rest is the same everywhere, the issuer too')
-    for (const host of ['svc.example', 'nobody.svc.example', 'a.b.svc.example'])
+    for (const host of ['svc.example', 'unknown.svc.example', 'a.b.svc.example'])
       t.deepEqual(await told(name, host), common)
   }
-  // What an application gives up is told no longer.
+  // A type that the application removes is not published any more.
   await api.call('DELETE', `/api/v1/applications/${first}`, { token: here.token })
   await soon(t, hostOf(here), ['https://schema.example/lease', 'payment'])
 })
 
-test('where there is one tenant only, it is told at the one address', async (t) => {
+test('with a single tenant they are published on every host', async (t) => {
   t.timeout(60_000)
   const workspace = await api.workspace('Only')
   const single = await testService({

@@ -1,4 +1,4 @@
-/** The pages of docs/ on tokens promise that their code runs as it stands: by library and by hand. */
+/** Runs the code of the documentation pages about tokens, with openid-client and with curl. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf, claimsOf } from '../../../support/api.js'
 import { fixtureOf, delegate, present } from '../../../support/agents/delegation.js'
@@ -12,7 +12,7 @@ const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
 type Place = { readonly running: TestService; readonly person: Workspace }
 let plain: Place
-/** Where every proof needs a nonce. */
+/** A service that requires a nonce in every proof. */
 let strict: Place
 test.before(async () => {
   const place = async (nonce: boolean) => {
@@ -42,7 +42,7 @@ async function opened({ running, person }: Place = plain) {
   return { running, person, party, env, tokens }
 }
 
-/** A page with one program and one set of commands that print the same. */
+/** A page with a program and commands that print the same. */
 function bothWays(title: string, body: (t: ExecutionContext, language: Language) => Promise<void>) {
   test(`${title}, with openid-client`, (t) => body(t, 'js'))
   testCommands(`${title}, with curl`, (t) => body(t, 'sh'))
@@ -54,19 +54,16 @@ bothWays('docs/guides/oauth/client-credentials.md: a token and its use', async (
   t.is(told, 'applications:read for 300 s\nI am Lighthouse')
 })
 
-bothWays(
-  'docs/guides/oauth/private-key-jwt.md: a key in place of a secret',
-  async (t, language) => {
-    const BASE = plain.running.baseUrl
-    const { token: TOKEN } = await tenantAgent(BASE)
-    const told = await docsPage(t, 'guides/oauth/private-key-jwt').run(language, 0, { BASE, TOKEN })
-    const once = 'applications:read'
-    t.is(told, language === 'js' ? once : `${once}\ninvalid_client\n${once}`)
-  },
-)
+bothWays('docs/guides/oauth/private-key-jwt.md: a key instead of a secret', async (t, language) => {
+  const BASE = plain.running.baseUrl
+  const { token: TOKEN } = await tenantAgent(BASE)
+  const told = await docsPage(t, 'guides/oauth/private-key-jwt').run(language, 0, { BASE, TOKEN })
+  const once = 'applications:read'
+  t.is(told, language === 'js' ? once : `${once}\ninvalid_client\n${once}`)
+})
 
 for (const nonce of [false, true]) {
-  const title = `docs/guides/oauth/dpop.md: bound, and of no use without its key${nonce ? ', with nonces' : ''}`
+  const title = `docs/guides/oauth/dpop.md: bound, and useless without its key${nonce ? ', with nonces' : ''}`
   bothWays(title, async (t, language) => {
     const { env } = await opened(nonce ? strict : plain)
     const told = await docsPage(t, 'guides/oauth/dpop').run(language, 0, env)
@@ -78,7 +75,7 @@ for (const nonce of [false, true]) {
 }
 
 bothWays(
-  'docs/guides/oauth/refresh-tokens.md: rotated, narrowed, and ended by its reuse',
+  'docs/guides/oauth/refresh-tokens.md: rotated, downscoped, and revoked by reuse',
   async (t, language) => {
     const { env, tokens } = await opened()
     const REFRESH_TOKEN = (await tokens()).refresh_token!
@@ -92,7 +89,7 @@ bothWays(
 )
 
 bothWays(
-  'docs/guides/oauth/token-introspection.md: active, given back, and not active',
+  'docs/guides/oauth/token-introspection.md: active, revoked, inactive',
   async (t, language) => {
     const { env, tokens } = await opened()
     const TOKEN = (await tokens()).access_token
@@ -106,7 +103,7 @@ bothWays(
   },
 )
 
-test('docs/concepts/tokens.md: an API that checks tokens by itself', async (t) => {
+test('docs/concepts/tokens.md: an API that verifies tokens', async (t) => {
   const { running, person, party, env, tokens } = await opened()
   const port = await freePort()
   const api = docsPage(t, 'concepts/tokens').begin('js', 0, {
@@ -131,7 +128,7 @@ test('docs/concepts/tokens.md: an API that checks tokens by itself', async (t) =
   }
 })
 
-test('docs/guides/oauth/token-exchange.md: an application hands on less, with openid-client', async (t) => {
+test('docs/guides/oauth/token-exchange.md: an application downscopes, with openid-client', async (t) => {
   const { person, env, tokens } = await opened()
   const SUBJECT_TOKEN = (await tokens()).access_token
   const told = await docsPage(t, 'guides/oauth/token-exchange').run('js', 0, {
@@ -142,7 +139,7 @@ test('docs/guides/oauth/token-exchange.md: an application hands on less, with op
 })
 
 testCommands(
-  'docs/guides/oauth/token-exchange.md: agents narrow and hand on, with curl',
+  'docs/guides/oauth/token-exchange.md: agents downscope and pass on, with curl',
   async (t) => {
     const api = apiOf(plain.running)
     t.teardown(() => api.close())

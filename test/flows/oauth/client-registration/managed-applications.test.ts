@@ -1,6 +1,6 @@
 /**
- * Managing applications: what it leaves in the audit chain, and which scopes a token of an application
- * has that was asked for without `scope`. decisions.md 24.
+ * Managing applications: the audit entries, and the scopes of an application's own token
+ * that is requested without `scope`.
  */
 import test from 'ava'
 import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
@@ -20,7 +20,7 @@ test.after.always(async () => {
 
 const put = (at: string, token: string, json: Json) => api.call('PUT', at, { token, json })
 
-/** The scopes of a token of the application itself, in their order; without `scope` by default. */
+/** The scopes of the application's own token, in order. By default without `scope`. */
 async function ownScopes(app: Json, fields: Record<string, string> = {}) {
   const answer = await api.form('/oauth/token', {
     grant_type: 'client_credentials',
@@ -31,7 +31,7 @@ async function ownScopes(app: Json, fields: Record<string, string> = {}) {
   return answer.status === 200 ? answer.body['scope'] : answer.body['error']
 }
 
-/** Records of applications in the tenant, the oldest first. */
+/** Audit records of applications in the tenant, the oldest first. */
 async function records({ token }: Workspace) {
   const { rows } = await api.list('/api/v1/audit-events?limit=200', token)
   return rows
@@ -46,7 +46,7 @@ async function records({ token }: Workspace) {
     }))
 }
 
-test('create, replace, rotate-secret and delete are in the audit chain, without secrets', async (t) => {
+test('create, replace, rotate-secret and delete are in the audit log, without secrets', async (t) => {
   const workspace = await api.workspace()
   const { token, agentId } = workspace
   const draft = {
@@ -57,7 +57,7 @@ test('create, replace, rotate-secret and delete are in the audit chain, without 
   const idempotency = { 'idempotency-key': crypto.randomUUID() }
   const created = await api.call('POST', PATH, { token, json: draft, headers: idempotency })
   t.is(created.status, 201)
-  // A replay did not happen twice.
+  // A replay is not recorded again.
   const replay = await api.call('POST', PATH, { token, json: draft, headers: idempotency })
   t.is(replay.status, 201)
   const at = `${PATH}/${String(created.body['id'])}`
@@ -71,7 +71,7 @@ test('create, replace, rotate-secret and delete are in the audit chain, without 
   t.is(replaced.status, 200)
   const rotated = await api.post(`${at}/rotate-secret`, token, { overlap_secs: 60 })
   t.is(rotated.status, 200)
-  // What is refused changes nothing and leaves nothing.
+  // A refused request changes nothing and is not recorded.
   t.is((await put(at, token, { ...draft, scopes: ['fly'] })).status, 400)
   const stranger = await api.workspace()
   t.is((await api.call('DELETE', at, { token: stranger.token })).status, 404)
@@ -108,11 +108,11 @@ test('create, replace, rotate-secret and delete are in the audit chain, without 
   t.is(exported.body['valid'], true)
 })
 
-test('client_credentials without scope gives no power to manage, no vault and no user', async (t) => {
+test('client_credentials without scope has no management, vault or user scopes', async (t) => {
   const workspace = await api.workspace()
   const starter = workspace.body
   t.is(await ownScopes(starter), 'org:read applications:read users:read webhooks:read')
-  // What is asked for by name is given as before.
+  // Scopes that are requested by name are granted as before.
   for (const scope of ['users:manage', 'vault:read openid'])
     t.is(await ownScopes(starter, { scope }), scope)
 
@@ -125,7 +125,7 @@ test('client_credentials without scope gives no power to manage, no vault and no
   t.is(await ownScopes(bare), '')
 })
 
-test('default_scopes are exactly what a request without scope gets', async (t) => {
+test('a request without scope gets exactly default_scopes', async (t) => {
   const { token } = await api.workspace()
   const draft = {
     name: 'Vault worker',
@@ -145,7 +145,7 @@ test('default_scopes are exactly what a request without scope gets', async (t) =
   t.is(await ownScopes(app), '')
   t.is((await put(at, token, { ...draft, default_scopes: draft.scopes })).status, 200)
   t.is(await ownScopes(app), draft.scopes.join(' '))
-  // A replacement without the member returns to what the service chooses.
+  // A replacement without the member restores the default of the service.
   t.false('default_scopes' in (await put(at, token, draft)).body)
   t.is(await ownScopes(app), 'users:read')
 

@@ -1,4 +1,4 @@
-/** docs/guides/oauth/client-registration.md promises that its code runs as it stands. */
+/** Runs the code of docs/guides/oauth/client-registration.md. */
 import test, { type ExecutionContext } from 'ava'
 import { docsPage, testCommands } from '../../../support/pages/docs-page.js'
 import { testService } from '../../../support/service.js'

@@ -1,4 +1,4 @@
-/** Applications that register themselves, over HTTP: RFC 7591 and RFC 7592, by openid-client. */
+/** Dynamic client registration over HTTP with openid-client (RFC 7591, RFC 7592). */
 import { createServer, type Server } from 'node:https'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -61,9 +61,9 @@ async function served(documents: Record<string, () => unknown>) {
   }
 }
 
-test('openid-client registers itself and signs a person in', async (t) => {
+test('openid-client registers itself and signs a user in', async (t) => {
   const person = await bootstrapped(running)
-  // A token of that person's tenant, made as an operator of it would.
+  // A token of that user's tenant, as its operator would create it.
   const { token } = await operatorToken(person.tenantId)
   const config = await oidc.dynamicClientRegistration(
     new URL(running.baseUrl),
@@ -95,7 +95,7 @@ test('openid-client registers itself and signs a person in', async (t) => {
   t.is((await oidc.refreshTokenGrant(config, tokens.refresh_token!)).token_type, 'bearer')
 })
 
-/** An initial access token of any tenant, written down as the service does. */
+/** An initial access token of any tenant, stored as the service does. */
 async function operatorToken(tenantId: string) {
   const token = `test-${Math.random()}`
   await sql(
@@ -108,7 +108,7 @@ async function operatorToken(tenantId: string) {
   return { token }
 }
 
-test('what is answered is what is in force', async (t) => {
+test('the response contains the metadata in force', async (t) => {
   const { body, headers, path } = await client.registered({
     client_name: 'Shop',
     redirect_uris: [CALLBACK],
@@ -185,7 +185,7 @@ test('a registration is read, replaced and deleted with its own token', async (t
   t.is(used.status, 401)
 })
 
-test('a client with keys at an address signs its assertions with them', async (t) => {
+test('a client with jwks_uri signs its assertions with its keys', async (t) => {
   const { publicKey, privateKey } = await generateKeyPair('ES256')
   const jwk = await exportJWK(publicKey)
   const kid = await calculateJwkThumbprint(jwk)
@@ -255,7 +255,7 @@ test('a client rotates its keys: the new one works, the removed one is refused',
   }
   t.is(await ask(first), 200)
   keys = [second.jwk]
-  // An unknown key has the set fetched anew, at most once in 15 seconds.
+  // An unknown key causes a new fetch, at most once in 15 seconds.
   let answer = await ask(second)
   for (let tries = 0; answer !== 200 && tries < 60; tries += 1) {
     t.is(answer, 401)
@@ -267,7 +267,7 @@ test('a client rotates its keys: the new one works, the removed one is refused',
   t.is(await ask(second), 200)
 })
 
-test('a sector file must list every redirect URI', async (t) => {
+test('a sector identifier document must list every redirect URI', async (t) => {
   const host = await served({
     '/good.json': () => [CALLBACK, 'https://other.example/cb'],
     '/bad.json': () => ['https://other.example/cb'],
@@ -286,7 +286,7 @@ test('a sector file must list every redirect URI', async (t) => {
   }
 })
 
-test('without the switch there is nothing, and discovery says nothing', async (t) => {
+test('registration is absent from the API and discovery while it is disabled', async (t) => {
   const off = await testService()
   t.teardown(() => off.end())
   const answer = await callAt(off.baseUrl, '/oauth/register', { method: 'POST' })
@@ -300,7 +300,7 @@ test('without the switch there is nothing, and discovery says nothing', async (t
   t.true((on.body['capabilities'] as string[]).includes('oauth.dynamic_client_registration'))
 })
 
-test('open registration: one tenant, people’s own data, and no address of ours', async (t) => {
+test('open registration: one tenant, user scopes only, and no address of the service', async (t) => {
   const first = await testService({ environment: REGISTRATION })
   t.teardown(() => first.end())
   const { tenantSlug, tenantId } = await bootstrapped(first)

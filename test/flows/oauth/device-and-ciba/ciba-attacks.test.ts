@@ -1,4 +1,4 @@
-/** CIBA under attack, and requests that are refused. CIBA Core 1.0 sections 7.1, 13 and 15. */
+/** Attacks on CIBA, and refused requests (CIBA Core 1.0 sections 7.1, 13 and 15). */
 import { type KeyObject } from 'node:crypto'
 import test from 'ava'
 import * as fc from 'fast-check'
@@ -108,8 +108,8 @@ const REFUSED: readonly Case[] = [
     'invalid_binding_message',
     () => ask({ ...hint(), binding_message: '\u200B' }),
   ],
-  ['a short time', 400, 'invalid_request', () => ask({ ...hint(), requested_expiry: '29' })],
-  ['a long time', 400, 'invalid_request', () => ask({ ...hint(), requested_expiry: '601' })],
+  ['a short expiry', 400, 'invalid_request', () => ask({ ...hint(), requested_expiry: '29' })],
+  ['a long expiry', 400, 'invalid_request', () => ask({ ...hint(), requested_expiry: '601' })],
   [
     'no number of seconds',
     400,
@@ -156,7 +156,7 @@ for (const [title, status, error, send] of REFUSED) {
   })
 }
 
-test('a repeated parameter is refused, and a GET is not known', async (t) => {
+test('a repeated parameter is refused, and GET is not supported', async (t) => {
   const twice = await fetch(`${running.baseUrl}/bc-authorize`, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -169,11 +169,11 @@ test('a repeated parameter is refused, and a GET is not known', async (t) => {
   t.true(get.headers.get('allow')?.includes('POST'))
 })
 
-test('nobody can tell by the answers who exists', async (t) => {
+test('the responses do not reveal which users exist', async (t) => {
   const { start, poll } = ciba(running, party)
   const suspended = await bootstrapped(running)
   const hints = [
-    'nobody@harbour.example',
+    'unknown@harbour.example',
     'no such subject',
     suspended.email,
     'a@b\u0000',
@@ -188,7 +188,7 @@ test('nobody can tell by the answers who exists', async (t) => {
   }
 })
 
-test('an auth_req_id is no device code, and a device code no auth_req_id', async (t) => {
+test('an auth_req_id is not a device code, and a device code not an auth_req_id', async (t) => {
   const grantTypes = [CIBA_GRANT, 'urn:ietf:params:oauth:grant-type:device_code']
   const both = await bank({ grantTypes })
   const { post, start, poll } = ciba(running, both)
@@ -203,7 +203,7 @@ test('an auth_req_id is no device code, and a device code no auth_req_id', async
   t.is((await poll(auth_req_id)).body['error'], 'authorization_pending')
 })
 
-test('what one application was given is nothing in the hands of another', async (t) => {
+test('an application cannot use the auth_req_id of another one', async (t) => {
   const other = await bank()
   const { body } = await ask(hint())
   const code = body['auth_req_id']
@@ -222,7 +222,7 @@ test('what one application was given is nothing in the hands of another', async 
     t.is((await ciba(running, party).poll(guess)).body['error'], 'invalid_grant', guess)
 })
 
-test('an ID token of another application is no hint', async (t) => {
+test('an ID token of another application is not a hint', async (t) => {
   const web = await relyingParty(running, person, {})
   const begun = await journey(web)
   const callback = callbackOf(await authorized(inbox.browser, person, begun.url))
@@ -250,7 +250,7 @@ const signed = (
     .setProtectedHeader({ alg: 'ES256', typ })
     .sign(privateKey)
 
-test('a login_hint_token: signed by the application, for us, not expired', async (t) => {
+test('a login_hint_token: signed by the application, for the issuer, not expired', async (t) => {
   const { start } = ciba(running, keyed)
   const ended = Math.floor(Date.now() / 1000) - 1
   const wrong = freshKeyPair('P-256').privateKey
@@ -265,15 +265,15 @@ test('a login_hint_token: signed by the application, for us, not expired', async
     ],
     ['of another application', signed({ iss: party.clientId }), 'invalid_request'],
     ['for another issuer', signed({ aud: 'https://other.example' }), 'invalid_request'],
-    ['without an end', signed({ exp: undefined }), 'invalid_request'],
-    ['about nobody', signed({ sub_id: undefined }), 'invalid_request'],
+    ['without an expiry', signed({ exp: undefined }), 'invalid_request'],
+    ['without a subject', signed({ sub_id: undefined }), 'invalid_request'],
     [
       'about a phone',
       signed({ sub_id: { format: 'phone_number', phone_number: '+1' } }),
       'invalid_request',
     ],
     [
-      'of another issuer’s person',
+      'of another issuer’s user',
       signed({ sub_id: { format: 'iss_sub', iss: 'https://other.example', sub: 'x' } }),
       'invalid_request',
     ],
@@ -283,12 +283,12 @@ test('a login_hint_token: signed by the application, for us, not expired', async
     const answer = await start({ login_hint_token: await token })
     t.like(answer, { status: 400, body: { error } }, title)
   }
-  // An application without keys has none that are right.
+  // An application without keys cannot sign a valid one.
   const unkeyed = await ask({ login_hint_token: await signed({ iss: party.clientId }) })
   t.is(unkeyed.body['error'], 'invalid_request')
 
   const before = dataIn((await inbox.browser.get(INBOX)).html, 'request').length
-  const sub = { format: 'iss_sub', iss: running.baseUrl, sub: 'nobody' }
+  const sub = { format: 'iss_sub', iss: running.baseUrl, sub: 'unknown' }
   t.is((await start({ login_hint_token: await signed({ sub_id: sub }) })).status, 200)
   const { status } = await start({
     login_hint_token: await signed({}),
@@ -300,7 +300,7 @@ test('a login_hint_token: signed by the application, for us, not expired', async
   t.true(dataIn(page.html, 'binding-message').includes('by token'))
 })
 
-test('an answer counts once, and only by a form of ours', async (t) => {
+test('an answer counts once, and only from a form of the service', async (t) => {
   const { body } = await ask({ ...hint(), binding_message: 'once only' })
   const page = await inbox.browser.get(INBOX)
   const ids = dataIn(page.html, 'request')
@@ -323,11 +323,11 @@ test('an answer counts once, and only by a form of ours', async (t) => {
   t.is(polled.status === 200, said[0] === 'approved')
 })
 
-/** The part of the page that a form is in. */
+/** The section with a form. */
 const sectionOf = (html: string, action: string): string =>
   html.split('data-request=').find((part) => part.includes(`action="${action}"`)) ?? ''
 
-test('what has expired is in no inbox and cannot be answered', async (t) => {
+test('an expired request is in no inbox and cannot be answered', async (t) => {
   const { body } = await ask({ ...hint(), binding_message: 'too late' })
   const page = await inbox.browser.get(INBOX)
   const form = page.forms.find(({ action }) => sectionOf(page.html, action).includes('too late'))!
@@ -338,7 +338,7 @@ test('what has expired is in no inbox and cannot be answered', async (t) => {
   t.is((await ciba(running, party).poll(body['auth_req_id'])).body['error'], 'expired_token')
 })
 
-test('markup in a message and in a name is text', async (t) => {
+test('markup in a message and in a name is shown as text', async (t) => {
   const evil = await bank({ name: '<img src=x onerror=alert(1)>' })
   await ask({ ...hint(), binding_message: '"><script>alert(1)</script>' }, evil)
   const { html } = await inbox.browser.get(INBOX)
@@ -347,7 +347,7 @@ test('markup in a message and in a name is text', async (t) => {
   t.true(dataIn(html, 'binding-message').includes('"><script>alert(1)</script>'))
 })
 
-test('no text breaks the endpoint', async (t) => {
+test('arbitrary text never breaks the endpoint', async (t) => {
   const text = (maxLength: number) => fc.string({ unit: 'binary', maxLength })
   await fc.assert(
     fc.asyncProperty(text(200), text(80), async (login_hint, binding_message) => {
@@ -371,7 +371,7 @@ test('a message is one visible line of at most 64 characters', (t) => {
     t.true(isBindingMessage(fine), fine)
 })
 
-test('a person who was suspended meanwhile gives nothing', async (t) => {
+test('a suspended user cannot grant anything', async (t) => {
   const guest = await bootstrapped(running)
   const shop = await relyingParty(running, guest, { grantTypes: [CIBA_GRANT] })
   const own = await enrolledBrowser(running, guest)

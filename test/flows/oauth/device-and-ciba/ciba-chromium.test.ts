@@ -1,4 +1,4 @@
-/** The inbox in a real browser: by keyboard, in both schemes, without barriers. */
+/** The inbox in a real browser: by keyboard, in both colour schemes, accessible. */
 import type { ExecutionContext } from 'ava'
 import { openChromium } from '../../../support/pages/chromium.js'
 import { ciba, CIBA_GRANT, INBOX } from '../../../support/oauth/ciba.js'
@@ -42,7 +42,7 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
   t.is(await page.locator('[data-request]').count(), 2)
   await picture('requests')
 
-  // The answer needs a second factor: the page leads to its enrolment and back.
+  // The answer needs a second factor: the page redirects to its enrolment and back.
   const allow = page.locator(`.choice:has(${shown('Transfer 4711')}) button[value="approve"]`)
   await allow.focus()
   await keyboard.press('Enter')
@@ -74,6 +74,6 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
 }
 
 for (const scheme of ['light', 'dark'] as const)
-  testWithProgram('chromium', `a person answers what is in their inbox: ${scheme}`, (t, path) =>
+  testWithProgram('chromium', `a user answers the requests in their inbox: ${scheme}`, (t, path) =>
     journey(t, path, scheme),
   )

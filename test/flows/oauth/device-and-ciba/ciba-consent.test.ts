@@ -1,6 +1,6 @@
 /**
- * An application with a token of a user cannot consent in the user's name: neither for another
- * application of its maker, nor for an honest one that signs users in by CIBA. decisions.md 24.
+ * An application with a user token cannot consent for the user, neither for another application
+ * of its owner nor for an honest one that uses CIBA.
  */
 import test from 'ava'
 import { decodeJwt } from 'jose'
@@ -27,9 +27,9 @@ let running: TestService
 let victim: Workspace
 let api: Api
 let browser: TestBrowser
-/** Asks by CIBA for everything that the user holds. */
+/** Requests all scopes of the user by CIBA. */
 let printer: RelyingParty
-/** The token of the other application: the user allowed it to end delegations, minutes ago, at AAL2. */
+/** The token of the other application: the user granted delegations:manage minutes ago, at AAL2. */
 let token: string
 
 test.before(async () => {
@@ -50,7 +50,7 @@ test.after.always(async () => {
   await running?.end()
 })
 
-test.serial('a token of one application does not approve what another one asks', async (t) => {
+test.serial('a token of one application cannot approve the request of another one', async (t) => {
   const { start, poll } = ciba(running, printer)
   const begun = await start({ login_hint: victim.email, scope: POWERS })
   t.is(begun.status, 200)
@@ -62,7 +62,7 @@ test.serial('a token of one application does not approve what another one asks',
   t.is(refused.status, 403)
   t.is(refused.body['error'], 'insufficient_scope')
   t.regex(refused.headers['www-authenticate'] ?? '', /^Bearer error="insufficient_scope"/)
-  // The session of the user's own browser adds nothing to a token.
+  // The user's browser session adds nothing to a token.
   const origin = new URL(running.baseUrl).origin
   const both = await browser.post(
     `${path}/approve`,
@@ -76,14 +76,14 @@ test.serial('a token of one application does not approve what another one asks',
   t.is(both.status, 403)
   t.is((await poll(begun.body['auth_req_id'])).body['error'], 'authorization_pending')
 
-  // The user sees the request on a page of ours, which names the application and its scopes.
+  // The user sees the request on a page of the service, which names the application and its scopes.
   const page = await browser.get(INBOX)
   t.true(page.html.includes('Printer Service'))
   t.is((await api.post(`${path}/deny`, token)).status, 204)
   t.is((await poll(begun.body['auth_req_id'])).body['error'], 'access_denied')
 })
 
-test.serial('nor does a token that a third application was given in exchange', async (t) => {
+test.serial('a token that a third application got by token exchange cannot either', async (t) => {
   const sibling = await relyingParty(running, victim, {
     grantTypes: [EXCHANGE],
     scopes: ['openid', 'delegations:manage'],

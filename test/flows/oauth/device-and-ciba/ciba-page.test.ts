@@ -1,4 +1,4 @@
-/** docs/guides/oauth/ciba.md promises that its code runs as it stands. */
+/** Runs the code of docs/guides/oauth/ciba.md. */
 import test, { type ExecutionContext } from 'ava'
 import { ciba, CIBA_GRANT } from '../../../support/oauth/ciba.js'
 import { docsPage, type Language, testCommands } from '../../../support/pages/docs-page.js'
@@ -26,9 +26,9 @@ async function asks(t: ExecutionContext, language: Language, last: (email: strin
   t.is((await application.ended).split('\n').at(-1), last(person.email))
 }
 
-test('the program of docs/guides/oauth/ciba.md asks a person', (t) =>
+test('the program of docs/guides/oauth/ciba.md authenticates a user', (t) =>
   asks(t, 'js', (email) => `${email} said yes at aal2`))
 
-testCommands('the commands of docs/guides/oauth/ciba.md ask a person', (t) =>
+testCommands('the commands of docs/guides/oauth/ciba.md authenticate a user', (t) =>
   asks(t, 'sh', (email) => email),
 )

@@ -1,4 +1,4 @@
-/** CIBA over HTTP: openid-client asks and polls, a person answers in their inbox. CIBA Core 1.0. */
+/** CIBA over HTTP: openid-client polls, and a user answers in their inbox (CIBA Core 1.0). */
 import test from 'ava'
 import { decodeJwt } from 'jose'
 import * as oidc from 'openid-client'
@@ -45,7 +45,7 @@ test.after.always(async () => {
 
 const asks = () => ciba(running, party)
 
-test('openid-client: a person is asked elsewhere and says yes', async (t) => {
+test('openid-client: a user approves on another device', async (t) => {
   const begun = await oidc.initiateBackchannelAuthentication(party.config, {
     scope: 'openid profile email',
     login_hint: person.email.toUpperCase(),
@@ -77,7 +77,7 @@ test('openid-client: a person is asked elsewhere and says yes', async (t) => {
   const next = await oidc.refreshTokenGrant(party.config, tokens.refresh_token!)
   t.is(next.claims()!.sub, claims.sub)
 
-  // The same person by the ID token, and by their subject.
+  // The same user by ID token and by subject.
   for (const hint of [{ id_token_hint: tokens.id_token! }, { login_hint: claims.sub }]) {
     const again = await asks().start(hint)
     t.is(again.status, 200)
@@ -90,14 +90,14 @@ test('openid-client: a person is asked elsewhere and says yes', async (t) => {
   }
 })
 
-test('a person who says nothing, and polls that come too fast', async (t) => {
+test('a user who denies, and polls that are too fast', async (t) => {
   const { poll, start } = ciba(running, party)
-  const { body } = await start({ login_hint: 'nobody@harbour.example' })
+  const { body } = await start({ login_hint: 'unknown@harbour.example' })
   const first = await poll(body['auth_req_id'])
   t.like(first, { status: 400, body: { error: 'authorization_pending' } })
   t.is(first.headers.get('retry-interval'), '1')
   t.is(first.headers.get('cache-control'), 'no-store')
-  // However slow the machine is: far longer than five polls take.
+  // Far longer than five polls take on a slow machine.
   await lengthen(running, body['auth_req_id'], 120)
   const many = await Promise.all(Array.from({ length: 5 }, () => poll(body['auth_req_id'])))
   t.true(many.every((one) => one.body['error'] === 'slow_down' && one.status === 400))
@@ -131,7 +131,7 @@ test.serial('of 200 redemptions at the same time in two processes one succeeds',
   const others = answers.filter(({ status }) => status !== 200)
   t.true(others.every(({ status, body }) => status === 400 && body['error'] === 'invalid_grant'))
 
-  // Within a process the polls of one request take turns: that the row decides shows between two.
+  // Polls of one request are serialised within a process, so two processes race for the row.
   for (let round = 0; round < 15; round += 1) {
     const { auth_req_id: next } = (await start({ login_hint: other.email })).body
     await answer(own, 'approve')
@@ -140,7 +140,7 @@ test.serial('of 200 redemptions at the same time in two processes one succeeds',
   }
 })
 
-test('the API: a program lists and denies with a token, and a page of ours approves', async (t) => {
+test('the API: a program lists and denies with a token, and a page of the service approves', async (t) => {
   const other = await bootstrapped(running)
   const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })
   const api = apiOf(running)
@@ -185,7 +185,7 @@ test('the API: a program lists and denies with a token, and a page of ours appro
   t.is(tokens.status, 200)
   t.like(decodeJwt(String(tokens.body['id_token'])), { acr: 'aal2', amr: ['pwd', 'otp', 'mfa'] })
 
-  // Members without a value are left out, and a token denies.
+  // Members without a value are absent, and a token can deny.
   const plain = await start({ login_hint: other.email })
   const [waiting = {}] = (await api.list(REQUESTS, token)).rows
   t.deepEqual(Object.keys(waiting).toSorted(), [
@@ -213,7 +213,7 @@ test('the API: a program lists and denies with a token, and a page of ours appro
   )
 })
 
-test('without a second factor nothing is answered: 401 to a program, a step-up in the browser', async (t) => {
+test('without a second factor no answer is possible: 401 for a program, a step-up in the browser', async (t) => {
   const other = await bootstrapped(running)
   const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })
   const app = await relyingParty(running, other, { scopes: ['openid', 'delegations:manage'] })
@@ -247,7 +247,7 @@ test('without a second factor nothing is answered: 401 to a program, a step-up i
   t.is((await poll(body['auth_req_id'])).body['error'], 'authorization_pending')
 })
 
-test('the API with the session of a browser: only from pages of ours', async (t) => {
+test('the API with a browser session: only from pages of the service', async (t) => {
   const other = await bootstrapped(running)
   const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })
   const own = await enrolledBrowser(running, other)
@@ -277,14 +277,14 @@ test('the API with the session of a browser: only from pages of ours', async (t)
   t.is((await poll(body['auth_req_id'])).status, 200)
 })
 
-test('nobody, and nobody of another tenant, sees anything of it', async (t) => {
+test('no other user, of the same tenant or another, sees the request', async (t) => {
   const meant = await bootstrapped(running)
   const bank = await relyingParty(running, meant, { grantTypes: [CIBA_GRANT] })
   const { start, poll } = ciba(running, bank)
   const { body } = await start({ login_hint: meant.email, scope: 'openid' })
-  const nobody = await fetch(`${running.baseUrl}${REQUESTS}`)
-  t.is(nobody.status, 401)
-  t.regex(nobody.headers.get('www-authenticate')!, /^Bearer resource_metadata=/)
+  const anonymous = await fetch(`${running.baseUrl}${REQUESTS}`)
+  t.is(anonymous.status, 401)
+  t.regex(anonymous.headers.get('www-authenticate')!, /^Bearer resource_metadata=/)
   const { rows } = await running.db.database.tenant(meant.tenantId, (tx) =>
     tx.query<{ id: string }>({
       name: 'test.request',
@@ -304,7 +304,7 @@ test('nobody, and nobody of another tenant, sees anything of it', async (t) => {
     const answer = await theirs.browser.post(path, {}, { accept: 'application/json', origin })
     t.is(answer.status, 404)
   }
-  // A browser in which nobody is signed in is sent to sign in.
+  // A browser without a session is redirected to sign-in.
   const fresh = openBrowser(running)
   t.teardown(() => fresh.close())
   const led = await fresh.get(INBOX)

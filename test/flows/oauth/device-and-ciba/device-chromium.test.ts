@@ -1,4 +1,4 @@
-/** The pages of the device grant in a real browser: by keyboard, in both schemes, without barriers. */
+/** The pages of the device flow in a real browser: by keyboard, in both colour schemes, accessible. */
 import type { ExecutionContext } from 'ava'
 import { openChromium } from '../../../support/pages/chromium.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
@@ -59,6 +59,6 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
 }
 
 for (const scheme of ['light', 'dark'] as const)
-  testWithProgram('chromium', `a person connects a device: ${scheme}`, (t, path) =>
+  testWithProgram('chromium', `a user connects a device: ${scheme}`, (t, path) =>
     journey(t, path, scheme),
   )

@@ -1,4 +1,4 @@
-/** docs/guides/oauth/device-flow.md promises that its code runs as it stands. */
+/** Runs the code of docs/guides/oauth/device-flow.md. */
 import test, { type ExecutionContext } from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { docsPage, type Language, testCommands } from '../../../support/pages/docs-page.js'
@@ -29,9 +29,9 @@ async function connects(t: ExecutionContext, language: Language, last: (email: s
   t.is((await device.ended).split('\n').at(-1), last(person.email))
 }
 
-test('the program of docs/guides/oauth/device-flow.md connects to a person', (t) =>
+test('the program of docs/guides/oauth/device-flow.md connects to a user', (t) =>
   connects(t, 'js', (email) => `Connected to ${email}`))
 
-testCommands('the commands of docs/guides/oauth/device-flow.md connect to a person', (t) =>
+testCommands('the commands of docs/guides/oauth/device-flow.md connect to a user', (t) =>
   connects(t, 'sh', (email) => email),
 )

@@ -1,4 +1,4 @@
-/** The device grant over HTTP: openid-client polls, a person decides in a browser. RFC 8628. */
+/** The device flow over HTTP: openid-client polls, a user decides in a browser (RFC 8628). */
 import test from 'ava'
 import { decodeJwt } from 'jose'
 import * as fc from 'fast-check'
@@ -50,7 +50,7 @@ const expire = (code: unknown) =>
     [Buffer.from(String(code))],
   )
 
-/** Signs in and decides; the page that says so. */
+/** Signs in and decides. Returns the result page. */
 async function decided(userCode: unknown, action: 'approve' | 'deny'): Promise<Page> {
   const browser = openBrowser(running)
   try {
@@ -63,7 +63,7 @@ async function decided(userCode: unknown, action: 'approve' | 'deny'): Promise<P
   }
 }
 
-test('openid-client: a device is connected by the person at another screen', async (t) => {
+test('openid-client: a user connects a device on another screen', async (t) => {
   const begun = await oidc.initiateDeviceAuthorization(party.config, {
     scope: 'openid profile email',
   })
@@ -94,20 +94,20 @@ test('openid-client: a device is connected by the person at another screen', asy
   const told = await oidc.fetchUserInfo(party.config, tokens.access_token, claims.sub)
   t.is(told.email, person.email)
 
-  // The person leaves the browser they decided in; the television goes on.
+  // The user signs out of the browser, and the device stays connected.
   const account = await browser.get('/auth/account')
   await browser.submit(account, {}, '/auth/logout')
   const next = await oidc.refreshTokenGrant(party.config, tokens.refresh_token!)
   t.is(next.claims()!.sub, claims.sub)
 
-  // Taken back on the account page, it ends.
+  // Withdrawing the consent on the account page ends it.
   const back = await browser.follow(await signIn(browser, person))
   await browser.submit(back, {}, `/auth/account/consents/${party.clientId}/withdraw`)
   await t.throwsAsync(oidc.refreshTokenGrant(party.config, next.refresh_token!))
   await t.throwsAsync(oidc.fetchUserInfo(party.config, next.access_token, claims.sub))
 })
 
-test('a person who says no, and a person who says nothing', async (t) => {
+test('a user who denies, and a user who does not answer', async (t) => {
   const begun = await start()
   t.is(begun.status, 200)
   const waiting = await poll(begun.body['device_code'])
@@ -134,7 +134,7 @@ async function decidedAt(userCode: unknown): Promise<Page> {
   }
 }
 
-test('every poll that comes too fast makes the interval longer', async (t) => {
+test('every poll that is too fast increases the interval', async (t) => {
   const { body } = await start()
   const first = await poll(body['device_code'])
   t.is(first.body['error'], 'authorization_pending', 'the first poll is never too fast')
@@ -145,7 +145,7 @@ test('every poll that comes too fast makes the interval longer', async (t) => {
     intervals.toSorted((a, b) => a - b),
     [6, 11, 16, 21, 26],
   )
-  // What was approved is not held back.
+  // An approved request is returned at once.
   await decided(body['user_code'], 'approve')
   t.is((await poll(body['device_code'])).status, 200)
 })
@@ -166,7 +166,7 @@ test.serial('of 200 redemptions at the same time in two processes one succeeds',
   t.is((await poll(body['device_code'])).body['error'], 'invalid_grant')
 })
 
-// Within a process the polls of one code take turns: that the row decides shows between two.
+// Polls of one code are serialised within a process, so two processes race for the row.
 test.serial('of two processes that redeem at the same moment one succeeds', async (t) => {
   t.timeout(120_000)
   const beside = await testService({ beside: running, environment })
@@ -185,7 +185,7 @@ test.serial('of two processes that redeem at the same moment one succeeds', asyn
   }
 })
 
-test('an answer counts once, whoever gives it and however often', async (t) => {
+test('a request can be decided once, by one user', async (t) => {
   const { body } = await start()
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
@@ -202,7 +202,7 @@ test('an answer counts once, whoever gives it and however often', async (t) => {
   t.is(polled.status === 200, said[0] === 'approved')
 })
 
-test('the code of one client is nothing in the hands of another, and is not disturbed', async (t) => {
+test('another client cannot use the code, and does not disturb it', async (t) => {
   const other = await device()
   const { body } = await start()
   t.like(await poll(body['device_code'], other.clientId), {
@@ -215,11 +215,11 @@ test('the code of one client is nothing in the hands of another, and is not dist
   t.teardown(() => browser.close())
   await browser.follow(await signIn(browser, foreign))
   const led = await browser.get(`${PAGE}?user_code=${body['user_code']}`)
-  t.is(led.status, 303, 'a person of another tenant is asked to sign in here')
+  t.is(led.status, 303, 'a user of another tenant is asked to sign in here')
   t.true(led.location?.startsWith('/auth/login'))
 })
 
-test('only a form of ours decides, in the session that was asked', async (t) => {
+test('only a form of the service decides, in the session that showed it', async (t) => {
   const { body } = await start()
   const userCode = String(body['user_code'])
   const browser = openBrowser(running)
@@ -236,7 +236,7 @@ test('only a form of ours decides, in the session that was asked', async (t) => 
   t.is((await poll(body['device_code'])).body['error'], 'authorization_pending')
 })
 
-test('a code is found however people type it', async (t) => {
+test('a code is found in every spelling that users type', async (t) => {
   const { body } = await start()
   const code = String(body['user_code'])
   const browser = openBrowser(running)
@@ -247,7 +247,7 @@ test('a code is found however people type it', async (t) => {
   }
 })
 
-test('whoever guesses codes is stopped, for right ones too', async (t) => {
+test('guessing codes is stopped, for correct codes too', async (t) => {
   const strict = await testService({
     environment: { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '5' },
   })
@@ -277,7 +277,7 @@ test('whoever guesses codes is stopped, for right ones too', async (t) => {
 
 const REFUSED: readonly [string, number, string, () => Promise<Record<string, string>>][] = [
   ['no client', 401, 'invalid_client', async () => ({})],
-  ['an unknown client', 401, 'invalid_client', async () => ({ client_id: 'nobody' })],
+  ['an unknown client', 401, 'invalid_client', async () => ({ client_id: 'unknown' })],
   [
     'an application without the grant',
     403,
@@ -292,7 +292,12 @@ const REFUSED: readonly [string, number, string, () => Promise<Record<string, st
     'invalid_client',
     async () => ({ client_id: (await device({ clientType: 'confidential' })).clientId }),
   ],
-  ['a scope beyond it', 400, 'invalid_scope', async () => ({ ...own(), scope: 'tenant:manage' })],
+  [
+    'a scope that the application lacks',
+    400,
+    'invalid_scope',
+    async () => ({ ...own(), scope: 'tenant:manage' }),
+  ],
   ['a malformed scope', 400, 'invalid_scope', async () => ({ ...own(), scope: 'a\u0000b' })],
   ['a foreign audience', 400, 'invalid_target', async () => ({ ...own(), audience: 'urn:x:y' })],
   [
@@ -323,7 +328,7 @@ for (const [title, status, error, fields] of REFUSED) {
   })
 }
 
-test('a repeated parameter is refused, and a GET is not known', async (t) => {
+test('a repeated parameter is refused, and GET is not supported', async (t) => {
   const twice = await fetch(`${running.baseUrl}/oauth/device/code`, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -336,7 +341,7 @@ test('a repeated parameter is refused, and a GET is not known', async (t) => {
   t.is(get.headers.get('allow')?.includes('POST'), true)
 })
 
-test('no text breaks the page or the poll', async (t) => {
+test('arbitrary text never breaks the page or the poll', async (t) => {
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
   const page = await browser.get(PAGE)
@@ -367,7 +372,7 @@ test('tokens of a device can be bound to its key', async (t) => {
   t.is(next.token_type, 'dpop')
 })
 
-test('a person who was suspended meanwhile gives nothing', async (t) => {
+test('a suspended user cannot grant anything', async (t) => {
   const guest = await bootstrapped(running)
   const tv = await relyingParty(running, guest, {
     clientType: 'public',

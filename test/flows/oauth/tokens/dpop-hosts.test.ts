@@ -1,6 +1,6 @@
 /**
- * A resource server that was shown a token and a proof for its own address replays both here, under its
- * own name in Host. RFC 9449 section 4.3, check 9.
+ * A resource server that received a token and a proof for its own URL replays both here, with its own
+ * name in Host (RFC 9449 section 4.3, check 9).
  */
 import test from 'ava'
 import { createHash } from 'node:crypto'
@@ -12,7 +12,7 @@ import { testService } from '../../../support/service.js'
 
 const EVIL = 'evil-rs.example'
 
-test('a proof for another server is refused, whatever Host it comes with', async (t) => {
+test('a proof for another server is refused with any Host', async (t) => {
   const running = await testService({ transport: 'plain_http' })
   t.teardown(() => running.end())
   const { tenantId, tenantSlug } = await bootstrapped(running)
@@ -48,7 +48,7 @@ test('a proof for another server is refused, whatever Host it comes with', async
     const dpop = await key.proof('POST', htu)
     return send('/oauth/token', at, { authorization: basic, dpop }, 'grant_type=client_credentials')
   }
-  // At the token endpoint: neither the name of the evil server, nor its proof with ours.
+  // At the token endpoint: neither with the attacker's Host, nor its proof with ours.
   for (const at of [host, EVIL])
     t.like(await ask(at, `http://${EVIL}/oauth/token`), {
       status: 401,

@@ -1,4 +1,4 @@
-/** Introspection tells what the token says, all of it. RFC 7662 section 2.2, RFC 9470 section 6.2. */
+/** Introspection returns all claims of the token (RFC 7662 section 2.2, RFC 9470 section 6.2). */
 import test from 'ava'
 import { type Api, apiOf, claimsOf, type Workspace } from '../../../support/api.js'
 import { fixtureOf, delegate, type Person, present } from '../../../support/agents/delegation.js'
@@ -66,7 +66,7 @@ const tokens: readonly (readonly [title: string, make: () => Promise<string>])[]
     },
   ],
   [
-    'an agent that acts for a person',
+    'an agent that acts for a user',
     async () => (await delegate(api, workspace.token, person)).token,
   ],
   ['an agent', async () => workspace.token],

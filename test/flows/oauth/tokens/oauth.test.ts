@@ -1,4 +1,4 @@
-/** The OAuth endpoints over HTTP, driven by an independent client library. */
+/** The OAuth endpoints over HTTP with an independent client library. */
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { type Dispatcher, request } from 'undici'
@@ -17,14 +17,14 @@ import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { watchContract } from '../../../support/contract.js'
 import {
-  buildTown,
+  buildTokensFixture,
   DPOP_DEFAULT,
   publishing,
   ISSUER,
-  type Town,
+  type TokensFixture,
 } from '../../../actors/oauth/tokens/tokens-fixture.js'
 
-let town: Town
+let fixture: TokensFixture
 let gateway: Gateway
 let nonceGateway: Gateway
 let [base, nonceBase] = ['', '']
@@ -33,11 +33,11 @@ const stops: (() => Promise<unknown>)[] = []
 
 test.before(async () => {
   watchContract()
-  town = await buildTown()
-  tenantId = await town.tenant('flows')
-  const { tenants, discovery } = publishing(town)
-  const applications = spawnInline(applicationsActor, { ...town, issuer: ISSUER })
-  const strict = town.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
+  fixture = await buildTokensFixture()
+  tenantId = await fixture.tenant('flows')
+  const { tenants, discovery } = publishing(fixture)
+  const applications = spawnInline(applicationsActor, { ...fixture, issuer: ISSUER })
+  const strict = fixture.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
   stops.push(discovery.stop, applications.stop, tenants.stop, strict.stop)
   const open = (tokens: unknown) =>
     openGateway({
@@ -58,10 +58,10 @@ test.before(async () => {
       plane: 'all',
       log: silentLogger,
       metrics: createMetrics(),
-      clock: town.clock,
+      clock: fixture.clock,
       random: systemRandom(systemClock),
     })
-  gateway = open(town.tokens)
+  gateway = open(fixture.tokens)
   nonceGateway = open(strict.ref)
   base = (await gateway.listen()).url
   nonceBase = (await nonceGateway.listen()).url
@@ -70,10 +70,10 @@ test.before(async () => {
 test.after.always(async () => {
   await Promise.all([gateway?.close(), nonceGateway?.close()])
   for (const stop of stops) await stop()
-  await town?.close()
+  await fixture?.close()
 })
 
-/** The issuer's public name leads to the socket of the test, and stays the Host of the request. */
+/** The issuer's public name connects to the test socket and stays the Host of the request. */
 const through =
   (url: string): oidc.CustomFetch =>
   async (target, { method, headers, body }) => {
@@ -107,7 +107,7 @@ for (const [title, authenticate] of [
   ['client_secret_post', oidc.ClientSecretPost],
 ] as const) {
   test(`openid-client gets and introspects a token with ${title}`, async (t) => {
-    const app = await town.application(tenantId)
+    const app = await fixture.application(tenantId)
     const client = await discover(app.clientId, authenticate(app.secret))
     const tokens = await oidc.clientCredentialsGrant(client, { scope: 'users:read' })
     t.is(tokens.token_type, 'bearer')
@@ -118,14 +118,14 @@ for (const [title, authenticate] of [
   })
 }
 
-test('openid-client authenticates with a key of its own', async (t) => {
+test('openid-client authenticates with its own key', async (t) => {
   const { privateKey, publicKey } = await crypto.subtle.generateKey(
     { name: 'ECDSA', namedCurve: 'P-256' },
     true,
     ['sign', 'verify'],
   )
   const { kty, crv, x, y } = await crypto.subtle.exportKey('jwk', publicKey)
-  const app = await town.application(tenantId, {
+  const app = await fixture.application(tenantId, {
     tokenEndpointAuthMethod: 'private_key_jwt',
     secretSha256: null,
     jwks: { keys: [{ kty, crv, x, y }] },
@@ -135,9 +135,9 @@ test('openid-client authenticates with a key of its own', async (t) => {
   t.is((await oidc.tokenIntrospection(client, tokens.access_token)).active, true)
 })
 
-test('openid-client refreshes an agent, and the old token is worth nothing soon after', async (t) => {
-  const agent = await town.agent(tenantId)
-  const { refreshToken } = await town.login(tenantId, agent)
+test('openid-client refreshes an agent, and the old token becomes invalid', async (t) => {
+  const agent = await fixture.agent(tenantId)
+  const { refreshToken } = await fixture.login(tenantId, agent)
   const client = await discover(agent.id, oidc.None())
   const first = await oidc.refreshTokenGrant(client, refreshToken)
   t.truthy(first.refresh_token)
@@ -152,7 +152,7 @@ test('openid-client refreshes an agent, and the old token is worth nothing soon 
 
 for (const required of [false, true]) {
   test(`openid-client binds a token by DPoP and uses it${required ? ', with nonces' : ''}`, async (t) => {
-    const app = await town.application(tenantId, { dpopBoundAccessTokens: true })
+    const app = await fixture.application(tenantId, { dpopBoundAccessTokens: true })
     const url = required ? nonceBase : base
     const client = await discover(app.clientId, oidc.ClientSecretBasic(app.secret), url)
     const pair = await oidc.randomDPoPKeyPair('ES256')
@@ -173,8 +173,8 @@ for (const required of [false, true]) {
   })
 }
 
-test('refusals have the status, the headers and the body of the error map', async (t) => {
-  const app = await town.application(tenantId)
+test('errors have the documented status, headers and body', async (t) => {
+  const app = await fixture.application(tenantId)
   const wrong = await post(
     '/oauth/token',
     { grant_type: 'client_credentials' },
@@ -210,8 +210,8 @@ test('refusals have the status, the headers and the body of the error map', asyn
   t.is(((await twice.json()) as { error: string }).error, 'invalid_request')
 })
 
-test('a proof that is refused is refused in the header and in the body', async (t) => {
-  const app = await town.application(tenantId)
+test('a refused proof has its error in the header and in the body', async (t) => {
+  const app = await fixture.application(tenantId)
   const form = {
     grant_type: 'client_credentials',
     client_id: app.clientId,
@@ -224,9 +224,9 @@ test('a proof that is refused is refused in the header and in the body', async (
 })
 
 test('applications are created, listed in pages and read over HTTP', async (t) => {
-  const own = await town.tenant('http-applications')
-  const agent = await town.agent(own)
-  const granted = await town.tokens.ask('grantAgent', {
+  const own = await fixture.tenant('http-applications')
+  const agent = await fixture.agent(own)
+  const granted = await fixture.tokens.ask('grantAgent', {
     tenantId: own,
     organizationId: null,
     agentId: agent.id,
@@ -269,7 +269,7 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
   })
   t.deepEqual(await read.json(), withoutSecret)
 
-  town.clock.advance(1)
+  fixture.clock.advance(1)
   await create({ name: 'second' })
   const page = await fetch(`${base}/api/v1/applications?limit=1`, { headers: { authorization } })
   t.like(await page.json(), [{ name: 'second' }])
@@ -297,7 +297,7 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
     })
     t.is(answer.status, 200, limit)
   }
-  const app = await town.application(own, { scopes: ['applications:manage'] })
+  const app = await fixture.application(own, { scopes: ['applications:manage'] })
   const client = await discover(app.clientId, oidc.ClientSecretBasic(app.secret))
   const service = await oidc.clientCredentialsGrant(client, { scope: 'applications:manage' })
   const byService = await fetch(`${base}/api/v1/applications`, {
@@ -311,10 +311,10 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
   t.is(byService.status, 403, 'only a direct agent token creates')
 })
 
-test('an application is replaced, given a new secret and deleted over HTTP', async (t) => {
-  const own = await town.tenant('http-managed')
-  const agent = await town.agent(own)
-  const { accessToken } = await town.tokens.ask('grantAgent', {
+test('an application is replaced, gets a new secret and is deleted over HTTP', async (t) => {
+  const own = await fixture.tenant('http-managed')
+  const agent = await fixture.agent(own)
+  const { accessToken } = await fixture.tokens.ask('grantAgent', {
     tenantId: own,
     organizationId: null,
     agentId: agent.id,
@@ -322,7 +322,7 @@ test('an application is replaced, given a new secret and deleted over HTTP', asy
     keyFingerprint: agent.fingerprint,
     jkt: null,
   })
-  const app = await town.application(own, {
+  const app = await fixture.application(own, {
     scopes: ['openid'],
     allowedOrigins: ['https://a.example'],
   })
@@ -349,21 +349,21 @@ test('an application is replaced, given a new secret and deleted over HTTP', asy
   t.is(rotated.headers.get('cache-control'), 'no-store')
   const { client_secret: next, ...told } = (await rotated.json()) as { client_secret: string }
   t.deepEqual(Object.keys(told), ['client_id', 'rotated_at'])
-  town.tokens.send('standingChanged', { ids: [app.id] })
+  fixture.tokens.send('invalidate', { ids: [app.id] })
   t.is(await authenticates(app.secret), 200, 'both are valid during the overlap')
   t.is(await authenticates(next), 200)
   for (const body of [{ overlap_secs: -1 }, { overlap_secs: 86_401 }, { overlap_secs: 'x' }])
     t.is((await send('POST', '/rotate-secret', body)).status, 400)
 
   t.is((await send('DELETE')).status, 204)
-  town.tokens.send('standingChanged', { ids: [app.id] })
+  fixture.tokens.send('invalidate', { ids: [app.id] })
   t.is(await authenticates(next), 401)
   t.is((await send('DELETE')).status, 404)
   t.is((await send('PUT', '', { name: 'x' })).status, 404)
 })
 
-test('openid-client revokes what it was given', async (t) => {
-  const app = await town.application(tenantId)
+test('openid-client revokes its tokens', async (t) => {
+  const app = await fixture.application(tenantId)
   const client = await discover(app.clientId, oidc.ClientSecretBasic(app.secret))
   const { access_token } = await oidc.clientCredentialsGrant(client)
   t.true((await oidc.tokenIntrospection(client, access_token)).active)
@@ -376,7 +376,7 @@ test('openid-client revokes what it was given', async (t) => {
   t.is(twice.status, 400)
 })
 
-test('discovery documents carry an entity tag that is honoured', async (t) => {
+test('discovery documents have an entity tag, and requests with it get 304', async (t) => {
   const first = await fetch(`${base}/.well-known/openid-configuration`)
   t.is(first.status, 200)
   t.is(first.headers.get('cache-control'), 'public, max-age=300')
@@ -385,19 +385,19 @@ test('discovery documents carry an entity tag that is honoured', async (t) => {
     headers: { 'if-none-match': etag },
   })
   t.is(second.status, 304)
-  const unknown = await fetch(`${base}/credential-issuers/nobody/.well-known/jwks.json`)
+  const unknown = await fetch(`${base}/credential-issuers/unknown/.well-known/jwks.json`)
   t.is(unknown.status, 404)
   t.regex(unknown.headers.get('content-type') ?? '', /problem\+json/)
 })
 
-test('two keys in one proof header are one too many', async (t) => {
-  const app = await town.application(tenantId)
+test('two keys in one proof header are refused', async (t) => {
+  const app = await fixture.application(tenantId)
   const form = {
     grant_type: 'client_credentials',
     client_id: app.clientId,
     client_secret: app.secret,
   }
   const pair = freshKeyPair('ed25519')
-  const dpop = `${await town.proof(pair)}, ${await town.proof(pair)}`
+  const dpop = `${await fixture.proof(pair)}, ${await fixture.proof(pair)}`
   t.is((await post('/oauth/token', form, { dpop })).status, 401)
 })

@@ -1,4 +1,4 @@
-/** What the log and the body say of a refused token request, and what they never say. */
+/** The log entry and the body of a refused token request, and what they must not contain. */
 import test from 'ava'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
@@ -6,7 +6,7 @@ import { testService } from '../../../support/service.js'
 
 type Line = Readonly<Record<string, unknown>>
 
-test('a refused token request is in the log with error, client, tenant and grant', async (t) => {
+test('a refused token request is logged with error, client, tenant and grant', async (t) => {
   const lines: Line[] = []
   const running = await testService({
     onLog: (line) => void lines.push(JSON.parse(line) as Line),
@@ -32,7 +32,7 @@ test('a refused token request is in the log with error, client, tenant and grant
     return of.find(({ msg }) => msg === 'token request refused') ?? {}
   }
   const client = { client_id: clientId, client_secret: secret }
-  const planted = 'a-code-that-nobody-gave-0123456789'
+  const planted = 'a-code-never-issued-0123456789'
   t.like(await ask({ ...client, grant_type: 'authorization_code', code: planted }), {
     level: 30,
     error: 'invalid_grant',
@@ -46,7 +46,7 @@ test('a refused token request is in the log with error, client, tenant and grant
     tenantId,
     grant: 'client_credentials',
   })
-  // Before the client has authenticated its tenant is not said, and a name that is no id is not repeated.
+  // Without client authentication the tenant is not logged, and an id that is not a UUID is not repeated.
   const wrong = { ...client, client_secret: 'a-wrong-secret-0123456789' }
   const grant = { grant_type: 'refresh_token', refresh_token: planted }
   t.like(await ask({ ...wrong, ...grant }), {

@@ -1,6 +1,6 @@
 /**
- * What ends in one process ends in every process, whatever backend the processes coordinate by
- * (decisions.md 18, revocation everywhere): one row for each kind of thing that can end.
+ * A revocation in one process is effective in every process, with every coordination backend:
+ * one row for each kind of revocation.
  */
 import type { ExecutionContext } from 'ava'
 import test from 'ava'
@@ -34,7 +34,7 @@ import {
 import { startMemcached, startRedis } from '../../../support/service/servers.js'
 import { twoServices } from '../../../support/service/two-services.js'
 
-/** decisions.md 18; what is left of it is for the test's own requests on a loaded machine. */
+/** The limit is one second. The rest is for the test's own requests on a loaded machine. */
 const WITHIN_MS = 1_000
 
 type ProcessResources = {
@@ -44,7 +44,7 @@ type ProcessResources = {
   readonly person: Person
   readonly origin: string
 }
-/** Something alive: whether the second process still takes it, and how the first one ends it. */
+/** A credential: whether the second process accepts it, and how the first process revokes it. */
 type Lifecycle = {
   alive(): Promise<boolean>
   end(): Promise<unknown>
@@ -60,7 +60,7 @@ async function expected(status: number, answer: Promise<Answer>): Promise<Json> 
   return body
 }
 
-/** A person with tokens of an application. */
+/** A user with tokens of an application. */
 async function signedIn({ first, workspace }: ProcessResources, human: Human) {
   const scope = 'openid offline_access'
   const party = await relyingParty(first.at, workspace)
@@ -80,7 +80,7 @@ async function userId({ first, workspace }: ProcessResources, { email }: Human):
   return String((await first.list(path, workspace.token)).rows[0]!['id'])
 }
 
-/** A person's token at the second process. */
+/** A user token at the second process. */
 const seen = (resources: ProcessResources, token: string) => async () =>
   notRefused((await resources.second.get('/userinfo', token)).status)
 
@@ -94,7 +94,7 @@ function personEnds(end: (resources: ProcessResources, id: string) => Promise<An
   }
 }
 
-/** An agent of the tenant with a token of its own. */
+/** An agent of the tenant with its own token. */
 async function helper({ first, workspace: { tenantId } }: ProcessResources) {
   const { key, agentId } = await first.register(tenantId)
   const login = () => first.login(key, { agent_id: agentId, tenant_id: tenantId })
@@ -150,7 +150,7 @@ function callEnds(
 }
 
 const KINDS: Readonly<Record<string, Kind>> = {
-  'an access token of a person': async (resources) => {
+  'an access token of a user': async (resources) => {
     const { party, token, browser } = await signedIn(resources, fixtureOf(resources.workspace))
     await browser.close()
     return { alive: seen(resources, token), end: () => oidc.tokenRevocation(party.config, token) }
@@ -164,7 +164,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     const end = () => oidc.tokenRevocation(party.config, tokens.refresh_token!)
     return { alive: seen(resources, token), end }
   },
-  'the session of a person who signs out': async (resources) => {
+  'the session of a user who signs out': async (resources) => {
     const { token, browser } = await signedIn(resources, fixtureOf(resources.workspace))
     return {
       alive: seen(resources, token),
@@ -174,10 +174,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
       },
     }
   },
-  'a suspended person': personEnds(({ first, workspace }, id) =>
+  'a suspended user': personEnds(({ first, workspace }, id) =>
     first.post(`/api/v1/tenant-users/${id}/suspend`, workspace.token),
   ),
-  'a removed person': personEnds(({ first, workspace }, id) =>
+  'a removed user': personEnds(({ first, workspace }, id) =>
     first.call('DELETE', `/api/v1/tenant-users/${id}`, { token: workspace.token }),
   ),
   'the key of an agent': agentEnds(async ({ first, workspace }, { agentId, key, token }) => {
@@ -279,7 +279,7 @@ async function table(t: ExecutionContext, environment: Readonly<Record<string, s
   }
 }
 
-test('whatever ends here has ended in the next process: postgres', (t) => table(t, {}))
+test('a revocation is effective in the other process: postgres', (t) => table(t, {}))
 
 testWithProgram(
   'redis-server',

@@ -1,4 +1,4 @@
-/** A new client secret over HTTP, when nothing is said about the old one. decisions.md 7.6, rotate-secret. */
+/** Client secret rotation over HTTP, without an overlap. */
 import test from 'ava'
 import { sql } from '../../../support/identity/identity.js'
 import { testService, type TestService } from '../../../support/service.js'
@@ -10,7 +10,7 @@ test.before(async () => {
 })
 test.after.always(() => running?.end())
 
-/** An application that gets tokens of its own. */
+/** An application that gets its own tokens. */
 async function rotating() {
   const agent = await tenantAgent(running.baseUrl)
   const created = await agent.ask('POST', '/api/v1/applications', {
@@ -34,7 +34,7 @@ async function rotating() {
   return { agent, path, secret, authenticates }
 }
 
-test.serial('a secret is rotated without a body: every member of it has a default', async (t) => {
+test.serial('a secret is rotated without a body: every member has a default', async (t) => {
   const { agent, path, secret, authenticates } = await rotating()
   t.is(await authenticates(secret), 200)
 
@@ -45,7 +45,7 @@ test.serial('a secret is rotated without a body: every member of it has a defaul
 })
 
 test.serial(
-  'what ends, ends at once where it happened, however late the database tells',
+  'a revocation is effective at once in its process, however late the notification is',
   async (t) => {
     const first = await rotating()
     const second = await rotating()

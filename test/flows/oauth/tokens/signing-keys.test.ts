@@ -1,4 +1,4 @@
-/** Signing keys replaced on demand: decisions.md 8, 17 and 18. Two services on one database. */
+/** Rotation of signing keys on request, with two services on one database. */
 import test from 'ava'
 import { Command } from 'commander'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
@@ -21,7 +21,7 @@ const SCOPE = 'signing_keys:manage'
 /** How soon a process learns what another one ended. */
 const WITHIN_MS = 1_000
 
-/** `svc operator ...` beside the running services. */
+/** `svc operator ...` on the machine of the services. */
 async function operator(...words: string[]) {
   const outcome = { out: '', err: '', code: 0 }
   const program = new Command().exitOverride()
@@ -51,7 +51,7 @@ async function appointed() {
   return { owner, ...(await loginAt(api, owner)) }
 }
 
-/** The keys that are published, by the service asked. */
+/** The published keys of a service. */
 async function keySet(at: Api) {
   const { body } = await at.get('/.well-known/jwks.json')
   return body as unknown as Parameters<typeof createLocalJWKSet>[0]
@@ -59,7 +59,7 @@ async function keySet(at: Api) {
 
 const kidOf = (token: string) => String(decodeProtectedHeader(token).kid)
 
-/** Verifiers have known the next keys for long enough. */
+/** Advances the clock until verifiers must have the next keys. */
 const publishedLongAgo = () =>
   sql(
     database,
@@ -68,7 +68,7 @@ const publishedLongAgo = () =>
   )
 
 test.serial(
-  'no role brings it: owners of organizations are refused, whatever they ask for',
+  'no role has the scope: owners of organizations are refused, whatever they request',
   async (t) => {
     const owner = await api.workspace()
     for (const token of [owner.operator, owner.token]) {
@@ -80,7 +80,7 @@ test.serial(
     t.is((await api.post(ROTATE)).status, 401)
     t.is((await loginAt(api, owner, SCOPE)).status, 400)
     t.is((await api.login(owner.key, { agent_id: owner.agentId }, SCOPE)).status, 400)
-    // Nor by way of an application, which may be registered with any scope it likes to name.
+    // Nor through an application, whose registration may name any scope.
     const made = await api.post('/api/v1/applications', owner.token, {
       name: 'Sly',
       redirect_uris: [],
@@ -101,7 +101,7 @@ test.serial(
   },
 )
 
-test.serial('whoever holds the deployment appoints an agent, and dismisses it', async (t) => {
+test.serial('the operator appoints an agent, and dismisses it', async (t) => {
   const owner = await api.workspace()
   const before = await loginAt(api, owner)
   t.false(before.scope.includes(SCOPE))
@@ -110,7 +110,7 @@ test.serial('whoever holds the deployment appoints an agent, and dismisses it', 
   t.is((await operator('appoint', owner.agentId)).code, 0)
   const after = await loginAt(api, owner)
   t.is(after.scope, `${before.scope} ${SCOPE}`)
-  // It is of the control plane alone: not in its own tenant, not in a bound token.
+  // The scope works only in the control plane: not in the agent's own tenant, not in a bound token.
   const inTenant = { agent_id: owner.agentId, tenant_id: owner.tenantId }
   t.false(String((await api.login(owner.key, inTenant)).body['scope']).includes(SCOPE))
   const bound = await api.post(
@@ -127,7 +127,7 @@ test.serial('whoever holds the deployment appoints an agent, and dismisses it', 
   t.is((await loginAt(api, owner)).scope, before.scope)
 
   const { agentId } = await api.register(owner.tenantId)
-  for (const stranger of [agentId, 'nobody', crypto.randomUUID()]) {
+  for (const stranger of [agentId, 'unknown', crypto.randomUUID()]) {
     const refused = await operator('appoint', stranger)
     t.is(refused.code, 1)
     t.regex(refused.err, /is not an agent of the control plane/)
@@ -144,7 +144,7 @@ test.serial('whoever holds the deployment appoints an agent, and dismisses it', 
   )
 })
 
-test.serial('a key that verifiers may not know yet does not sign', async (t) => {
+test.serial('a key that verifiers may not have yet does not sign', async (t) => {
   const { token } = await appointed()
   const before = await keySet(api)
   const early = await api.post(ROTATE, token)
@@ -157,7 +157,7 @@ test.serial('a key that verifiers may not know yet does not sign', async (t) => 
   t.is((await api.post(ROTATE, token, [])).status, 400)
 })
 
-test.serial('the next key signs, and what the one before has signed stays valid', async (t) => {
+test.serial('the next key signs, and tokens of the previous key stay valid', async (t) => {
   const { owner, token } = await appointed()
   const before = await keySet(api)
   await publishedLongAgo()
@@ -182,7 +182,7 @@ test.serial('the next key signs, and what the one before has signed stays valid'
     t.is((await at.get(ME, token)).status, 200)
     const renewed = await loginAt(at, owner)
     t.is(kidOf(renewed.token), kid)
-    // Anybody verifies either with what is published.
+    // Both verify with the published keys.
     for (const one of [token, renewed.token])
       await t.notThrowsAsync(
         jwtVerify(one, createLocalJWKSet(published), { issuer: api.at.baseUrl }),
@@ -202,7 +202,7 @@ test.serial('the next key signs, and what the one before has signed stays valid'
   t.is((event!.data['retired'] as Json[])[0]!['kid'], kidOf(token))
 })
 
-test.serial('of many at once exactly one replaces a key', async (t) => {
+test.serial('of many concurrent rotations exactly one replaces a key', async (t) => {
   const { token } = await appointed()
   await publishedLongAgo()
   const answers = await Promise.all(
@@ -223,38 +223,35 @@ test.serial('of many at once exactly one replaces a key', async (t) => {
   )
 })
 
-test.serial(
-  'an ID token signs its person out long after its key has left the key set',
-  async (t) => {
-    const { owner, token } = await appointed()
-    const party = await relyingParty(api.at, owner)
-    const { browser, tokens } = await signedIn(api.at, party, fixtureOf(owner))
-    t.teardown(() => browser.close())
-    const hint = tokens.id_token!
-    const bye = 'https://app.example/bye'
-    const out = (idToken: string) => {
-      const query = new URLSearchParams({ id_token_hint: idToken, post_logout_redirect_uri: bye })
-      return browser.get(`/oauth/end-session?${query.toString()}`)
-    }
-    /** The key was replaced, its last token died so long ago, and whatever is due is done. */
-    const retiredFor = async (ago: string) => {
-      await sql(
-        database,
-        `update signing_keys set verifiable_until = now() - $1::interval where kid = $2`,
-        [ago, kidOf(hint)],
-      )
-      await publishedLongAgo()
-      t.is((await api.post(ROTATE, token, { algorithm: 'EdDSA' })).status, 200)
-    }
+test.serial('an ID token signs its user out long after its key has left the key set', async (t) => {
+  const { owner, token } = await appointed()
+  const party = await relyingParty(api.at, owner)
+  const { browser, tokens } = await signedIn(api.at, party, fixtureOf(owner))
+  t.teardown(() => browser.close())
+  const hint = tokens.id_token!
+  const bye = 'https://app.example/bye'
+  const out = (idToken: string) => {
+    const query = new URLSearchParams({ id_token_hint: idToken, post_logout_redirect_uri: bye })
+    return browser.get(`/oauth/end-session?${query.toString()}`)
+  }
+  /** The key was replaced, its last token expired long ago, and all maintenance is done. */
+  const retiredFor = async (ago: string) => {
+    await sql(
+      database,
+      `update signing_keys set verifiable_until = now() - $1::interval where kid = $2`,
+      [ago, kidOf(hint)],
+    )
     await publishedLongAgo()
-    t.is((await api.post(ROTATE, token, { algorithm: 'ES256' })).status, 200)
-    await retiredFor('1 minute')
-    t.false((await keySet(api)).keys.some(({ kid }) => kid === kidOf(hint)))
-    const answer = await out(hint)
-    t.is(answer.status, 302, answer.html)
-    t.is(answer.location, bye)
+    t.is((await api.post(ROTATE, token, { algorithm: 'EdDSA' })).status, 200)
+  }
+  await publishedLongAgo()
+  t.is((await api.post(ROTATE, token, { algorithm: 'ES256' })).status, 200)
+  await retiredFor('1 minute')
+  t.false((await keySet(api)).keys.some(({ kid }) => kid === kidOf(hint)))
+  const answer = await out(hint)
+  t.is(answer.status, 302, answer.html)
+  t.is(answer.location, bye)
 
-    await retiredFor('91 days')
-    t.is((await out(hint)).status, 400)
-  },
-)
+  await retiredFor('91 days')
+  t.is((await out(hint)).status, 400)
+})

@@ -1,4 +1,4 @@
-/** Tokens become narrower ones, and pass from agent to agent. RFC 8693; decisions.md 7.6. */
+/** Tokens are downscoped and passed from agent to agent (RFC 8693). */
 import anyTest, { type TestFn } from 'ava'
 import * as oidc from 'openid-client'
 import {
@@ -91,7 +91,7 @@ function exchange(
 
 const claimsIn = ({ body }: Answer): Json => claimsOf(body['access_token'])
 
-/** A person's token for an application. */
+/** A user token for an application. */
 async function plain(
   { api, ada }: Scene,
   party: RelyingParty,
@@ -108,7 +108,7 @@ async function plain(
   return tokens.access_token
 }
 
-test('an agent narrows what it was delegated: fewer scopes, never longer, the chain as it was', async (t) => {
+test('an agent downscopes a delegated token: fewer scopes, never longer, the same actors', async (t) => {
   const { api, ada, a } = t.context
   const delegated = await delegate(api, a.token, ada)
   const answer = await exchange(api, delegated.token, { scope: 'vault:list' }, a)
@@ -128,7 +128,7 @@ test('an agent narrows what it was delegated: fewer scopes, never longer, the ch
   t.is((await exchange(api, token, {}, a)).body['scope'], 'vault:list')
 })
 
-test('what was made of a delegation ends with it, and a revoked one is not exchanged', async (t) => {
+test('an exchanged token is revoked with its delegation, and a revoked one cannot be exchanged', async (t) => {
   const { api, here, ada, a } = t.context
   const delegated = await delegate(api, a.token, ada)
   const narrow = String(
@@ -144,7 +144,7 @@ test('what was made of a delegation ends with it, and a revoked one is not excha
   }
 })
 
-test('an agent hands on to the one that it named, and to nobody else', async (t) => {
+test('an agent passes a token on to the agent that it named, and to no other', async (t) => {
   const { api, ada, a, b, here } = t.context
   const delegated = await delegate(api, a.token, ada)
   t.is((await exchange(api, delegated.token, {}, b)).body['error'], 'consent_required')
@@ -169,10 +169,10 @@ test('an agent hands on to the one that it named, and to nobody else', async (t)
   t.is(claimsIn(taken)['may_act'], undefined)
   const second = String(taken.body['access_token'])
   t.is((await api.get('/api/v1/vault/credentials', second)).status, 200)
-  // A stays in the chain: once it is suspended, nobody acts through it.
+  // A stays in the chain: after its suspension the chain is invalid.
   t.is((await exchange(api, second, {}, a)).body['error'], 'consent_required')
 
-  // The chain is bounded: five actors, not six.
+  // The chain is limited to five actors.
   let held = delegated.token
   const agents = [a, b]
   for (let depth = 1; depth < 5; depth += 1) {
@@ -188,7 +188,7 @@ test('an agent hands on to the one that it named, and to nobody else', async (t)
   t.is(beyond.body['error'], 'invalid_request')
 })
 
-test('an agent in the middle of a chain that is suspended takes the chain along', async (t) => {
+test('suspending an agent in the middle of a chain invalidates the chain', async (t) => {
   const { api, here, ada, b } = t.context
   const { key, agentId } = await api.register(here.tenantId)
   const login = await api.login(key, { agent_id: agentId, tenant_id: here.tenantId })
@@ -202,7 +202,7 @@ test('an agent in the middle of a chain that is suspended takes the chain along'
   t.is((await api.get('/api/v1/vault/credentials', token)).status, 401)
 })
 
-test('the application of a person’s token narrows it; one of its audience too; others do not', async (t) => {
+test('the application of a user token downscopes it, one of its audience too, others cannot', async (t) => {
   const { api, party, other } = t.context
   const token = await plain(t.context, party)
   const narrow = await exchange(api, token, { scope: 'openid' }, party)
@@ -216,13 +216,13 @@ test('the application of a person’s token narrows it; one of its audience too;
   const meant = await plain(t.context, party, { audience: other.audience })
   const theirs = await exchange(api, meant, { audience: other.audience }, other)
   t.is(theirs.status, 200, JSON.stringify(theirs.body))
-  // Never more than the application may have itself.
+  // Never more than the application's own scopes.
   t.is(theirs.body['scope'], 'openid vault:list')
   t.is(claimsIn(theirs)['client_id'], other.clientId)
   t.is((await exchange(api, meant, { scope: 'vault:read' }, other)).body['error'], 'invalid_scope')
 })
 
-test('an agent gets a person’s token turned into a delegated one only where they allowed it', async (t) => {
+test('an agent exchanges a user token for a delegated one only with the user’s approval', async (t) => {
   const { api, ada, a, b, party } = t.context
   const token = await plain(t.context, party)
   t.is((await exchange(api, token, {}, b)).body['error'], 'consent_required')
@@ -238,14 +238,14 @@ test('an agent gets a person’s token turned into a delegated one only where th
     (await exchange(api, token, { scope: 'vault:list email' }, a)).body['error'],
     'invalid_scope',
   )
-  // The application may bring the agent along.
+  // The application may send the agent's token.
   const actor = { actor_token: a.token, actor_token_type: ACCESS, scope: 'vault:list' }
   t.is((await exchange(api, token, actor, party)).status, 200)
   t.is((await exchange(api, token, actor, t.context.other)).body['error'], 'consent_required')
   void delegated
 })
 
-test('applications never exchange delegated tokens; who may not exchange at all is told so', async (t) => {
+test('applications cannot exchange delegated tokens, and clients without the grant get unauthorized_client', async (t) => {
   const { api, here, ada, a, party } = t.context
   const delegated = await delegate(api, a.token, ada)
   t.is((await exchange(api, delegated.token, {}, party)).body['error'], 'consent_required')
@@ -256,12 +256,12 @@ test('applications never exchange delegated tokens; who may not exchange at all 
   const bare = await exchange(api, delegated.token, { client_id: a.agentId })
   t.is(bare.status, 403)
   t.is(bare.body['error'], 'unauthorized_client')
-  const nobody = await exchange(api, delegated.token)
-  t.is(nobody.status, 401)
-  t.is(nobody.body['error'], 'invalid_client')
+  const anonymous = await exchange(api, delegated.token)
+  t.is(anonymous.status, 401)
+  t.is(anonymous.body['error'], 'invalid_client')
 })
 
-test('tokens of another tenant are of no use here', async (t) => {
+test('tokens of another tenant are refused', async (t) => {
   const { api, there, a, party, ada } = t.context
   const foreign = { agentId: there.agentId, token: there.token }
   const delegated = await delegate(api, a.token, ada)
@@ -280,11 +280,15 @@ for (const [title, fields, error] of [
   ['an unknown scope', { scope: 'fly' }, 'invalid_scope'],
   ['a malformed scope', { scope: 'a\u0001b' }, 'invalid_scope'],
   ['an unknown audience', { audience: 'https://elsewhere.example' }, 'invalid_target'],
-  ['a resource that is no URI', { resource: 'nonsense' }, 'invalid_target'],
+  ['a resource that is not a URI', { resource: 'nonsense' }, 'invalid_target'],
   ['a vault resource', { resource: 'urn:svc:vault:credential:x' }, 'invalid_target'],
-  ['may_act of nobody', { may_act: '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e' }, 'invalid_request'],
-  ['may_act of itself', { may_act: 'self' }, 'invalid_request'],
-  ['may_act that is no id', { may_act: "' or 1=1" }, 'invalid_request'],
+  [
+    'may_act of an unknown agent',
+    { may_act: '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e' },
+    'invalid_request',
+  ],
+  ['may_act of the agent itself', { may_act: 'self' }, 'invalid_request'],
+  ['may_act that is not an id', { may_act: "' or 1=1" }, 'invalid_request'],
 ] as const) {
   test(`${title}: 400 ${error}`, async (t) => {
     const { api, a, ada } = t.context
@@ -297,7 +301,7 @@ for (const [title, fields, error] of [
   })
 }
 
-test('a delegated token is no actor token, and an agent’s own token may be narrowed by it', async (t) => {
+test('a delegated token is not an actor token, and an agent’s own token can be downscoped with it', async (t) => {
   const { api, a, ada } = t.context
   const delegated = await delegate(api, a.token, ada)
   const as = { agentId: a.agentId, token: delegated.token }
@@ -308,7 +312,7 @@ test('a delegated token is no actor token, and an agent’s own token may be nar
   t.is(claimsIn(own)['act'], undefined)
 })
 
-test('introspection tells the chain and the delegation', async (t) => {
+test('introspection returns the actor chain and the delegation', async (t) => {
   const { api, ada, a, here } = t.context
   const delegated = await delegate(api, a.token, ada)
   const basic = Buffer.from(
@@ -327,7 +331,7 @@ test('introspection tells the chain and the delegation', async (t) => {
   })
 })
 
-test('discovery and capabilities name the grant', async (t) => {
+test('discovery and capabilities list the grant', async (t) => {
   const { api } = t.context
   const { body } = await api.get('/.well-known/openid-configuration')
   t.true((body['grant_types_supported'] as string[]).includes(EXCHANGE))
@@ -336,7 +340,7 @@ test('discovery and capabilities name the grant', async (t) => {
   t.true(capabilities.includes('agents.device_delegation'))
 })
 
-test('an actor token for another API says nothing here: that API has seen it', async (t) => {
+test('an actor token for another API is refused, since that API may have received it', async (t) => {
   const { api, ada, a, party } = t.context
   const narrow = { scope: 'openid', audience: party.audience }
   const own = await exchange(api, a.token, narrow, a)
@@ -352,7 +356,7 @@ test('an actor token for another API says nothing here: that API has seen it', a
   t.is((await exchange(api, delegated.token, { audience: api.at.issuer }, a)).status, 200)
 })
 
-test('a narrowed token tells no claims that were asked for by name', async (t) => {
+test('a downscoped token gets no individually requested claims', async (t) => {
   const { api, party } = t.context
   const claims = JSON.stringify({ userinfo: { name: null } })
   const token = await plain(t.context, party, { scope: 'openid email', claims })

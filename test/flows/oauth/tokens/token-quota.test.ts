@@ -1,4 +1,4 @@
-/** The quota of the token endpoint is that of a client, however it spells its id. RFC 6749 section 2.3.1. */
+/** The quota of the token endpoint counts by client, in every spelling of its id (RFC 6749 section 2.3.1). */
 import test from 'ava'
 import { POLICIES } from '../../../../actors/operations/rate-limits/protocol.js'
 import { apiOf } from '../../../support/api.js'
@@ -6,13 +6,13 @@ import { bootstrapped } from '../../../support/identity/person.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { testService } from '../../../support/service.js'
 
-/** The same text for whoever decodes it, another one for each number. */
+/** The same decoded text with a different encoding for each number. */
 const spelt = (text: string, number: number) =>
   [...text]
     .map((one, at) => ((number >> at) & 1 ? `%${one.charCodeAt(0).toString(16)}` : one))
     .join('')
 
-test('a client that encodes its id in another way each time has one quota', async (t) => {
+test('a client that encodes its id in different ways has one quota', async (t) => {
   const environment = { SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true' }
   const running = await testService({ environment })
   const api = apiOf(running)
@@ -22,7 +22,7 @@ test('a client that encodes its id in another way each time has one quota', asyn
   })
   const person = await bootstrapped(running)
   const party = await relyingParty(running, person, { grantTypes: ['client_credentials'] })
-  // Whenever its minute ends meanwhile: more than two of them allow.
+  // More than two minutes allow, in case a minute ends during the test.
   const count = 2 * POLICIES.token[0].limit + 1
   const statuses = await Promise.all(
     Array.from({ length: count }, async (_, number) => {

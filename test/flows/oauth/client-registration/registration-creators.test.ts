@@ -1,4 +1,4 @@
-/** An initial access token is worth what its maker may still do. decisions.md 7.6 and 17. */
+/** An initial access token is limited by the current scopes of its creator. */
 import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { fixtureOf, ownToken, present } from '../../../support/agents/delegation.js'
@@ -18,7 +18,7 @@ const register = (token: string, scope: string) =>
     grant_types: ['client_credentials'],
     scope,
   })
-const GONE = /may not manage applications any more/
+const GONE = /may no longer manage applications/
 
 async function tokenOf(maker: string): Promise<string> {
   const made = await api.post(TOKENS, maker, { max_uses: 5 })
@@ -26,7 +26,7 @@ async function tokenOf(maker: string): Promise<string> {
   return String(made.body['token'])
 }
 
-test('of a person: with the roles that are left', async (t) => {
+test('created by a user: limited by the roles that are left', async (t) => {
   const workspace = await api.workspace()
   const { id } = workspace.body['fixture_end_user'] as Json
   const user = `/api/v1/tenant-users/${String(id)}`
@@ -38,7 +38,7 @@ test('of a person: with the roles that are left', async (t) => {
   const scope = 'openid applications:manage users:manage'
   const token = await tokenOf(await ownToken(api, workspace, person, scope))
   t.is((await register(token, 'users:manage')).status, 201)
-  // Never more than the token that made it held, whatever the person may do besides.
+  // Never more than the creating token had, whatever else the user may do.
   t.is((await register(token, 'webhooks:manage')).status, 400)
 
   await roles([])
@@ -51,7 +51,7 @@ test('of a person: with the roles that are left', async (t) => {
   t.is((await register(token, 'openid')).status, 401)
 })
 
-test('of an agent: with the scopes that are left', async (t) => {
+test('created by an agent: limited by the scopes that are left', async (t) => {
   const { tenantId, token: owner } = await api.workspace()
   const { key, agentId } = await api.register(tenantId)
   const agent = `/api/v1/agents/${agentId}`
@@ -72,7 +72,7 @@ test('of an agent: with the scopes that are left', async (t) => {
   t.is((await register(token, 'openid')).status, 401)
 })
 
-test('of an application: with the scopes that are left; an owner’s agent has them all', async (t) => {
+test('created by an application: limited by the scopes that are left, and by all scopes of an owner’s agent', async (t) => {
   const { token: owner } = await api.workspace()
   const application = { name: 'Maker', redirect_uris: [], grant_types: ['client_credentials'] }
   const made = await api.post('/api/v1/applications', owner, {

@@ -1,4 +1,4 @@
-/** What an exchange must not give: another key, more time, somebody else's turn. RFC 8693, RFC 9449. */
+/** Limits of token exchange: keys, lifetimes and actors (RFC 8693, RFC 9449). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import anyTest, { type ExecutionContext, type TestFn } from 'ava'
 import { SignJWT } from 'jose'
@@ -58,7 +58,7 @@ const basicOf = ({ clientId, secret }: RelyingParty) =>
   `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`
 const proofOf = ({ api }: Scene, key: ProofKey) => key.proof('POST', `${api.at.issuer}/oauth/token`)
 
-/** An agent of the tenant, its token bound to the key where there is one. */
+/** An agent of the tenant. Its token is bound to the key if there is one. */
 async function helper({ api, here: { tenantId } }: Scene, bound?: ProofKey): Promise<Helper> {
   const { key, agentId } = await api.register(tenantId)
   const selector = { agent_id: agentId, tenant_id: tenantId }
@@ -96,10 +96,10 @@ function isRefused(
   t.is(answer.body['error'], error, why)
 }
 
-/** Whether the token is of the key, by what it says. */
+/** Whether the token is bound to the key, by its claims. */
 const keyIn = ({ body }: Answer) => claimsOf(body['access_token'])['cnf']
 
-/** A token of the person for the application, bound to the key. */
+/** A user token for the application, bound to the key. */
 async function boundToken(scene: Scene, key: ProofKey): Promise<string> {
   const { api, ada, party } = scene
   const { url, verifier } = await journey(party, { scope: 'openid vault:list' })
@@ -114,7 +114,7 @@ async function boundToken(scene: Scene, key: ProofKey): Promise<string> {
   return String((await api.form('/oauth/token', fields, headers)).body['access_token'])
 }
 
-test('a token that is bound to a key is exchanged by whoever holds it, and stays bound', async (t) => {
+test('a token that is bound to a key is exchanged only with its key, and stays bound', async (t) => {
   const scene = t.context
   const [own, other] = [await proofKey(), await proofKey()]
   const token = await boundToken(scene, own)
@@ -129,11 +129,11 @@ test('a token that is bound to a key is exchanged by whoever holds it, and stays
   t.deepEqual(keyIn(given), { jkt: own.jkt })
 })
 
-test('what was delegated to an agent with a key is narrowed and handed on with keys alone', async (t) => {
+test('a delegated token of an agent with a key is downscoped and passed on only with keys', async (t) => {
   const scene = t.context
   const [first, second, other] = [await proofKey(), await proofKey(), await proofKey()]
   const [a, b] = [await helper(scene, first), await helper(scene, second)]
-  // Asked for with a proof each, so that what is delegated is bound as well.
+  // Both requests have a proof, so that the delegated token is bound too.
   const asking = async (path: string) => ({
     authorization: `DPoP ${a.token}`,
     dpop: await first.proof('POST', `${scene.api.at.issuer}${path}`, {
@@ -177,12 +177,12 @@ test('what was delegated to an agent with a key is narrowed and handed on with k
   t.deepEqual(keyIn(await take(second)), { jkt: second.jkt })
 })
 
-test('an exchanged token ends no later than what it was made of', async (t) => {
+test('an exchanged token does not outlive its subject token', async (t) => {
   const scene = t.context
   const a = await helper(scene)
   const delegated = await delegate(scene.api, a.token, scene.ada)
   const mine = await ownToken(scene.api, scene.here, scene.ada, 'openid vault:list vault:read')
-  // Whatever would begin anew now is longer than what is left.
+  // A new lifetime would be longer than the remaining one.
   await sleep(2100)
   const narrowed = await exchange(scene, delegated.token, acting(a))
   t.is(claimsOf(narrowed.body['access_token'])['exp'], claimsOf(delegated.token)['exp'])
@@ -190,7 +190,7 @@ test('an exchanged token ends no later than what it was made of', async (t) => {
   const again = await exchange(scene, String(narrowed.body['access_token']), acting(a))
   t.is(claimsOf(again.body['access_token'])['exp'], claimsOf(delegated.token)['exp'])
 
-  // A person's token lasts longer than what they delegated: the delegation ends it.
+  // A user token lives longer than the delegation: the delegation limits it.
   const turned = await exchange(scene, mine, acting(a))
   t.is(turned.status, 200, JSON.stringify(turned.body))
   const { exp, act } = claimsOf(turned.body['access_token'])
@@ -199,7 +199,7 @@ test('an exchanged token ends no later than what it was made of', async (t) => {
   t.true(Number(turned.body['expires_in']) <= LENT_SECS - 2, JSON.stringify(turned.body))
 })
 
-test('a person’s token that an application narrows keeps its end', async (t) => {
+test('a downscoped user token keeps its expiry', async (t) => {
   const scene = t.context
   const key = await proofKey()
   const token = await boundToken(scene, key)
@@ -209,7 +209,7 @@ test('a person’s token that an application narrows keeps its end', async (t) =
   t.is(claimsOf(narrowed.body['access_token'])['exp'], claimsOf(token)['exp'])
 })
 
-test('an agent that signs takes over with its own token, not with none and not with another’s', async (t) => {
+test('an agent with an assertion takes over with its own token, not without one and not with another agent’s', async (t) => {
   const scene = t.context
   const { api, ada } = scene
   const [a, b, c] = [await helper(scene), await helper(scene), await helper(scene)]
@@ -230,7 +230,7 @@ test('an agent that signs takes over with its own token, not with none and not w
   const none = await exchange(scene, handed, await signed(b))
   isRefused(t, none, 400, 'invalid_request', 'without an actor token')
   const others = await exchange(scene, handed, { ...(await signed(c)), ...acting(b) })
-  isRefused(t, others, 400, 'invalid_grant', 'with the token of the one that may')
+  isRefused(t, others, 400, 'invalid_grant', 'with the token of the named agent')
   const misnamed = await exchange(scene, handed, {
     ...(await signed(b)),
     ...acting(b),
@@ -242,7 +242,7 @@ test('an agent that signs takes over with its own token, not with none and not w
   t.like(claimsOf(taken.body['access_token'])['act'], { sub: b.agentId, act: { sub: a.agentId } })
 })
 
-test('a service’s own token is not exchanged by the application that it is for', async (t) => {
+test('an application cannot exchange a service token of another application for its audience', async (t) => {
   const scene = t.context
   const { api, here, party } = scene
   const scopes = ['vault:list']

@@ -1,16 +1,16 @@
-/** What whoever made an initial access token may do now: its clients get no more (RFC 7591 section 3). */
+/** The current scopes of the creator of an initial access token, which bound those of its clients. */
 import { highestRole } from '../../domain/scopes.js'
-import { findAgentMaker, type TokenMaker } from '../../../storage/oauth/client-registration.js'
+import { findAgentCreator, type TokenCreator } from '../../../storage/oauth/client-registration.js'
 import { findApplication } from '../../../storage/oauth/applications.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
 import { agentScopes, HUMAN_SCOPES } from '../../domain/scopes.js'
 
-/** Nothing for somebody who is gone or suspended. Accounts and agents' homes: it crosses tenants. */
-export async function heldNow(
+/** Empty if the creator is gone or suspended. The look-up crosses tenants for accounts and agents. */
+export async function creatorScopes(
   tx: Transaction,
   tenantId: string,
-  { type, id }: TokenMaker,
+  { type, id }: TokenCreator,
 ): Promise<readonly string[]> {
   switch (type) {
     case 'human': {
@@ -18,7 +18,7 @@ export async function heldNow(
       return roles === undefined ? [] : HUMAN_SCOPES[highestRole(roles)]
     }
     case 'agent': {
-      const agent = await findAgentMaker(tx, tenantId, id)
+      const agent = await findAgentCreator(tx, tenantId, id)
       return agent === undefined ? [] : agentScopes({ controlPlane: false, ...agent })
     }
     case 'service': {

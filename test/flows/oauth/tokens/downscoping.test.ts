@@ -1,5 +1,5 @@
 /**
- * A token request may ask for less than the person allowed, for one token. RFC 8707 section 2.2, RFC
+ * Downscoping: a token request may ask for less than the grant, for one token (RFC 8707 section 2.2, RFC
  * 9396 sections 6 and 9.2.
  */
 import test from 'ava'
@@ -61,7 +61,7 @@ const refresh = (of: Answer, fields: Fields = {}) =>
   token({ grant_type: 'refresh_token', refresh_token: String(of.body['refresh_token']), ...fields })
 const audienceOf = ({ body }: Answer) => claimsOf(body['access_token'])['aud']
 
-/** A code of the person, and how it is redeemed. */
+/** A code of the user, and its redemption. */
 async function allowed(parameters: Fields, resources: readonly string[] = []) {
   const { url, verifier } = await journey(party, parameters)
   for (const resource of resources) url.searchParams.append('resource', resource)
@@ -77,7 +77,7 @@ async function allowed(parameters: Fields, resources: readonly string[] = []) {
 }
 
 test.serial(
-  'a code for two resources gives a token for one, and the next is for the other',
+  'a code for two resources gives a token for one, and the next token is for the other',
   async (t) => {
     const both = [party.audience, archive.audience]
     const redeem = await allowed({ scope: 'openid profile' }, both)
@@ -89,11 +89,11 @@ test.serial(
   },
 )
 
-test.serial('a resource that was not allowed is refused, and the code stays', async (t) => {
+test.serial('a resource that was not granted is refused, and the code stays valid', async (t) => {
   const redeem = await allowed({ scope: 'openid profile', resource: party.audience })
   for (const fields of [
     { resource: archive.audience },
-    { resource: 'https://nobody.example' },
+    { resource: 'https://unknown.example' },
     { resource: 'no address' },
     { audience: party.audience, resource: archive.audience },
   ]) {
@@ -104,7 +104,7 @@ test.serial('a resource that was not allowed is refused, and the code stays', as
   t.is(audienceOf(await redeem({ resource: party.audience, audience: '' })), party.audience)
 })
 
-test.serial('a token with service scopes stays one for this service', async (t) => {
+test.serial('a token with service scopes keeps the issuer in its audience', async (t) => {
   const redeem = await allowed({ scope: 'openid vault:list', resource: party.audience })
   const first = await redeem({ resource: party.audience })
   t.deepEqual(audienceOf(first), [party.audience, running.issuer])
@@ -115,7 +115,7 @@ test.serial('a token with service scopes stays one for this service', async (t) 
 })
 
 test.serial(
-  'authorization_details: some of those that were allowed, and introspection tells them',
+  'authorization_details: some of the granted ones, and introspection returns them',
   async (t) => {
     const details = [
       { type: 'payment', amount: '1.00', to: { name: 'Harbour', iban: 'X' } },
@@ -155,7 +155,7 @@ test.serial(
   },
 )
 
-test.serial('a grant without authorization_details does not take them in silence', async (t) => {
+test.serial('a grant without authorization_details refuses them', async (t) => {
   const authorization_details = '[{"type":"payment","amount":"9000.00"}]'
   const redeem = await allowed({ scope: 'openid profile' })
   const code = await redeem({ authorization_details })
@@ -177,7 +177,7 @@ test.serial('a grant without authorization_details does not take them in silence
   }
 })
 
-test.serial('a device asks for one of its resources when it fetches the token', async (t) => {
+test.serial('a device requests one of its resources when it fetches the token', async (t) => {
   const begun = await ask('/oauth/device/code', { scope: 'openid', resource: party.audience })
   const page = `/oauth/device/verify?user_code=${String(begun.body['user_code'])}`
   let asked = await browser.follow(await browser.get(page))
@@ -192,18 +192,15 @@ test.serial('a device asks for one of its resources when it fetches the token', 
   t.is(audienceOf(await poll({ resource: party.audience })), party.audience)
 })
 
-test.serial(
-  'a pushed request for an audience that nobody has is refused when it is pushed',
-  async (t) => {
-    const { url } = await journey(party, { resource: 'https://nobody.example' })
-    const answer = await ask('/oauth/par', Object.fromEntries(url.searchParams))
-    t.is(answer.status, 400)
-    t.is(answer.body['error'], 'invalid_target')
-  },
-)
+test.serial('a pushed request for an unknown audience is refused when it is pushed', async (t) => {
+  const { url } = await journey(party, { resource: 'https://unknown.example' })
+  const answer = await ask('/oauth/par', Object.fromEntries(url.searchParams))
+  t.is(answer.status, 400)
+  t.is(answer.body['error'], 'invalid_target')
+})
 
-test.serial('an origin is one resource, with its slash and without', async (t) => {
-  // URL parsers write the slash, people do not; the token names it as its application does.
+test.serial('an origin with and without its slash is one resource', async (t) => {
+  // URL parsers write the slash, people do not. The token has the spelling of its application.
   const [bare, rooted] = ['https://bare.example', 'https://rooted.example/']
   for (const audience of [bare, rooted, 'https://both.example', 'https://both.example/'])
     await relyingParty(running, person, { name: audience, audience })
@@ -237,7 +234,7 @@ test.serial('an origin is one resource, with its slash and without', async (t) =
     t.is((await ask('/oauth/par', Object.fromEntries(url.searchParams))).status, 201, asked)
     t.is((await ask('/oauth/device/code', fields)).status, 200, asked)
   }
-  // A path is a path, and what is asked for twice is one.
+  // A path must match exactly, and duplicates count once.
   for (const resource of [`${bare}//`, `${bare}/x`, 'https://bare.example:8443', `${bare}/?`]) {
     const answer = await token({ grant_type: 'client_credentials', resource })
     t.is(answer.body['error'], 'invalid_target', resource)

@@ -1,17 +1,17 @@
-/** Whether metadata may become a client: its members, its scopes, and what it points to. */
+/** Validates client metadata: members, scopes and referenced documents. */
 import { draftFault, scopesBeyond } from '../clients/rules.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import { type ReadMetadata, readMetadata, refused } from './metadata.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 
-export type JudgeNeeds = {
+export type ValidateMetadataNeeds = {
   readonly documents: Pick<Documents, 'fetch' | 'faultOf'>
   readonly issuer: string
 }
 
-/** Everything that can be wrong with metadata, the documents it points to included. */
-export async function judge(
-  needs: JudgeNeeds,
+/** Returns the first fault of the metadata, including that of the sector identifier document. */
+export async function validateMetadata(
+  needs: ValidateMetadataNeeds,
   metadata: ClientMetadata,
   scopes: readonly string[],
 ): Promise<ReadMetadata | MetadataRefused> {
@@ -24,15 +24,17 @@ export async function judge(
     return refused(`${fault.pointer.slice(1)}: ${fault.detail}`, error)
   }
   const beyond = scopesBeyond(draft, scopes)
-  if (beyond.length > 0) return refused(`scope: not to be registered for ${beyond.join(' ')}`)
+  if (beyond.length > 0) return refused(`scope: registration does not permit ${beyond.join(' ')}`)
   const unreachable = draft.jwksUri === undefined ? null : needs.documents.faultOf(draft.jwksUri)
   if (unreachable !== null) return refused(`jwks_uri: ${unreachable}`)
-  return sectorIdentifierUri === null ? read : judgeSector(needs, read, sectorIdentifierUri)
+  return sectorIdentifierUri === null
+    ? read
+    : checkSectorIdentifier(needs, read, sectorIdentifierUri)
 }
 
-/** OpenID Connect Registration section 5: the file names every redirect URI. */
-async function judgeSector(
-  { documents }: JudgeNeeds,
+/** OpenID Connect Registration section 5: the document must list every redirect URI. */
+async function checkSectorIdentifier(
+  { documents }: ValidateMetadataNeeds,
   read: ReadMetadata,
   uri: string,
 ): Promise<ReadMetadata | MetadataRefused> {
@@ -42,5 +44,5 @@ async function judgeSector(
   const listed: readonly unknown[] = Array.isArray(document) ? document : []
   const missing = read.draft.redirectUris.find((one) => !listed.includes(one))
   if (missing === undefined) return read
-  return refused('sector_identifier_uri: the file does not list every redirect URI')
+  return refused('sector_identifier_uri: the document does not list every redirect URI')
 }
