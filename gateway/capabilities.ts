@@ -1,4 +1,4 @@
-/** GET /api/v1/capabilities: what the routes of this deployment make true. decisions.md 14. */
+/** GET /api/v1/capabilities: the features of this deployment, derived from its routes (docs/reference/http.md). */
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { INTERFACE_VERSION } from './request/interface-version.js'
@@ -19,13 +19,13 @@ const Capabilities = z
 export type CapabilitiesOptions = {
   readonly issuer: string
   readonly routes: readonly Route[]
-  /** Names that settings switch on beside the routes, such as oauth.dpop. */
+  /** Names that settings add, such as oauth.dpop. */
   readonly more?: readonly string[] | undefined
-  /** What is said of features beside that they are there; of those that are not, nothing. */
+  /** Members of enabled features, besides `enabled`. */
   readonly details?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined
 }
 
-/** The document; names come from the routes' declarations and nowhere else. */
+/** The document. Names come from route declarations and from `more`. */
 export function capabilitiesDocument(options: CapabilitiesOptions) {
   const { issuer, routes, more = [], details = {} } = options
   const names = [
@@ -61,7 +61,7 @@ export function capabilitiesRoute(options: CapabilitiesOptions): Route {
   })
 }
 
-/** A strong entity tag over the bytes. */
+/** The strong entity tag of a body. */
 export function strongTag(body: string | Uint8Array): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
 }

@@ -1,7 +1,7 @@
-/** A route made ready to run: what never changes between requests is worked out once. */
+/** Prepares a route for requests: everything that is the same for all requests is computed once. */
 import type { Policies, PolicyName } from '../actors/operations/rate-limits/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
-import { type HeaderBlock, type HeaderPair, headerBlock } from './exchange.js'
+import { type HeaderBlock, type HeaderPair, headerBlock } from './http-exchange.js'
 import { checked, type Parsed, queryPointer } from './body/read.js'
 import { policyHeader } from './headers/rate-limit.js'
 import type { HttpMetrics, RouteMeter } from './metrics/http-metrics.js'
@@ -17,15 +17,15 @@ import {
 export type AnyRef = ActorRef<Record<string, { message: unknown; reply: { tag: string } }>>
 export type Refs = ReadonlyMap<string, ActorRef<never>>
 
-/** Which quotas a request takes, and when they can be told. */
+/** The rate limits of a route, and the step at which the key of each is known. */
 export type Throttling = {
-  /** The local `default` quota: by address before authentication, by caller after it, or not. */
+  /** The local `default` quota: by address before authentication, by caller after it, or none. */
   readonly byDefault: 'address' | 'caller' | 'none'
-  /** Shared policies by address: taken before anything else is believed. */
+  /** Shared policies by address, taken before authentication. */
   readonly early: readonly PolicyName[]
-  /** Shared policies whose key needs the parsed request. */
+  /** Shared policies with a key from the parsed request. */
   readonly late: readonly ThrottleRule<AnyRouteRequest>[]
-  /** Null where nothing is limited. */
+  /** Null if the route has no limits. */
   readonly policyHeader: HeaderPair | null
 }
 
@@ -35,17 +35,17 @@ export type CompiledRoute = {
   readonly rules: Readonly<Record<string, ReplyRule<never>>>
   readonly throttling: Throttling
   readonly meter: RouteMeter
-  /** No input, no credentials: answered without the longer way through the pipeline. */
+  /** The route has no input and no credentials, so the pipeline skips those steps. */
   readonly light: boolean
-  /** The success media types, for Accept. */
+  /** Media types of success, for Accept. */
   readonly offers: readonly string[]
   readonly isHealth: boolean
-  /** What an empty query comes to, judged once; null where the route reads none. */
+  /** The validated empty query. Null if the route has no query. */
   readonly emptyQuery: Parsed<unknown> | null
   readonly deprecation: readonly HeaderPair[]
 }
 
-/** Null when the route's actor does not sit here. */
+/** @returns null if this process does not run the route's actor. */
 export function compileRoute(
   route: Route,
   refs: Refs,
@@ -81,7 +81,7 @@ export function compileRoute(
   }
 }
 
-/** Media types of what succeeds; none where what comes back is another party's, of any type. */
+/** Media types of success. Empty for relayed answers, which can have any type. */
 function offersOf(responses: readonly ResponseDoc[]): readonly string[] {
   const offers = new Set<string>()
   for (const { status, contentType } of responses) {
@@ -93,11 +93,11 @@ function offersOf(responses: readonly ResponseDoc[]): readonly string[] {
 function emptyQueryOf({ query }: Route): Parsed<unknown> | null {
   if (query === undefined) return null
   if (isQueryFields(query)) return { ok: true, value: [] }
-  const judged = checked(query, {}, queryPointer)
-  return judged.ok ? { ok: true, value: Object.freeze(judged.value) } : judged
+  const parsed = checked(query, {}, queryPointer)
+  return parsed.ok ? { ok: true, value: Object.freeze(parsed.value) } : parsed
 }
 
-/** Schemes under which a caller has a token to be counted by. */
+/** Schemes with an access token, by which the caller is counted. */
 const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics', 'person', 'page_call'])
 
 function throttlingOf({ throttle, security }: Route, policies: Policies): Throttling {
@@ -122,7 +122,7 @@ function throttlingOf({ throttle, security }: Route, policies: Policies): Thrott
   }
 }
 
-/** RFC 9745, RFC 8594; interface.md, Versioning 3. */
+/** Deprecation (RFC 9745) and Sunset (RFC 8594). */
 function deprecationOf({ deprecated }: Route): readonly HeaderPair[] {
   if (deprecated === undefined) return []
   const { sinceSecs, sunset, link } = deprecated
@@ -132,13 +132,13 @@ function deprecationOf({ deprecated }: Route): readonly HeaderPair[] {
   return pairs
 }
 
-/** What every answer says; pages get their policy, everything else may not be framed or run. */
+/** Content security policies of pages and of all other answers. */
 const PAGE_POLICY =
   "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; " +
   "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
-/** Header blocks by content type and Cache-Control; there are few of them and they never change. */
+/** Cache of header blocks by content type and Cache-Control. There are few combinations. */
 export class HeaderBlocks {
   private readonly blocks = new Map<string, Map<string, HeaderBlock>>()
   private readonly secure: boolean
@@ -147,7 +147,7 @@ export class HeaderBlocks {
     this.secure = secure
   }
 
-  /** A `policy` replaces the one of the content type; such blocks are not kept. */
+  /** @param policy replaces the policy of the content type. Such blocks are not cached. */
   block(contentType: string | null, cacheControl: string, policy?: string): HeaderBlock {
     if (policy !== undefined) return this.build(contentType, cacheControl, policy)
     let byCache = this.blocks.get(contentType ?? '')
@@ -161,7 +161,7 @@ export class HeaderBlocks {
     return block
   }
 
-  /** For an answer of somebody else: their type and their Cache-Control. */
+  /** The block of a relayed answer, with the upstream's type and Cache-Control. Not cached. */
   relayed(contentType: string | null, cacheControl: string): HeaderBlock {
     return this.build(contentType, cacheControl, DATA_POLICY)
   }

@@ -1,6 +1,6 @@
 /**
- * The one pipeline: host, CORS, route, quota, credentials, input, ask, answer. Every request goes
- * this way; what a route does not need is skipped, not done otherwise.
+ * The request pipeline: host, route, CORS, rate limits, authentication, input, actor, response. All requests pass
+ * it in this order. A route skips the steps that it does not need.
  */
 import {
   ActorUnavailable,
@@ -10,18 +10,18 @@ import {
 import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
-import type { Answers } from './response/respond.js'
+import type { Responder } from './response/respond.js'
 import { type Authenticator, refuseAuthority, scopesOf } from './request/authenticate.js'
 import type { ClientAddresses } from './request/client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile-route.js'
 import { warningsHeader } from './body/unknown-members.js'
-import { type BodyFailure, BodyUnreadable, type Exchange } from './exchange.js'
+import { type BodyFailure, BodyUnreadable, type HttpExchange } from './http-exchange.js'
 import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
 import type { HostPolicy } from './request/hosts.js'
 import { clientIdOf, type InputReader, restIsDropped } from './request/input.js'
-import { FOREIGN_CALL, type PageDoor } from './request/browser-session-guard.js'
+import { FOREIGN_CALL, type BrowserSessionGuard } from './request/browser-session-guard.js'
 import type { Problem } from './response/problems.js'
 import type { Quotas, QuotaVerdict } from './request/quotas.js'
 import type { ReplyContext } from './response/replies.js'
@@ -39,21 +39,21 @@ import {
 
 export type PipelineNeeds = {
   readonly router: Router<CompiledRoute>
-  readonly answers: Answers
+  readonly respond: Responder
   readonly hosts: HostPolicy
   readonly addresses: ClientAddresses
   readonly cors: Cors
   readonly quotas: Quotas
   readonly authenticator: Authenticator
-  readonly pages: PageDoor
+  readonly sessionGuard: BrowserSessionGuard
   readonly input: InputReader
   readonly originOf: RequestOrigin
   readonly baseUrl: string
   readonly requestTimeoutMs: number
-  /** Whether a tenant is a sandbox; without it nothing is warned of. */
+  /** True for a sandbox tenant. Without this function no warnings are sent. */
   readonly isSandbox?: ((tenantId: string, options: AskOptions) => Promise<boolean>) | undefined
   readonly metricsToken: ((authorization: string) => boolean) | null
-  /** False while the service is starting: only health probes answer. */
+  /** False while the service starts: only health probes are served then. */
   readonly started: () => boolean
   readonly clock: Clock
   readonly random: Random
@@ -70,31 +70,34 @@ export class Pipeline {
   }
 
   /** Handles one exchange. Never throws. */
-  handle(exchange: Exchange): void {
-    const { clock, requestTimeoutMs, answers, hosts, router } = this.needs
+  handle(exchange: HttpExchange): void {
+    const { clock, requestTimeoutMs, respond, hosts, router } = this.needs
     const now = clock.monotonicMs()
-    // Real time, like the deadlines of the actors behind, even where a test holds the clock.
+    // Deadlines of actors are in real time, also if a test stops the clock.
     const realMs = clock === systemClock ? now : systemClock.monotonicMs()
     const deadlineMs = requestTimeoutMs > 0 ? realMs + requestTimeoutMs : undefined
     const requestId = this.ids.idOf(exchange.headers.get('x-request-id'), now)
     const context = new RequestContext(exchange, requestId, now, deadlineMs)
     try {
       if (exchange.fault !== null) {
-        answers.problem(context, FAULT_PROBLEMS[exchange.fault], true)
+        respond.problem(context, FAULT_PROBLEMS[exchange.fault], true)
         return
       }
       const host = hosts(exchange.host)
       if (host !== 'served') {
-        answers.problem(context, host === 'malformed' ? MALFORMED_HOST : MISDIRECTED)
+        respond.problem(context, host === 'malformed' ? MALFORMED_HOST : MISDIRECTED)
         return
       }
       if (exchange.path === '*') {
-        answers.send(context, 204, null, 'no-store', [ALLOW_ALL], null)
+        respond.send(context, 204, null, 'no-store', [ALLOW_ALL], null)
         return
       }
       const match = router.match(exchange.path)
       if (match === null) {
-        answers.problem(context, { name: 'not-found', detail: 'There is nothing at this path.' })
+        respond.problem(context, {
+          name: 'not-found',
+          detail: 'There is no resource at this path.',
+        })
         return
       }
       const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
@@ -106,7 +109,7 @@ export class Pipeline {
       context.route = route
       context.rawParams = match.params
       if (!route.isHealth && !this.needs.started()) {
-        answers.problem(context, STARTING)
+        respond.problem(context, STARTING)
         return
       }
       if (route.light) this.answerLight(context, route)
@@ -116,7 +119,7 @@ export class Pipeline {
     }
   }
 
-  /** The short way: nothing to read, nobody to ask who is calling. */
+  /** Serves routes without input and authentication. */
   private answerLight(context: RequestContext, route: CompiledRoute): void {
     const { quotas, addresses, originOf } = this.needs
     const { cors: policy = 'configured', cache } = route.route
@@ -145,19 +148,19 @@ export class Pipeline {
     }
   }
 
-  /** Everything before the ask; null when the request was answered on the way. */
+  /** All steps before the actor. @returns null if the request was answered already. */
   private async prepare(
     context: RequestContext,
     route: CompiledRoute,
   ): Promise<AnyRouteRequest | null> {
-    const { quotas, addresses, originOf, input, answers, pages, cors } = this.needs
+    const { quotas, addresses, originOf, input, respond, sessionGuard, cors } = this.needs
     const { exchange } = context
     const { throttling } = route
     const { cors: policy = 'configured', cache } = route.route
-    pages.meet(context, route.route.security)
+    sessionGuard.loadBrowser(context, route.route.security)
     const origin = exchange.headers.get('origin')
-    const met = cors.headers(policy, origin, undefined, cache !== undefined)
-    context.cors = met instanceof Promise ? await met : met
+    const corsHeaders = cors.headers(policy, origin, undefined, cache !== undefined)
+    context.cors = corsHeaders instanceof Promise ? await corsHeaders : corsHeaders
 
     if (quotas.enabled) {
       if (throttling.byDefault === 'address') {
@@ -180,12 +183,12 @@ export class Pipeline {
     const parts = reading instanceof Promise ? await reading : reading
     if (context.unknown.length > 0) await this.warn(context)
     if (!parts.ok) {
-      answers.problem(context, parts.problem, parts.close === true)
+      respond.problem(context, parts.problem, parts.close === true)
       return null
     }
-    const foreign = pages.refuseForm(context, route.route.security, parts.value.body)
+    const foreign = sessionGuard.refuseForm(context, route.route.security, parts.value.body)
     if (foreign !== null) {
-      answers.problem(context, foreign)
+      respond.problem(context, foreign)
       return null
     }
     const request = new RequestView(context, addresses, originOf, parts.value)
@@ -203,58 +206,58 @@ export class Pipeline {
     return request
   }
 
-  /** Names members that the operation does not know, in sandbox tenants only. */
+  /** Warns of unknown members, in sandbox tenants only. */
   private async warn(context: RequestContext): Promise<void> {
     const { principal, unknown } = context
     const isSandbox = this.needs.isSandbox
     if (principal === null || isSandbox === undefined) return
-    // A warning fails no request.
+    // A failed warning must not fail the request.
     const warns = await isSandbox(principal.tenantId, context).catch(() => false)
     if (warns) context.warnings = warningsHeader(unknown)
   }
 
-  /** False when the request was refused. */
+  /** @returns false if the request was refused. */
   private async authenticate(context: RequestContext, { route }: CompiledRoute): Promise<boolean> {
     const { security } = route
-    const { answers, authenticator, quotas, originOf, metricsToken } = this.needs
+    const { respond, authenticator, quotas, originOf, metricsToken } = this.needs
     if (security.scheme === 'session') {
-      const location = await this.needs.pages.openSession(context)
+      const location = await this.needs.sessionGuard.openSession(context)
       if (location === null) return true
-      answers.send(context, 303, null, 'no-store', [['location', location]], null)
+      respond.send(context, 303, null, 'no-store', [['location', location]], null)
       return false
     }
     const authorization = context.exchange.headers.get('authorization')
     if (authorization === undefined && security.scheme === 'optional') return true
     if (authorization === undefined && isPageCall(security)) {
-      const call = await this.needs.pages.openCall(context)
+      const call = await this.needs.sessionGuard.openCall(context)
       if (call === 'open') return true
       if (call === 'foreign') {
-        answers.problem(context, FOREIGN_CALL)
+        respond.problem(context, FOREIGN_CALL)
         return false
       }
     }
     if (security.scheme === 'metrics' && authorization !== undefined) {
       if (metricsToken?.(authorization) === true) return true
     }
-    // Guessing has a quota of its own per address, so that it costs no more verifications than
-    // honest use does and cannot use up the quota of honest callers behind the same address.
+    // Refused tokens have a quota of their own per address. It bounds the verifications that guessing costs,
+    // and guessing cannot use up the quota of other callers behind the address.
     const guesses = quotas.enabled ? `refused:${this.addressKey(context)}` : null
     const spent = guesses === null ? null : quotas.spentDefault(guesses)
     if (spent !== null) return this.admit(context, spent)
     const credentials = credentialsOf(context, originOf)
     const { host } = context.exchange
-    const judged = await authenticator.authenticate(credentials, host, scopesOf(security), context)
-    if (judged.tag === 'problem') {
+    const result = await authenticator.authenticate(credentials, host, scopesOf(security), context)
+    if (result.tag === 'problem') {
       if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
-      answers.problem(context, judged.problem)
+      respond.problem(context, result.problem)
       return false
     }
-    const refusal = refuseAuthority(security, judged.principal, this.needs.baseUrl)
+    const refusal = refuseAuthority(security, result.principal, this.needs.baseUrl)
     if (refusal !== null) {
-      answers.problem(context, refusal)
+      respond.problem(context, refusal)
       return false
     }
-    context.principal = judged.principal
+    context.principal = result.principal
     return true
   }
 
@@ -263,10 +266,10 @@ export class Pipeline {
     compiled: CompiledRoute,
     request: AnyRouteRequest,
   ): Promise<void> {
-    const { answers } = this.needs
+    const { respond } = this.needs
     const { target } = compiled.route
     if (target.via === 'gateway') {
-      answers.rendered(context, await target.answer(request), false)
+      respond.rendered(context, await target.answer(request), false)
       return
     }
     const { proxy = false, body } = compiled.route
@@ -280,7 +283,7 @@ export class Pipeline {
       if (body?.kind === 'stream') (request.body as StreamedBody).stream?.cancel('not taken')
       throw error
     }
-    // The body broke off, and with it whatever was made of it.
+    // If the body failed, the outcome is of an incomplete body.
     const { bodyFailure } = context.exchange
     if (bodyFailure !== null && body?.kind === 'stream') throw new BodyUnreadable(bodyFailure)
     this.conclude(context, compiled, outcome)
@@ -294,27 +297,27 @@ export class Pipeline {
     const rule = compiled.rules[outcome.tag]
     if (rule === undefined) {
       const { method, path } = compiled.route
-      throw new Error(`${method} ${path} was given the unknown tag ${outcome.tag}`)
+      throw new Error(`${method} ${path}: unknown outcome ${outcome.tag}`)
     }
     const replayed = 'replayed' in outcome && outcome.replayed === true
-    this.needs.answers.rendered(
+    this.needs.respond.rendered(
       context,
       rule.render(outcome as never, this.contextOf(context)),
       replayed,
     )
   }
 
-  /** A path that exists with a method it does not know: preflight, OPTIONS, or 405. */
+  /** A known path with an unknown method: preflight, OPTIONS, or 405. */
   private async withoutRoute(
     context: RequestContext,
     resource: Resource<CompiledRoute>,
   ): Promise<void> {
-    const { answers, cors } = this.needs
+    const { respond, cors } = this.needs
     const { method, headers } = context.exchange
     try {
       if (method !== 'OPTIONS') {
-        const detail = `This resource knows ${resource.allow}.`
-        answers.problem(context, {
+        const detail = `This resource allows ${resource.allow}.`
+        respond.problem(context, {
           name: 'method-not-allowed',
           detail,
           headers: { allow: resource.allow },
@@ -333,19 +336,19 @@ export class Pipeline {
           if (allowed) pairs.push(...preflightHeaders(resource.allow))
         }
       }
-      answers.send(context, 204, null, 'no-store', pairs, null)
+      respond.send(context, 204, null, 'no-store', pairs, null)
     } catch (error) {
       this.fail(context, error)
     }
   }
 
-  /** Remembers what the quota says; false when the request was refused. */
+  /** Stores the quota state for the response. @returns false if the request was refused. */
   private admit(context: RequestContext, verdict: QuotaVerdict): boolean {
-    const { answers } = this.needs
+    const { respond } = this.needs
     if (verdict.tag === 'unknown') {
-      answers.problem(context, {
+      respond.problem(context, {
         name: 'service-unavailable',
-        detail: 'The quota of this operation cannot be counted at the moment.',
+        detail: 'The rate limit of this operation is temporarily unavailable.',
         retryAfterSecs: 1,
       })
       return false
@@ -353,7 +356,7 @@ export class Pipeline {
     context.windows =
       context.windows.length === 0 ? verdict.windows : [...context.windows, ...verdict.windows]
     if (verdict.tag === 'taken') return true
-    answers.problem(context, rateLimited(verdict.violated, verdict.retryAfterSecs))
+    respond.problem(context, rateLimited(verdict.violated, verdict.retryAfterSecs))
     return false
   }
 
@@ -373,33 +376,33 @@ export class Pipeline {
     return { requestId, baseUrl: this.needs.baseUrl, path, query, browser }
   }
 
-  /** No outcome: a body that never came, an actor that gave none, or a defect of ours. */
+  /** Answers a request without an outcome: unreadable body, unavailable actor, or a defect. */
   private fail(context: RequestContext, error: unknown): void {
-    const { answers, log } = this.needs
+    const { respond, log } = this.needs
     if (context.exchange.done) return
     if (error instanceof BodyUnreadable) {
       if (error.reason === 'aborted') return
       const problem = BODY_PROBLEMS[error.reason]
       const close = error.reason !== 'too_large' || !restIsDropped(context.exchange)
-      answers.problem(context, problem, close)
+      respond.problem(context, problem, close)
       return
     }
     if (error instanceof ActorUnavailable && error.reason !== 'failed') {
-      answers.problem(context, unavailable(error))
+      respond.problem(context, unavailable(error))
       return
     }
     if (!(error instanceof ActorUnavailable)) {
-      log.error({ err: error, request_id: context.requestId }, 'the pipeline failed')
+      log.error({ err: error, request_id: context.requestId }, 'request failed')
     }
     try {
-      answers.problem(context, { name: 'server-error' })
+      respond.problem(context, { name: 'server-error' })
     } catch (second) {
-      log.error({ err: second, request_id: context.requestId }, 'no answer could be written')
+      log.error({ err: second, request_id: context.requestId }, 'cannot write an answer')
     }
   }
 }
 
-/** Whether the pipeline asks who is calling; clients and browsers are asked by what they call. */
+/** True if the pipeline authenticates. Actors authenticate OAuth clients, and pages have their own guard. */
 function isGuarded({ route }: CompiledRoute): boolean {
   const { scheme } = route.security
   return scheme !== 'anonymous' && scheme !== 'client' && scheme !== 'browser'
@@ -410,10 +413,13 @@ function isPageCall({ scheme }: Security): boolean {
   return scheme === 'person' || scheme === 'page_call'
 }
 
-const MALFORMED_HOST: Problem = { name: 'bad-request', detail: 'The Host is missing or malformed.' }
+const MALFORMED_HOST: Problem = {
+  name: 'bad-request',
+  detail: 'The Host header is missing or malformed.',
+}
 const MISDIRECTED: Problem = {
   name: 'misdirected-request',
-  detail: 'This host is not served here.',
+  detail: 'This service does not serve this host.',
 }
 const STARTING: Problem = {
   name: 'service-unavailable',
@@ -421,13 +427,13 @@ const STARTING: Problem = {
   retryAfterSecs: 1,
 }
 
-/** What the server can do in general (OPTIONS *), and what it offers in place of CONNECT. */
+/** The methods of the server, for `OPTIONS *` and for CONNECT. */
 const ALLOW_ALL = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] as const
 const MALFORMED: Problem = {
   name: 'bad-request',
   detail: 'The request line, a header field or the host is malformed.',
 }
-const FAULT_PROBLEMS: { readonly [F in NonNullable<Exchange['fault']>]: Problem } = {
+const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>]: Problem } = {
   ambiguous: MALFORMED,
   malformed: MALFORMED,
   too_large: { name: 'headers-too-large' },
@@ -435,7 +441,7 @@ const FAULT_PROBLEMS: { readonly [F in NonNullable<Exchange['fault']>]: Problem 
   late: { name: 'request-timeout' },
   tunnel: {
     name: 'method-not-allowed',
-    detail: 'This server opens no tunnels.',
+    detail: 'CONNECT is not supported.',
     headers: Object.fromEntries([ALLOW_ALL]),
   },
 }
@@ -443,13 +449,13 @@ const FAULT_PROBLEMS: { readonly [F in NonNullable<Exchange['fault']>]: Problem 
 const BODY_PROBLEMS: { readonly [R in Exclude<BodyFailure, 'aborted'>]: Problem } = {
   too_large: { name: 'payload-too-large' },
   timeout: { name: 'request-timeout' },
-  malformed: { name: 'bad-request', detail: 'The chunks of the body are malformed.' },
+  malformed: { name: 'bad-request', detail: 'The chunked encoding of the body is malformed.' },
 }
 
 const WHY_UNAVAILABLE: { readonly [R in UnavailableReason]?: string } = {
   mailbox_full: 'The service is overloaded.',
   overloaded: 'The service is overloaded.',
-  dependency: 'The service is cut off from something it needs.',
+  dependency: 'A dependency of the service is unavailable.',
 }
 
 function unavailable({ reason }: ActorUnavailable): Problem {

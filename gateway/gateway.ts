@@ -1,4 +1,4 @@
-/** The HTTP side of a process: routes and references in, a listener out. */
+/** Builds the HTTP side of a process from routes and actor references. */
 import type { EventType } from '../actors/domain/events.js'
 import type { BrowserSessionsProtocol } from '../actors/identity/sessions/protocol.js'
 import type { Tenant } from '../actors/domain/tenants/tenancy.js'
@@ -14,7 +14,7 @@ import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Metrics } from '../runtime/kernel/metrics/metrics.js'
 import type { Random } from '../runtime/kernel/random.js'
-import { Answers } from './response/respond.js'
+import { Responder } from './response/respond.js'
 import { authenticator } from './request/authenticate.js'
 import { browserReader } from './request/browser.js'
 import { type CapabilitiesOptions, capabilitiesRoute } from './capabilities.js'
@@ -23,7 +23,7 @@ import { type CompiledRoute, compileRoute, HeaderBlocks, type Refs } from './com
 import { Pipeline } from './dispatch.js'
 import { errorPagesRoute } from './response/error-pages.js'
 import { homePageRoute } from './home-page.js'
-import type { ExchangeHandler } from './exchange.js'
+import type { HttpExchangeHandler } from './http-exchange.js'
 import { metricsRoute, metricsTokenCheck } from './metrics/exposition.js'
 import { type ApplicationOrigins, corsOf } from './headers/cors.js'
 import { hostPolicy } from './request/hosts.js'
@@ -32,26 +32,26 @@ import { InputReader } from './request/input.js'
 import { listen } from './listen.js'
 import { documentRoutes } from './openapi/openapi-routes.js'
 import { openQuotas } from './request/quotas.js'
-import { PageDoor } from './request/browser-session-guard.js'
+import { BrowserSessionGuard } from './request/browser-session-guard.js'
 import { scriptRoutes } from './pages/platform/script.js'
 import { styleRoutes } from './pages/platform/style.js'
 import { requestOrigin } from './request/request-origin.js'
 import type { Route } from './route.js'
 import { Router } from './router.js'
 import type { OpenapiSettings, ServerSettings } from './settings.js'
-import { hostJudge } from './request/tenant-hosts.js'
+import { tokenHostCheck } from './request/tenant-hosts.js'
 import type { Listener } from './transports/open.js'
 
 export interface GatewayOptions {
   readonly server: ServerSettings
   readonly openapi: OpenapiSettings
-  /** oidc.issuer_url without a closing slash: the public base address. */
+  /** oidc.issuer_url without a trailing slash: the public base URL. */
   readonly issuer: string
-  /** Every route of the build; those whose actor has no reference here do not exist here. */
+  /** All routes. Those whose actor has no reference in `refs` are left out. */
   readonly routes: readonly Route[]
   /**
-   * Routes that the documents describe: those of the deployment, whichever plane serves them, so that
-   * capabilities and OpenAPI are the same everywhere. Default: the routes that exist here.
+   * The routes of all planes of the deployment, which OpenAPI and capabilities describe. Default: the routes that
+   * this process serves.
    */
   readonly described?: readonly Route[] | undefined
   /** Actors of this plane, by the name of their address. */
@@ -64,36 +64,36 @@ export interface GatewayOptions {
   readonly random: Random
   /** Names that settings add to the capabilities document. */
   readonly capabilities?: readonly string[] | undefined
-  /** What the capabilities document says of features beside their names. */
+  /** Details of features for the capabilities document. */
   readonly featureDetails?: CapabilitiesOptions['details']
-  /** Knows applications' allowed_origins; without it such routes follow cors_allowed_origins. */
+  /** Looks up allowed_origins of applications. Without it those routes use cors_allowed_origins. */
   readonly applicationOrigins?: ApplicationOrigins | undefined
-  /** How long session cookies outlive the browser window; without it they end with it. */
+  /** Max-Age of session cookies. Without it they end with the browser session. */
   readonly sessionCookieSecs?: number | undefined
-  /** The types of events that can occur in this deployment; default: all. */
+  /** Event types of this deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
-  /** Default: those of decisions.md 14. */
+  /** Default: `POLICIES`. */
   readonly policies?: Policies | undefined
-  /** Another table of native hashes; one without our platform forces node:http. */
+  /** Replaces the table of pinned hashes. A table without this platform forces node:http. */
   readonly nativePins?: Readonly<Record<string, string>> | undefined
-  /** How long a client may read nothing of its answer. Default: `UNREAD_MS_MAX`. */
+  /** Time that a client may leave its answer unread. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
-  /** Opens the socket in place of what [server] says: for benches. */
-  readonly open?: ((handler: ExchangeHandler) => Promise<Listener>) | undefined
+  /** Opens the listener in place of [server], for benches. */
+  readonly open?: ((handler: HttpExchangeHandler) => Promise<Listener>) | undefined
 }
 
 export interface Gateway {
   /**
-   * Opens the socket. Until `started` only health probes answer; everything else is 503.
-   * @throws {ListenFailed} with a message for the operator: port taken, certificate unreadable.
+   * Opens the listener. Until `started` is called, all routes except health probes answer 503.
+   * @throws {ListenFailed} with a message for the operator, such as a port in use.
    */
   listen(): Promise<{ readonly url: string; readonly port: number; readonly transport: string }>
-  /** Lets requests in. */
+  /** Accepts requests. */
   started(): void
-  /** Stops accepting and waits for open requests; false when that was not long enough. */
+  /** Stops accepting and waits for open requests. @returns false at the time limit. */
   drain(withinMs: number): Promise<boolean>
   close(): Promise<void>
-  /** The routes that exist here, the gateway's own included. */
+  /** The routes that this process serves, including those of the gateway. */
   readonly routes: readonly Route[]
 }
 
@@ -148,7 +148,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   let isStarted = false
   const pipeline = new Pipeline({
     router,
-    answers: new Answers({
+    respond: new Responder({
       blocks: new HeaderBlocks(secure),
       errorsBaseUrl: server.errors_base_url,
       sessionCookie: (token) => browsers.sessionCookie(token),
@@ -164,8 +164,8 @@ export function openGateway(options: GatewayOptions): Gateway {
       applications: options.applicationOrigins,
     }),
     quotas,
-    authenticator: authenticator(tokens, issuer, hostJudge(tenants, server.base_domain)),
-    pages: new PageDoor({ browsers, sessions: browserSessions }),
+    authenticator: authenticator(tokens, issuer, tokenHostCheck(tenants, server.base_domain)),
+    sessionGuard: new BrowserSessionGuard({ browsers, sessions: browserSessions }),
     input: new InputReader(addresses),
     originOf: requestOrigin({
       issuer: new URL(issuer),
@@ -194,7 +194,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   return {
     routes,
     async listen() {
-      const handler: ExchangeHandler = (exchange) => pipeline.handle(exchange)
+      const handler: HttpExchangeHandler = (exchange) => pipeline.handle(exchange)
       listener =
         options.open === undefined
           ? await listen(server, handler, {

@@ -1,4 +1,4 @@
-/** GET /: what this address is and where to go from here, for people who open it in a browser. */
+/** GET /: the start page, for people who open the service in a browser. */
 import { z } from 'zod'
 import { renderPage } from './pages/platform/render.js'
 import { NO_CONTEXT } from './response/replies.js'
@@ -8,9 +8,9 @@ const Headers = z.object({ 'accept-language': z.string().max(1024).optional() })
 
 export type HomePageOptions = {
   readonly issuer: string
-  /** Where the API page is; null where it is not served. */
+  /** Path of the API page, or null if it is not served. */
   readonly docsPath: string | null
-  /** Paths that this process serves. A link that leads nowhere is left out. */
+  /** Paths that this process serves. Links to other paths are left out. */
   readonly paths: ReadonlySet<string>
 }
 

@@ -1,7 +1,7 @@
-/** Picks the transport that the settings and the machine allow, and opens it. */
+/** Opens the transport that the settings and the machine allow. */
 import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
-import type { ExchangeHandler } from './exchange.js'
+import type { HttpExchangeHandler } from './http-exchange.js'
 import type { ServerSettings } from './settings.js'
 import { openHttp1 } from './transports/http1.js'
 import { openHttp2 } from './transports/http2.js'
@@ -14,11 +14,11 @@ export type ListenNeeds = {
   readonly clock: Clock
   /** For tests: another table refuses the native binary. */
   readonly pins?: Readonly<Record<string, string>> | undefined
-  /** For tests: how long a client may read nothing of its answer. */
+  /** For tests: time that a client may leave its answer unread. */
   readonly unreadMs?: number | undefined
 }
 
-/** A renewed certificate is served within this. */
+/** A renewed certificate is used within this time. */
 const RENEWAL_EVERY_MS = 60_000
 
 type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'http1_parser' | 'tls'>
@@ -26,7 +26,7 @@ type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'http1_parser'
 /** @throws {ListenFailed} */
 export async function listen(
   { host, port, transport, http1_parser, tls }: Where,
-  handler: ExchangeHandler,
+  handler: HttpExchangeHandler,
   { log, clock, pins = PINNED_NATIVE_SHA256, unreadMs }: ListenNeeds,
 ): Promise<Listener> {
   if (transport === 'tls_h2_only') {
@@ -41,7 +41,7 @@ export async function listen(
   if (native.tag === 'loaded') return openUws(native.uws, { host, port, handler, unreadMs })
   log.warn(
     { reason: native.reason },
-    'uWebSockets is not used: serving plain_http with node:http, which is slower',
+    'uWebSockets is not available: plain_http is served by node:http, which is slower',
   )
   return openHttp1({ host, port, handler, unreadMs })
 }

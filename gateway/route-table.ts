@@ -1,4 +1,4 @@
-/** Every route of the build. A plane serves those whose actors sit in it. */
+/** All routes. A plane serves those whose actor it runs. */
 import { accountOperatorRoutes } from './routes/identity/accounts.js'
 import { accountRoutes } from './routes/identity/account.js'
 import { agentRoutes } from './routes/agents/agents.js'
@@ -23,7 +23,7 @@ import { organizationRecordRoutes } from './routes/identity/organization-records
 import { organizationRoutes } from './routes/identity/organizations.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
 import { registrationRoutes } from './routes/oauth/client-registration.js'
-import { rosterRoutes } from './routes/agents/agent-management.js'
+import { agentManagementRoutes } from './routes/agents/agent-management.js'
 import { signingKeyRoutes } from './routes/oauth/signing-keys.js'
 import { webhookRoutes } from './routes/webhooks/webhooks.js'
 import { tenantRoutes } from './routes/identity/tenants.js'
@@ -32,7 +32,7 @@ import { userinfoRoutes } from './routes/oauth/userinfo.js'
 import { egressRoutes } from './routes/vault/egress.js'
 import { settlementRoutes } from './routes/commerce/payouts.js'
 import { ssoRoutes } from './routes/identity/federated-login.js'
-import { sshcaRoutes } from './routes/vault/ssh-certificates.js'
+import { sshCertificatesRoutes } from './routes/vault/ssh-certificates.js'
 import { vaultRoutes } from './routes/vault/vault.js'
 import { x402PaymentRoutes } from './routes/commerce/x402-payments.js'
 import { x402Routes } from './routes/commerce/x402.js'
@@ -59,8 +59,8 @@ export const routes: readonly Route[] = [
   ...accountOperatorRoutes,
   ...vaultRoutes,
   ...egressRoutes,
-  ...sshcaRoutes,
-  ...rosterRoutes,
+  ...sshCertificatesRoutes,
+  ...agentManagementRoutes,
   ...loginRoutes,
   ...mailSignInRoutes,
   ...credentialRoutes,

@@ -1,6 +1,6 @@
 /**
- * The declaration of a route: router, validation, security, throttle, OpenAPI and capabilities all
- * come out of it. No route exists outside of one. Route files are tables of these.
+ * The declaration of a route. Routing, validation, authentication, rate limits, OpenAPI and capabilities are
+ * derived from it, and all routes are declared this way.
  */
 import { z } from 'zod'
 import type { IdempotencyClaim } from '../actors/domain/idempotency.js'
@@ -30,49 +30,49 @@ export {
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** Who may call. */
+/** How callers are authenticated. */
 export type Security =
-  /** Nobody is asked who they are. */
+  /** No authentication. */
   | { readonly scheme: 'anonymous' }
-  /** An access token (Bearer or DPoP), judged before the message is built. */
+  /** An access token (Bearer or DPoP), verified before the message is built. */
   | {
       readonly scheme: 'bearer'
-      /** Any one of these suffices; none means any valid token. */
+      /** One of these is enough. Without scopes, any valid token is accepted. */
       readonly scopes?: readonly string[] | undefined
       /** Default: all kinds. */
       readonly subjects?: readonly SubjectType[] | undefined
       /** Whether the token may carry an act chain. Default `either`. */
       readonly direct?: 'required' | 'forbidden' | 'either' | undefined
-      /** With `direct: 'forbidden'`: a direct token with one of these scopes is accepted all the same. */
+      /** With `direct: 'forbidden'`: direct tokens with one of these scopes are accepted as well. */
       readonly directScopes?: readonly string[] | undefined
-      /** Takes a person's token that is bound to one organization; no other route does. */
+      /** Accepts a user's token that is bound to one organization. Other routes refuse such tokens. */
       readonly organizationBound?: 'accepted' | undefined
     }
-  /** A token is judged when present; without one the principal is null. */
+  /** A token is verified if present. Without one the principal is null. */
   | { readonly scheme: 'optional' }
-  /** OAuth client authentication: the actor judges `credentials` and the form itself. */
+  /** OAuth client authentication, done by the actor with `credentials` and the form. */
   | { readonly scheme: 'client' }
-  /** The metrics endpoint: the configured bearer token or a service token with metrics:read. */
+  /** The metrics endpoint: the configured bearer token, or a service token with metrics:read. */
   | { readonly scheme: 'metrics' }
   /**
-   * A page for anybody's browser. A form has to carry the `csrf_token` of a page of ours, unless
-   * forms come from elsewhere by design (`foreign`): such a route must change nothing by itself.
+   * A page without a session. Its form must carry the `csrf_token` of the page. `foreign` accepts forms from other
+   * sites: the handler of such a route must not change anything.
    */
   | { readonly scheme: 'browser'; readonly forms?: 'own' | 'foreign' | undefined }
-  /** A page for a person who is signed in; anybody else is sent to sign in (303). */
+  /** A page for a signed-in user. Without a session the browser is redirected to sign-in (303). */
   | { readonly scheme: 'session' }
   /**
-   * An operation for a person, by a direct access token of theirs or by the session of their browser.
-   * A session counts only for requests that the browser says come from pages of ours.
+   * An operation for a user, with a direct access token or with a browser session. A session is accepted only if
+   * the browser declares the request same-origin.
    */
   | {
       readonly scheme: 'person'
-      /** Of a token: any one of these suffices. */
+      /** Scopes of the token. One of these is enough. */
       readonly scopes: readonly string[]
     }
   /**
-   * An operation that only pages of ours may call, with the session of their browser. An access token
-   * is refused with 403 `insufficient_scope`: no scope stands for the user's own answer.
+   * An operation for pages of the service, with a browser session. An access token is refused with 403
+   * `insufficient_scope`, because no scope can replace the user's own decision.
    */
   | { readonly scheme: 'page_call' }
 
@@ -90,14 +90,14 @@ export type SessionOf<S extends Security> = S extends { scheme: 'session' | 'pag
 
 export type { IdempotencyClaim }
 
-/** Credentials as sent, for actors that judge them themselves. */
+/** Credentials as sent, for actors that verify them. */
 export type Credentials = {
-  /** The Authorization header; null when absent. */
+  /** The Authorization header, or null. */
   readonly authorization: string | null
-  /** The DPoP header; null when absent. */
+  /** The DPoP header, or null. */
   readonly dpopProof: string | null
   readonly httpMethod: string
-  /** Absolute URL of the request without its query, at an origin of ours (`requestOrigin`). */
+  /** Absolute URL of the request without its query, at an origin of the service (`requestOrigin`). */
   readonly httpUrl: string
 }
 
@@ -107,21 +107,21 @@ export type RouteRequest<Params, Query, Headers, Body, S extends Security> = {
   readonly headers: Headers
   readonly body: Body
   readonly principal: PrincipalOf<S>
-  /** Who is signed in, on routes of the schemes `session`, `person` and `page_call`. */
+  /** The signed-in user's session, on routes of the schemes `session`, `person` and `page_call`. */
   readonly session: SessionOf<S>
-  /** Cookies and form token, on pages (schemes `browser` and `session`). */
+  /** Cookies and CSRF token, on pages (schemes `browser` and `session`). */
   readonly browser: Browser
-  /** Null unless the route is `idempotent` and the request carries a key. */
+  /** Null unless the route is `idempotent` and the request has a key. */
   readonly idempotency: IdempotencyClaim | null
   readonly requestId: string
   /** Address of the client behind trusted proxies. */
   readonly clientAddress: string
-  /** Host the client named, lower case, with a port where it named one. */
+  /** Host of the request, lower case, with its port if it has one. */
   readonly host: string
   readonly credentials: Credentials
 }
 
-/** A form as it came, in order; a repeated name appears twice. */
+/** The fields of a form in order, including repeated names. */
 export type FormFields = readonly (readonly [name: string, value: string])[]
 
 export const JSON_BODY_BYTES_MAX = 1024 * 1024
@@ -132,13 +132,13 @@ export type BodyRule<Body> =
       readonly kind: 'json'
       readonly schema: z.ZodType<Body>
       readonly maxBytes: number
-      /** A request without a body means the empty object. */
+      /** A missing body is read as an empty object. */
       readonly optional?: boolean | undefined
-      /** Takes what `findJsonLoss` finds, too: it is handed on, not kept. */
+      /** Accepts text that `findJsonLoss` refuses, for bodies that are relayed and not stored. */
       readonly anyText?: boolean | undefined
     }
   | { readonly kind: 'form'; readonly schema: z.ZodType<Body>; readonly maxBytes: number }
-  /** The fields in order, judged by the actor; `schema` is for the documents. */
+  /** The fields in order, validated by the actor. `schema` is for OpenAPI. */
   | {
       readonly kind: 'fields'
       readonly schema: z.ZodType
@@ -151,26 +151,26 @@ export type BodyRule<Body> =
       readonly maxBytes: number
       readonly bytes?: Body
     }
-  /** Not read before the actor is asked: it reads it, at its own pace. */
+  /** Read by the actor as a stream, with back pressure. */
   | { readonly kind: 'stream'; readonly maxBytes: number; readonly streamed?: Body }
 
-/** A body on its way; `stream` is null when the request has none. */
+/** A streamed request body. `stream` is null if the request has no body. */
 export type StreamedBody = {
   readonly stream: ByteStream | null
-  /** As announced; null when it was not. */
+  /** The content-length, or null. */
   readonly bytes: number | null
 }
 
-/** application/json, at most 1 MiB unless said otherwise. */
+/** application/json, at most 1 MiB by default. */
 export function json<S extends z.ZodType>(
   schema: S,
   { maxBytes = JSON_BODY_BYTES_MAX, optional = false, anyText = false } = {},
 ): BodyRule<z.output<S>> {
-  const judged = schema as unknown as z.ZodType<z.output<S>>
-  return { kind: 'json', schema: judged, maxBytes, optional, anyText }
+  const typed = schema as unknown as z.ZodType<z.output<S>>
+  return { kind: 'json', schema: typed, maxBytes, optional, anyText }
 }
 
-/** application/x-www-form-urlencoded as an object; a repeated field is refused. */
+/** application/x-www-form-urlencoded as an object. A repeated field is refused. */
 export function form<S extends z.ZodType>(
   schema: S,
   { maxBytes = FORM_BODY_BYTES_MAX } = {},
@@ -178,7 +178,7 @@ export function form<S extends z.ZodType>(
   return { kind: 'form', schema: schema as unknown as z.ZodType<z.output<S>>, maxBytes }
 }
 
-/** The form of a page: `shape` and the hidden `csrf_token`, which the pipeline checks. */
+/** The form of a page: `shape`, and the hidden `csrf_token` that the pipeline checks. */
 export function pageForm<Shape extends z.ZodRawShape>(
   shape: Shape,
 ): BodyRule<z.output<z.ZodObject<Shape>>> {
@@ -190,7 +190,7 @@ export function pageForm<Shape extends z.ZodRawShape>(
   }
 }
 
-/** application/x-www-form-urlencoded as fields in order, repeated ones included. */
+/** application/x-www-form-urlencoded as fields in order, including repeated ones. */
 export function formFields(
   schema: z.ZodType,
   { maxBytes = FORM_BODY_BYTES_MAX } = {},
@@ -200,7 +200,7 @@ export function formFields(
 
 const fieldQueries = new WeakSet<z.ZodType>()
 
-/** A query as fields in order, repeated ones included, judged by the actor; for the documents too. */
+/** A query as fields in order, including repeated ones, validated by the actor. `schema` is for OpenAPI. */
 export function queryFields(schema: z.ZodType): z.ZodType<FormFields> {
   fieldQueries.add(schema)
   return schema as z.ZodType<FormFields>
@@ -210,7 +210,7 @@ export function isQueryFields(schema: z.ZodType): boolean {
   return fieldQueries.has(schema)
 }
 
-/** Bytes as they come. An empty list of content types accepts any. */
+/** Raw bytes. An empty list of content types accepts all types. */
 export function raw(
   contentTypes: readonly string[],
   { maxBytes }: { maxBytes: number },
@@ -218,23 +218,23 @@ export function raw(
   return { kind: 'raw', contentTypes, maxBytes }
 }
 
-/** Bytes as they come, while they come. */
+/** Raw bytes as a stream. */
 export function streamed({ maxBytes }: { maxBytes: number }): BodyRule<StreamedBody> {
   return { kind: 'stream', maxBytes }
 }
 
-/** Who shares a quota: the client's address, the caller (token, else address), or what the route says. */
+/** The key of a rate limit: the client's address, the caller (token, else address), or a function. */
 export type ThrottleKey<Request> = 'address' | 'caller' | ((request: Request) => string)
 export type ThrottleRule<Request> = {
   readonly policy: PolicyName
   readonly by: ThrottleKey<Request>
 }
 
-/** Which origins may read the answer from a browser. decisions.md 14, CORS. */
+/** Origins that may read the answer in a browser (docs/reference/http.md, CORS). */
 export type CorsPolicy =
-  /** Anybody, without credentials. */
+  /** All origins, without credentials. */
   | 'public'
-  /** The allowed_origins of the application that asks. */
+  /** The allowed_origins of the requesting application. */
   | 'application-origins'
   /** server.cors_allowed_origins, else the issuer's origin. */
   | 'configured'
@@ -244,7 +244,7 @@ type AskKind<P extends Protocol> = {
 }[keyof P] &
   string
 
-/** A rule for every tag of the reply, and for no other. */
+/** One rule for each tag of the reply. */
 type TagsOf<R> = R extends { tag: infer T extends string } ? T : never
 type RulesFor<R> = { readonly [T in TagsOf<R>]: ReplyRule<Extract<R, { tag: T }>> }
 
@@ -258,14 +258,14 @@ export interface RouteSpec<
   Body,
 > {
   readonly method: Method
-  /** Literal segments and `{name}` parameters; a parameter is one whole segment. */
+  /** Literal segments and `{name}` parameters. A parameter is one whole segment. */
   readonly path: string
   /** camelCase, unique. */
   readonly operationId: string
   readonly summary: string
   readonly description?: string | undefined
   readonly tags: readonly string[]
-  /** `public` operations are in the integrators' document, `internal` ones in the operators' too. */
+  /** `internal` operations are left out of the public OpenAPI document. */
   readonly exposure: 'public' | 'internal'
   readonly security: S
   readonly params?: z.ZodType<Params> | undefined
@@ -280,31 +280,27 @@ export interface RouteSpec<
     | 'none'
     | readonly ThrottleRule<RouteRequest<Params, Query, Headers, Body, S>>[]
     | undefined
-  /** Honours the idempotency-key header; the claim goes into the message. */
+  /** Supports the idempotency-key header. The claim is part of the message. */
   readonly idempotent?: boolean | undefined
   /** Default `configured`. */
   readonly cors?: CorsPolicy | undefined
-  /** Cache-Control of success answers. Default `no-store`. */
+  /** Cache-Control of successful answers. Default `no-store`. */
   readonly cache?: string | undefined
-  /** Names in the capabilities document that this route makes true. decisions.md 14. */
+  /** Names that this route adds to the capabilities document. */
   readonly capabilities?: readonly string[] | undefined
   /**
-   * `oauth`: plain error bodies, repeated parameters refused, errors never cached. `page`: an HTML
-   * page with the status and the request id. `negotiated`: a page for whoever asks for HTML, plain
-   * error bodies for everybody else.
+   * `oauth`: error bodies of RFC 6749, repeated parameters refused, errors never cached. `page`: an HTML page with
+   * the status and the request id. `negotiated`: a page for clients that accept HTML, otherwise as `oauth`.
    */
   readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | undefined
   /**
-   * An intermediary's route (RFC 9110 section 3.7): the actor has clocks of its own in place of
-   * request_timeout_secs, and every error says in Proxy-Status by whom it was made (RFC 9209).
+   * The route of an intermediary (RFC 9110 section 3.7): the actor has its own time limits in place of
+   * request_timeout_secs, and Proxy-Status names the source of each error (RFC 9209).
    */
   readonly proxy?: boolean | undefined
-  /**
-   * Problems that the interface lists for the operation and this build never answers, for the
-   * documents: clients should expect them from other deployments.
-   */
+  /** Further problems for OpenAPI: this version never sends them, but clients should handle them. */
   readonly documented?: readonly ProblemName[] | undefined
-  /** The answer may hold a secret that is shown once. For the documents. */
+  /** The answer may contain a secret that is shown once. For OpenAPI. */
   readonly onceOnly?: boolean | undefined
   readonly deprecated?:
     | {
@@ -317,7 +313,7 @@ export interface RouteSpec<
 
 type Erased = RouteSpec<Protocol, string, Security, unknown, unknown, unknown, unknown>
 
-/** What a declaration says of itself: everything but what it does. */
+/** A declaration without its message and replies. */
 export interface RouteFacts
   extends Omit<Erased, 'message' | 'replies' | 'throttle' | 'security' | 'body'> {
   readonly security: Security
@@ -325,7 +321,7 @@ export interface RouteFacts
   readonly throttle?: 'none' | readonly ThrottleRule<AnyRouteRequest>[] | undefined
 }
 
-/** A route with its types erased: what the pipeline and the documents work on. */
+/** A route with its types erased, for the pipeline and OpenAPI. */
 export interface Route extends RouteFacts {
   readonly target:
     | {
@@ -335,7 +331,7 @@ export interface Route extends RouteFacts {
         readonly message: (request: AnyRouteRequest) => unknown
         readonly replies: Readonly<Record<string, ReplyRule<never>>>
       }
-    /** The gateway's own documents: they exist on every plane and ask nobody. */
+    /** A document of the gateway, served on all planes without an actor. */
     | {
         readonly via: 'gateway'
         readonly answer: (request: AnyRouteRequest) => Promise<Rendered> | Rendered
@@ -349,8 +345,8 @@ export type AnyRouteRequest = Omit<
 > & { readonly session: BrowserSession | null }
 
 /**
- * Declares a route. The message must be what the actor's protocol asks for, and `replies` must name
- * every outcome and no other; both are compile errors otherwise.
+ * Declares a route. The compiler checks that the message is one of the actor's protocol and that `replies` has a
+ * rule for each outcome.
  */
 export function route<
   P extends Protocol,
@@ -370,7 +366,7 @@ export type OwnRouteSpec = RouteFacts & {
   readonly responses: readonly ResponseDoc[]
 }
 
-/** Declares a document that the gateway itself holds: OpenAPI, capabilities, metrics, errors. */
+/** Declares a document of the gateway: OpenAPI, capabilities, metrics, error pages. */
 export function ownRoute({ answer, responses, ...facts }: OwnRouteSpec): Route {
   return { ...facts, target: { via: 'gateway', answer, responses } }
 }

@@ -1,18 +1,18 @@
-/** Path and method to a route: a map for literal paths, a small tree for those with parameters. */
+/** Finds the route of a path and method: a map for literal paths, a tree for paths with parameters. */
 
 import { asId } from '../actors/domain/ids.js'
 
 export type Resource<T> = {
-  /** The declared path, `{name}` parameters included: the route label of metrics. */
+  /** The declared path with its `{name}` parameters, which is the route label of metrics. */
   readonly path: string
   readonly methods: ReadonlyMap<string, T>
-  /** For the Allow header, HEAD and OPTIONS included. */
+  /** For the Allow header, including HEAD and OPTIONS. */
   readonly allow: string
 }
 
 export type Match<T> = {
   readonly resource: Resource<T>
-  /** Raw, undecoded path parameters; see `decodeParams`. */
+  /** Undecoded path parameters, see `decodeParams`. */
   readonly params: Readonly<Record<string, string>>
 }
 
@@ -30,7 +30,7 @@ export class Router<T> {
   private readonly literals = new Map<string, Match<T>>()
   private readonly root: Node<T> = emptyNode()
 
-  /** @throws when method and path are taken, or the path is not one the router can hold. */
+  /** @throws if the method and path are declared already, or the path is invalid. */
   add(method: string, path: string, value: T): void {
     const entry = this.entry(path)
     if (entry.methods.has(method)) throw new Error(`${method} ${path} is declared twice`)
@@ -51,7 +51,7 @@ export class Router<T> {
   }
 
   private entry(path: string): Entry<T> {
-    if (!path.startsWith('/')) throw new Error(`a path begins with "/": ${path}`)
+    if (!path.startsWith('/')) throw new Error(`a path must begin with "/": ${path}`)
     if (!path.includes('{')) {
       const known = this.literals.get(path)
       if (known !== undefined) return known.resource as Entry<T>
@@ -64,7 +64,7 @@ export class Router<T> {
     for (const segment of path.split('/').slice(1)) {
       const name = PARAM.exec(segment)?.[1]
       if (name === undefined) {
-        if (/[{}]/.test(segment)) throw new Error(`a parameter is a whole segment: ${path}`)
+        if (/[{}]/.test(segment)) throw new Error(`a parameter must be a whole segment: ${path}`)
         let next = node.literals.get(segment)
         if (next === undefined) node.literals.set(segment, (next = emptyNode()))
         node = next
@@ -75,7 +75,7 @@ export class Router<T> {
       }
     }
     if (node.end !== null && node.end.entry.path !== path) {
-      throw new Error(`${path} and ${node.end.entry.path} cannot be told apart`)
+      throw new Error(`${path} and ${node.end.entry.path} are ambiguous`)
     }
     node.end ??= { entry: { path, methods: new Map(), allow: '' }, names }
     return node.end.entry
@@ -86,23 +86,23 @@ function emptyNode<T>(): Node<T> {
   return { literals: new Map(), param: null, end: null }
 }
 
-/** Literal segments win over parameters; a dead end goes back to the last choice. */
+/** Literal segments have precedence over parameters. The search backtracks. */
 function descend<T>(
   node: Node<T>,
   segments: readonly string[],
-  at: number,
+  index: number,
   values: string[],
 ): Node<T>['end'] {
-  const segment = segments[at]
+  const segment = segments[index]
   if (segment === undefined) return node.end
   const literal = node.literals.get(segment)
   if (literal !== undefined) {
-    const found = descend(literal, segments, at + 1, values)
+    const found = descend(literal, segments, index + 1, values)
     if (found !== null) return found
   }
   if (node.param === null || segment === '') return null
   values.push(segment)
-  const found = descend(node.param, segments, at + 1, values)
+  const found = descend(node.param, segments, index + 1, values)
   if (found === null) values.pop()
   return found
 }
@@ -113,7 +113,7 @@ function allowOf(methods: ReadonlyMap<string, unknown>): string {
   return [...names, 'OPTIONS'].join(', ')
 }
 
-/** Decodes percent escapes once, ids in lower case; null where they are broken or hide a control character or slash. */
+/** Decodes percent escapes once and lower-cases ids. Null if an escape is invalid or encodes a control character or slash. */
 export function decodeParams(
   params: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> | null {

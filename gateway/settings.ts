@@ -1,4 +1,4 @@
-/** [server] and [openapi]: the HTTP surface. interface.md, Deployment configuration 4. */
+/** Settings of the HTTP surface: [server] and [openapi]. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import {
@@ -36,18 +36,16 @@ export const serverSettings = section(
       .min(0)
       .max(65_535)
       .default(8080)
-      .describe('Port to listen on; 0 picks a free one: set oidc.issuer_url as well then.'),
+      .describe('Port to listen on. 0 picks a free port and requires oidc.issuer_url.'),
     transport: z
       .enum(['plain_http', 'tls_h2_only'])
       .default('plain_http')
-      .describe(
-        'plain_http is HTTP/1.1 without TLS; tls_h2_only is HTTP/2 over TLS and nothing else.',
-      ),
+      .describe('plain_http is HTTP/1.1 without TLS; tls_h2_only is HTTP/2 over TLS only.'),
     http1_parser: z
       .enum(['uwebsockets', 'node'])
-      .default('uwebsockets')
+      .default('node')
       .describe(
-        'What reads plain_http: uwebsockets is the faster, node reads all of RFC 9112 (docs/concepts/gateway.md).',
+        'Parser of plain_http: uwebsockets is faster, node supports all of RFC 9112 (docs/concepts/gateway.md).',
       ),
     tls: z
       .object({
@@ -55,7 +53,7 @@ export const serverSettings = section(
         key_pem_path: path('/etc/svc/tls-key.pem').describe('Private key, PEM.'),
         ca_pem_path: path('/etc/svc/tls-ca.pem')
           .optional()
-          .describe('CA for local health checks, PEM. Nothing in this build reads it.'),
+          .describe('CA for local health checks, PEM. Not used by this version.'),
       })
       .optional()
       .describe('Required by tls_h2_only.'),
@@ -64,13 +62,13 @@ export const serverSettings = section(
       .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/)
       .register(notes, { words: 'a domain name' })
       .default('localhost')
-      .describe('Cookie scope; tenants answer at {slug}.{base_domain}.'),
+      .describe('Tenants are served at {slug}.{base_domain}.'),
     identity_app_origin: originOrNone()
       .default('')
-      .describe('Origin of a separate identity app. Nothing in this build reads it.'),
+      .describe('Origin of a separate identity app. Not used by this version.'),
     dashboard_app_origin: originOrNone()
       .default('')
-      .describe('Origin of a separate dashboard. Nothing in this build reads it.'),
+      .describe('Origin of a separate dashboard. Not used by this version.'),
     cors_allowed_origins: list(origin())
       .default([])
       .describe('Origins that browsers may call from; empty means the issuer origin only.'),
@@ -79,30 +77,34 @@ export const serverSettings = section(
       .describe('Host header values served; empty allows all, outside production only.'),
     trusted_proxies: list(addressOrCidr())
       .default([])
-      .describe('Addresses and CIDRs whose X-Forwarded-For is believed.'),
+      .describe(
+        'Addresses and CIDRs of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.',
+      ),
     direct_client_exposure: flag(false).describe('Clients connect without a proxy.'),
     metrics_bearer_token: secret(16).optional().describe('Bearer token for GET /metrics.'),
     endpoint_throttle: z.object({
-      enabled: flag(true).describe('false turns the quotas off for load tests; not in production.'),
+      enabled: flag(true).describe(
+        'false turns rate limits off for load tests; not in production.',
+      ),
     }),
     request_timeout_secs: timerSeconds(30, 0).describe(
-      'A request is answered within this time; 0 is no limit, outside production only.',
+      'Time limit of a request; 0 is no limit, outside production only.',
     ),
     shutdown_deadline_secs: timerSeconds(30, 0).describe(
       'Time for requests to finish at shutdown; 0 closes at once, outside production only.',
     ),
     egress_url: baseUrl().describe(
-      'Address of the egress proxy, which answers at every address of the service. Nothing in this build reads it.',
+      'Base URL of the egress proxy. Not used by this version: the proxy is served at every host of the service.',
     ),
     errors_base_url: baseUrl().describe('Base of problem type URIs.'),
   },
   {
-    about: 'The listener and who may talk to it.',
+    about: 'The HTTP listener, hosts, proxies and limits.',
     rules: [
       {
         keys: ['transport', 'tls'],
         holds: ({ transport, tls }) => transport !== 'tls_h2_only' || tls !== undefined,
-        rule: 'come with [server.tls] when it is tls_h2_only',
+        rule: 'need [server.tls] when the transport is tls_h2_only',
         fix: 'set server.tls.cert_pem_path and server.tls.key_pem_path',
       },
     ],
@@ -130,7 +132,7 @@ export const openapiSettings = section(
 export type ServerSettings = SettingsOf<typeof serverSettings>
 export type OpenapiSettings = SettingsOf<typeof openapiSettings>
 
-/** The origin at which a local run answers; undefined when the settings do not make one. */
+/** The origin of a local run, or undefined if the settings do not form a valid one. */
 export function localOrigin({
   transport,
   base_domain,

@@ -29,8 +29,8 @@ import { passkeysActor } from '../actors/identity/passkeys/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
 import { powActor } from '../actors/agents/proof-of-work/actor.js'
 import { registrationActor } from '../actors/oauth/client-registration/actor.js'
-import { rosterActor } from '../actors/agents/management/actor.js'
-import { sshcaActor } from '../actors/vault/ssh-certificates/actor.js'
+import { agentManagementActor } from '../actors/agents/management/actor.js'
+import { sshCertificatesActor } from '../actors/vault/ssh-certificates/actor.js'
 import { ssoActor } from '../actors/identity/federated-login/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
 import { throttleActor } from '../actors/operations/rate-limits/actor.js'
@@ -55,7 +55,7 @@ const J = 'async'
 /** Most threads of a pool. A machine with fewer processors runs fewer. */
 const POW_THREADS_MAX = 4
 const PASSWORD_THREADS_MAX = 8
-const SSHCA_THREADS_MAX = 2
+const SSH_THREADS_MAX = 2
 const X402_THREADS_MAX = 2
 
 // biome-ignore format: the alignment is the information
@@ -86,11 +86,11 @@ export const placements = [
   placement(organizationsActor, inline,                                                     C   ),
   placement(federationActor,   inline,                                                      C   ),
   placement(auditActor,        inline,                                                      C   ),
-  placement(rosterActor,       inline,                                                      C   ),
+  placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
   placement(deliveryWorker,    thread('webhooks'),                                             J),
   placement(mailWorker,        inline,                                                         J),
-  placement(sshcaActor,        pool('sshca', { threadsMax: SSHCA_THREADS_MAX }),         A, C   ),
+  placement(sshCertificatesActor, pool('sshca', { threadsMax: SSH_THREADS_MAX }),        A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
   placement(checkoutActor,     inline,                                                   A      ),
   placement(commerceActor,     inline,                                                      C   ),

@@ -1,7 +1,7 @@
 /**
- * The least that the shape of egress takes, for orientation: uWebSockets in front, undici behind, and
- * nothing between them but, where that is measured, a thread. Nobody is authenticated, nothing granted,
- * counted, searched or written down, and every answer is small.
+ * Baseline for the architecture of the egress proxy: uWebSockets in front, undici behind, and optionally a
+ * thread between them. Without authentication, authorization, metering, redaction and audit, and with
+ * small responses only.
  */
 import { parentPort, Worker } from 'node:worker_threads'
 import { Pool } from 'undici'
@@ -13,8 +13,8 @@ const CONNECTIONS = 256
 type Answer = { readonly status: number; readonly body: Uint8Array }
 type Fetch = (path: string) => Promise<Answer>
 
-/** Calls an upstream over TLS, over connections that are kept. */
-function fetching(upstreamPort: number): Fetch {
+/** Calls an upstream over TLS with keep-alive. */
+function createFetch(upstreamPort: number): Fetch {
   const pool = new Pool(`https://localhost:${upstreamPort}`, {
     connections: CONNECTIONS,
     pipelining: 1,
@@ -40,15 +40,15 @@ function fetching(upstreamPort: number): Fetch {
     })
 }
 
-type Asked = readonly [id: number, path: string]
+type Requested = readonly [id: number, path: string]
 type Answered = readonly [id: number, answer: Answer]
 
-/** The same on another thread: one message each way for all of a turn of the event loop. */
-function elsewhere(upstreamPort: number): Fetch {
+/** The same on another thread, with one message each way per turn of the event loop. */
+function createThreadFetch(upstreamPort: number): Fetch {
   const entry = new URL('./bare-relay-thread.js', import.meta.url)
   const worker = new Worker(entry, { workerData: upstreamPort })
   const pending = new Map<number, (answer: Answer) => void>()
-  let batch: Asked[] = []
+  let batch: Requested[] = []
   let sequence = 0
   worker.on('message', (answers: readonly Answered[]) => {
     for (const [id, answer] of answers) {
@@ -68,13 +68,13 @@ function elsewhere(upstreamPort: number): Fetch {
     })
 }
 
-/** What runs on that thread. */
+/** Entry of that thread. */
 export function serveThread(upstreamPort: number): void {
   const port = parentPort!
-  const fetch = fetching(upstreamPort)
+  const fetch = createFetch(upstreamPort)
   let batch: Answered[] = []
-  port.on('message', (asked: readonly Asked[]) => {
-    for (const [id, path] of asked) {
+  port.on('message', (requests: readonly Requested[]) => {
+    for (const [id, path] of requests) {
       void fetch(path).then((answer) => {
         if (batch.push([id, answer]) > 1) return
         setImmediate(() => {
@@ -86,12 +86,12 @@ export function serveThread(upstreamPort: number): void {
   })
 }
 
-/** @returns the port it listens on. */
+/** @returns the port. */
 export async function bareRelay(upstreamPort: number, onThread: boolean): Promise<number> {
   const native = loadNative()
   if (native.tag === 'refused') throw new Error(native.reason)
   const { uws } = native
-  const fetch = onThread ? elsewhere(upstreamPort) : fetching(upstreamPort)
+  const fetch = onThread ? createThreadFetch(upstreamPort) : createFetch(upstreamPort)
   const app = uws.App()
   app.get('/*', (res, req) => {
     let gone = false

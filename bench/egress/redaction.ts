@@ -1,9 +1,9 @@
 /**
- * The redactor, in 64 KiB chunks, beside `Buffer.indexOf` of one ordinary secret. An operation is a MiB. Hostile pairs of
- * secret and body are those that make searches by comparison quadratic.
+ * The redactor in 64 KiB chunks, compared with `Buffer.indexOf` of one ordinary secret. An operation is a
+ * MiB. Hostile pairs of secret and body are those that make naive search quadratic.
  */
 import { randomBytes } from 'node:crypto'
-import { createRedactor, Needles } from '../../actors/vault/egress/redact/redaction.js'
+import { createRedactor, SecretEncodings } from '../../actors/vault/egress/redact/redaction.js'
 import { compare, type Contender, type Measured, publish } from '../harness.js'
 
 const CHUNK_BYTES = 64 * 1024
@@ -36,8 +36,8 @@ function through(ms: number, work: (chunk: Buffer) => void, chunk: Buffer): Meas
 }
 
 function redacting(name: string, secret: string, chunk: Buffer): Contender {
-  const needles = new Needles(Buffer.from(secret), 'header:x-k')
-  const redactor = createRedactor(needles)
+  const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k')
+  const redactor = createRedactor(encodings)
   return { name, run: (ms) => through(ms, (bytes) => void redactor.push(bytes), chunk) }
 }
 

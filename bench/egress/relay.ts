@@ -1,8 +1,8 @@
 /**
- * Calls through the egress proxy, each authenticated, granted, written down before it goes out and
- * metered, against nginx and http-proxy that only relay, in the same run, to the same TLS upstream.
- * Each relay is a process of its own on one core; PostgreSQL, the upstream and the generator have the
- * rest. Needs wrk and nginx (Debian: `apt-get install wrk nginx-light`).
+ * Calls through the egress proxy (authenticated, authorized, audited and metered) compared with nginx and
+ * http-proxy, which only relay, in the same run with the same TLS upstream. Each relay is a process on
+ * its own core; PostgreSQL, the upstream and the load generator share the others. Needs wrk and nginx
+ * (Debian: `apt-get install wrk nginx-light`).
  *
  *     node dist/bench/egress/relay.js [small|large|latency|memory]
  */
@@ -21,11 +21,11 @@ import { wrk } from '../wrk.js'
 import { type Relay, startNginx, startServer } from './relays.js'
 
 const MIB = 1024 * 1024
-/** Readers that are slow at the same time: those of the target, then ten times as many. */
+/** Concurrent slow readers: the number of the target, then ten times as many. */
 const READERS = [20, 200] as const
-/** What a deployment may grow by for the first of them. */
+/** Target for the memory growth with the first number. */
 const GROWTH_BYTES_MAX = 64 * MIB
-/** Far from what any relay can bear: what is measured is the way, not the queue. */
+/** Far below the capacity of each relay, so that queueing does not count. */
 const LATENCY_CALLS_PER_SECOND = 100
 for (const program of ['wrk', 'nginx']) {
   if (!isInstalled(program)) {
@@ -92,7 +92,7 @@ async function begin(starting: Promise<Relay>): Promise<Relay> {
   return relay
 }
 
-/** svc is told the address in a field, the others in the path. */
+/** svc gets the URL in a header, the others in the path. */
 function callOf(relay: Relay, path: string) {
   const { port, headers } = relay
   return headers === undefined
@@ -125,7 +125,7 @@ function relayed(
   }
 }
 
-/** An answer's last byte, over connections that are kept. */
+/** Waits for the last byte of a response, with keep-alive. */
 function called(
   ask: () => ReturnType<typeof request>,
   taken: (bytes: number) => void = () => undefined,
@@ -141,7 +141,7 @@ function called(
     })
 }
 
-/** What a relay adds to a call, under an open-loop load that none of them is busy with. */
+/** The latency that a relay adds, under a light open-loop load. */
 async function latencies(upstream: Relay, relays: Record<string, Relay>): Promise<void> {
   const direct = { agent: new TlsAgent({ keepAlive: true, ca: LOCALHOST_CERT }) }
   const agent = new Agent({ keepAlive: true })
@@ -161,7 +161,7 @@ async function latencies(upstream: Relay, relays: Record<string, Relay>): Promis
     for (let round = 0; round < 5; round += 1) {
       rounds.push((await pace(2_000, LATENCY_CALLS_PER_SECOND, call)).figures!)
     }
-    const [p50, p99] = ['p50Ms', 'p99Ms'].map((each) => median(rounds.map((one) => one[each]!)))
+    const [p50, p99] = ['p50Ms', 'p99Ms'].map((each) => median(rounds.map((round) => round[each]!)))
     bareMs ??= p50!
     console.log(`| ${name} | ${ms(p50!)} | ${ms(p99!)} | ${ms(p50! - bareMs)} |`)
   }
@@ -174,7 +174,7 @@ function ms(milliseconds: number): string {
   return `${milliseconds.toFixed(2)} ms`
 }
 
-/** Readers that take 32 MiB each a little at a time, and what light requests wait meanwhile. */
+/** Memory with slow readers of 32 MiB each, and the latency of light requests at the same time. */
 async function memory(svc: Relay, streams: number): Promise<void> {
   const { url, method, headers } = callOf(svc, '/32m')
   const live = called(() => request(`http://127.0.0.1:${svc.port}/health/live`))
@@ -216,11 +216,11 @@ async function memory(svc: Relay, streams: number): Promise<void> {
       ? `, target +64 MiB ${peak - before <= GROWTH_BYTES_MAX ? 'reached' : 'missed'}`
       : ''
   console.log(
-    `resident before ${mib(before)}, at most ${mib(peak)} (+${mib(peak - before)}${target});`,
+    `resident before ${mib(before)}, peak ${mib(peak)} (+${mib(peak - before)}${target});`,
   )
-  console.log(`${mib(taken)} taken of ${mib(streams * 32 * MIB)} that wait;`)
+  console.log(`${mib(taken)} read of ${mib(streams * 32 * MIB)};`)
   console.log(
-    `/health/live p99 ${idle['p99Ms']?.toFixed(2)} ms before, ${busy['p99Ms']?.toFixed(2)} ms meanwhile\n`,
+    `/health/live p99 ${idle['p99Ms']?.toFixed(2)} ms idle, ${busy['p99Ms']?.toFixed(2)} ms with slow readers\n`,
   )
 }
 

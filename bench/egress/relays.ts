@@ -1,4 +1,4 @@
-/** The relays under measurement and the upstream behind them, as processes of their own. */
+/** The measured relays and their upstream, each in its own process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -44,7 +44,7 @@ export async function startServer(core: 0 | 1, ...args: readonly string[]): Prom
   }
 }
 
-/** nginx with one worker, no buffering and keep-alive to a verified upstream: its production habit. */
+/** nginx with one worker, unbuffered, with keep-alive to a verified upstream, as in production. */
 export async function startNginx(upstreamPort: number): Promise<Relay> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-nginx-'))
   const port = await freePort()
@@ -88,7 +88,7 @@ http {
   }
 }
 
-/** The pid of the one worker, once the master has made it. */
+/** The pid of the worker, once the master has started it. */
 async function workerOf(master: ChildProcess): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt += 1) {
     await sleep(50)
@@ -97,5 +97,5 @@ async function workerOf(master: ChildProcess): Promise<number> {
     const [first] = children.trim().split(' ')
     if (first) return Number(first)
   }
-  throw new Error('nginx made no worker')
+  throw new Error('nginx started no worker')
 }

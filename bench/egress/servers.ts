@@ -1,8 +1,8 @@
 /**
- * The servers of the egress bench, each in a process of its own:
+ * The servers of the egress bench, each in its own process:
  * `node servers.js upstream | http-proxy | bare | bare-thread <upstream port> | svc <upstream port>
  * <database url>`.
- * A process says where it listens, and answers every message with the CPU time it used and its memory.
+ * A process sends its port, and replies to every message with its CPU time and memory.
  */
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -22,7 +22,7 @@ import { bareRelay } from './bare-relay.js'
 
 export type Listening = {
   readonly port: number
-  /** What a call through svc has to say besides its address. */
+  /** Headers of a call through svc, except the URL. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -37,7 +37,7 @@ async function certificateFiles(): Promise<{ cert: string; key: string; folder: 
   return { cert, key, folder }
 }
 
-/** `/1k` and `/32m`, over TLS, as fast as uWebSockets gives them. */
+/** Serves `/1k` and `/32m` over TLS with uWebSockets. */
 async function upstream(): Promise<Listening> {
   const native = loadNative()
   if (native.tag === 'refused') throw new Error(native.reason)
@@ -73,13 +73,13 @@ async function peer(upstreamPort: number): Promise<Listening> {
   })
   proxy.on('error', (error) => console.error(error.message))
   const server = createServer((request, response) => proxy.web(request, response))
-  // As long as nginx keeps a connection.
+  // Same as nginx.
   server.keepAliveTimeout = 75_000
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { port: (server.address() as AddressInfo).port }
 }
 
-/** The whole service with a credential for the upstream, granted to the agent that asks. */
+/** The whole service, with a credential for the upstream that is granted to the calling agent. */
 async function svc(upstreamPort: number, databaseUrl: string): Promise<Listening> {
   const { cert, folder } = await certificateFiles()
   const configFile = join(folder, 'svc.toml')

@@ -86,6 +86,7 @@ async function serve(folder: string, places: Places, caPath: string) {
       SVC_CONFIG_FILE: config,
       SVC_DATA_DIR: join(folder, 'data'),
       SVC_SERVER__PORT: String(port),
+      SVC_SERVER__HTTP1_PARSER: 'uwebsockets',
       SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
       SVC_OIDC__ISSUER_URL: baseUrl,
       SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',

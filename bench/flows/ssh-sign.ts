@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sshcaPool } from '../../actors/vault/ssh-certificates/actor.js'
+import { sshCertificatesPool } from '../../actors/vault/ssh-certificates/actor.js'
 import * as compute from '../../actors/vault/ssh-certificates/compute.js'
 import { openPool } from '../../runtime/kernel/threads/pool.js'
 import { compare, publish, repeat, saturate } from '../harness.js'
@@ -31,7 +31,7 @@ const input = (): compute.CertificateInput => ({
   forceCommand: null,
 })
 
-const pool = openPool<typeof compute>(sshcaPool(1))
+const pool = openPool<typeof compute>(sshCertificatesPool(1))
 try {
   keygen('-q', '-t', 'ed25519', '-N', '', '-f', at('ca'))
   keygen('-q', '-t', 'ed25519', '-N', '', '-f', at('key'))

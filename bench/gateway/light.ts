@@ -26,6 +26,12 @@ await publish(
       }),
       contender({
         ...http1,
+        name: 'gateway, /health/live, server.http1_parser = "node"',
+        server: 'gateway-node',
+        path: '/health/live',
+      }),
+      contender({
+        ...http1,
         name: 'gateway, key set',
         server: 'gateway',
         path: '/.well-known/jwks.json',

@@ -47,10 +47,11 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
   }),
 })
 
-function gatewayOptions(): GatewayOptions {
+function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): GatewayOptions {
   const issuer = 'https://id.example.com'
   const server = z.object(serverSettings.shape).parse({
     port: 0,
+    http1_parser: parser,
     // Quotas stay on, as in production; only the limit of the generator's one address is lifted.
     endpoint_throttle: { enabled: process.argv[3] !== 'unlimited' },
     egress_url: issuer,
@@ -104,6 +105,12 @@ const servers: Record<string, () => Promise<number>> = {
     }),
   async gateway() {
     const gateway = openGateway(gatewayOptions())
+    const { port } = await gateway.listen()
+    gateway.started()
+    return port
+  },
+  async 'gateway-node'() {
+    const gateway = openGateway(gatewayOptions('node'))
     const { port } = await gateway.listen()
     gateway.started()
     return port

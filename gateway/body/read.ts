@@ -4,7 +4,7 @@ import { flatString } from '../../runtime/kernel/text/flat-string.js'
 import { findJsonLoss } from '../../runtime/kernel/text/json-lossiness.js'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { Exchange } from '../exchange.js'
+import type { HttpExchange } from '../http-exchange.js'
 import { mediaTypeOf } from '../headers/accept.js'
 import type { PointedError, Problem } from '../response/problems.js'
 import type { BodyRule, FormFields } from '../route.js'
@@ -25,7 +25,7 @@ const badBody = (detail: string): Parsed<never> =>
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Whether Content-Type and Content-Encoding are such as the rule reads; checked before reading. */
-export function refuseMedia(rule: BodyRule<unknown>, exchange: Exchange): Problem | null {
+export function refuseMedia(rule: BodyRule<unknown>, exchange: HttpExchange): Problem | null {
   const encoding = exchange.headers.get('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     return { name: 'unsupported-media-type', detail: 'Compressed request bodies are not read.' }

@@ -1,5 +1,5 @@
 /** Which web origins may read an answer. WHATWG Fetch, CORS protocol; decisions.md 14 and 23. */
-import type { HeaderPair } from '../exchange.js'
+import type { HeaderPair } from '../http-exchange.js'
 import type { CorsPolicy } from '../route.js'
 
 /** Knows the allowed_origins of applications. */

@@ -4,7 +4,7 @@ import type {
   PolicyName,
   WindowState,
 } from '../../actors/operations/rate-limits/protocol.js'
-import type { HeaderPair } from '../exchange.js'
+import type { HeaderPair } from '../http-exchange.js'
 import type { Problem } from '../response/problems.js'
 
 /** `"default";q=600;w=60` for each window of the policies. */

@@ -9,9 +9,9 @@ import {
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import { type Problem, type ProblemName, quotable } from '../response/problems.js'
 import type { Credentials, Security } from '../route.js'
-import type { HostJudge } from './tenant-hosts.js'
+import type { TokenHostCheck } from './tenant-hosts.js'
 
-export type Judged =
+export type AuthenticationResult =
   | { readonly tag: 'principal'; readonly principal: Principal }
   | { readonly tag: 'problem'; readonly problem: Problem }
 
@@ -35,7 +35,7 @@ export interface Authenticator {
     host: string,
     scopes: readonly string[],
     options: AskOptions,
-  ): Promise<Judged>
+  ): Promise<AuthenticationResult>
 }
 
 /** The scheme and token of an Authorization header; null when it is another scheme or malformed. */
@@ -77,9 +77,9 @@ function metadataHint(baseUrl: string): string {
 export function authenticator(
   tokens: ActorRef<TokensProtocol> | undefined,
   baseUrl: string,
-  judgeHost: HostJudge,
+  checkTokenHost: TokenHostCheck,
 ): Authenticator {
-  const refuse = (problem: Problem): Judged => ({ tag: 'problem', problem })
+  const refuse = (problem: Problem): AuthenticationResult => ({ tag: 'problem', problem })
   return {
     async authenticate(credentials, host, scopes, options) {
       const { authorization, dpopProof, httpMethod, httpUrl } = credentials
@@ -102,7 +102,7 @@ export function authenticator(
         }
       }
       const { principal } = verdict
-      const judged = judgeHost(host, principal, options)
+      const judged = checkTokenHost(host, principal, options)
       const misplaced = judged === null ? null : await judged
       return misplaced === null
         ? { tag: 'principal', principal }

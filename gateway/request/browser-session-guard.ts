@@ -6,7 +6,7 @@ import type { Problem } from '../response/problems.js'
 import type { Security } from '../route.js'
 import type { RequestContext } from './request-context.js'
 
-export type PageDoorNeeds = {
+export type BrowserSessionGuardNeeds = {
   readonly browsers: BrowserReader
   /** Undefined where no people sign in: then nobody is signed in. */
   readonly sessions: ActorRef<BrowserSessionsProtocol> | undefined
@@ -33,15 +33,15 @@ export const FOREIGN_CALL: Problem = {
     'Programs call it with an access token.',
 }
 
-export class PageDoor {
-  private readonly needs: PageDoorNeeds
+export class BrowserSessionGuard {
+  private readonly needs: BrowserSessionGuardNeeds
 
-  constructor(needs: PageDoorNeeds) {
+  constructor(needs: BrowserSessionGuardNeeds) {
     this.needs = needs
   }
 
   /** Reads the cookies of a browser that wants a page; a new one gets a secret of its own. */
-  meet(context: RequestContext, { scheme }: Security): void {
+  loadBrowser(context: RequestContext, { scheme }: Security): void {
     if (scheme !== 'browser' && scheme !== 'session') return
     const { browser, setCookie } = this.needs.browsers.read(context.exchange, scheme === 'session')
     context.browser = browser

@@ -9,7 +9,7 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../../runtime/kernel/random.js'
-import type { Exchange } from '../exchange.js'
+import type { HttpExchange } from '../http-exchange.js'
 import { isHostOf } from './hosts.js'
 
 /** What pages and their actors may know of the browser. */
@@ -63,7 +63,7 @@ export interface BrowserReader {
    * browser has to be told; null for one that we know.
    */
   read(
-    exchange: Pick<Exchange, 'headers'>,
+    exchange: Pick<HttpExchange, 'headers'>,
     withSession: boolean,
   ): { readonly browser: Browser; readonly setCookie: string | null }
   /** The Set-Cookie value that gives or (null) takes away the session. */
@@ -102,7 +102,7 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
 }
 
 /** Whether what asks is a browser that shows what it gets: programs do not ask for HTML. */
-export function wantsPage(headers: Exchange['headers']): boolean {
+export function wantsPage(headers: HttpExchange['headers']): boolean {
   return /\btext\/html\b/i.test(headers.get('accept') ?? '')
 }
 
@@ -134,7 +134,7 @@ function csrfToken(browserToken: string, sessionToken: string | null): string {
 
 /** Whether a form is one that we gave to this browser. */
 export function isOwnForm(
-  { method, headers, host }: Pick<Exchange, 'method' | 'headers' | 'host'>,
+  { method, headers, host }: Pick<HttpExchange, 'method' | 'headers' | 'host'>,
   body: unknown,
   browser: Browser,
 ): boolean {
@@ -153,7 +153,7 @@ export function isOwnCall({
   method,
   headers,
   host,
-}: Pick<Exchange, 'method' | 'headers' | 'host'>): boolean {
+}: Pick<HttpExchange, 'method' | 'headers' | 'host'>): boolean {
   if (!comesFromHere(headers, host)) return false
   if (method === 'GET' || method === 'HEAD') return true
   const origin = headers.get('origin')
@@ -166,7 +166,7 @@ export function isOwnCall({
  * hide their origin too (`Origin: null`, Fetch section 3.2) and say where a form comes from in
  * Sec-Fetch-Site; those that say neither are left to the token.
  */
-function comesFromHere(headers: Exchange['headers'], host: string): boolean {
+function comesFromHere(headers: HttpExchange['headers'], host: string): boolean {
   const site = headers.get('sec-fetch-site')
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
   const origin = headers.get('origin')

@@ -15,7 +15,7 @@ import {
 } from '../body/read.js'
 import type { ClientAddresses } from './client-address.js'
 import type { CompiledRoute } from '../compile-route.js'
-import type { Exchange } from '../exchange.js'
+import type { HttpExchange } from '../http-exchange.js'
 import { accepts } from '../headers/accept.js'
 import { decodedOr } from './presented-client.js'
 import type { Problem } from '../response/problems.js'
@@ -40,7 +40,7 @@ const NO_BYTES = new Uint8Array(0)
 const DROPPED_BYTES_MAX = 64 * 1024 * 1024
 
 /** Whether a body that is too large is read to its end and dropped; of any other the connection is closed. */
-export function restIsDropped({ headers }: Pick<Exchange, 'headers'>): boolean {
+export function restIsDropped({ headers }: Pick<HttpExchange, 'headers'>): boolean {
   const declared = headers.get('content-length')
   return declared !== undefined && Number(declared) <= DROPPED_BYTES_MAX
 }

@@ -1,5 +1,6 @@
 /** Lists come in pages: `limit`, `cursor_ts` with `cursor_id`, and a Link to the next. decisions.md 0. */
 import { z } from 'zod'
+import type { ListCursor } from '../../actors/domain/paging.js'
 import type { ReplyContext } from '../route.js'
 
 const PAGE_SIZE_DEFAULT = 50
@@ -28,12 +29,10 @@ export const PageQuery = z
     path: ['cursor_id'],
   })
 
-export type Cursor = { readonly createdAt: Date; readonly id: string }
-
 /** The page a query means, as messages carry it. */
 export function readPage({ limit, cursor_ts, cursor_id }: z.output<typeof PageQuery>): {
   limit: number
-  after: Cursor | null
+  after: ListCursor | null
 } {
   return {
     limit: limit ?? PAGE_SIZE_DEFAULT,
@@ -46,7 +45,7 @@ export function readPage({ limit, cursor_ts, cursor_id }: z.output<typeof PageQu
 
 /** The Link header of a page that is not the last (RFC 8288 section 3). */
 export function nextLink(
-  next: Cursor | null,
+  next: ListCursor | null,
   { baseUrl, path, query }: ReplyContext,
 ): Record<string, string> {
   if (next === null) return {}

@@ -6,7 +6,7 @@ import type { AskOptions, Leaver } from '../../runtime/kernel/actor.js'
 import { type Browser, NO_BROWSER } from './browser.js'
 import type { ClientAddresses } from './client-address.js'
 import type { CompiledRoute } from '../compile-route.js'
-import type { Exchange, HeaderPair } from '../exchange.js'
+import type { HttpExchange, HeaderPair } from '../http-exchange.js'
 import type { RequestOrigin } from './request-origin.js'
 import type { AnyRouteRequest, Credentials, IdempotencyClaim } from '../route.js'
 
@@ -17,7 +17,7 @@ const NO_NAMES: readonly string[] = []
 
 /** It is an `AskOptions` too: hand it to every ask on behalf of the request. */
 export class RequestContext implements AskOptions, Leaver {
-  readonly exchange: Exchange
+  readonly exchange: HttpExchange
   readonly requestId: string
   readonly startedMs: number
   /** Monotonic milliseconds after which nobody waits; undefined is no limit. */
@@ -46,7 +46,7 @@ export class RequestContext implements AskOptions, Leaver {
   private more: Set<() => void> | null = null
 
   constructor(
-    exchange: Exchange,
+    exchange: HttpExchange,
     requestId: string,
     startedMs: number,
     deadlineMs: number | undefined,

@@ -4,11 +4,11 @@
  * was shown a token and a proof for itself could replay both here under its own name.
  */
 import type { ClientAddresses } from './client-address.js'
-import type { Exchange } from '../exchange.js'
+import type { HttpExchange } from '../http-exchange.js'
 import { isHostOf, withoutPort } from './hosts.js'
 
 export type RequestOrigin = (
-  exchange: Pick<Exchange, 'host' | 'secure' | 'headers' | 'peerAddress'>,
+  exchange: Pick<HttpExchange, 'host' | 'secure' | 'headers' | 'peerAddress'>,
 ) => string
 
 export type RequestOriginOptions = {

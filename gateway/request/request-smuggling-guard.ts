@@ -1,17 +1,16 @@
 /**
- * The first look at a request head, before anything believes it. Transports hand every header in
- * as it came; what two servers could read differently is refused and the connection cut
- * (RFC 9112 sections 3.2, 5.1, 6.3, 11.2).
+ * Admission of request heads, shared by all transports. A head that two servers could read differently is
+ * refused, and the connection is closed (request smuggling, RFC 9112 sections 3.2, 5.1, 6.3, 11.2).
  */
 
-import type { HeaderFields, HeadFault } from '../exchange.js'
+import type { HeaderFields, HeadFault, RequestHead } from '../http-exchange.js'
 
-/** All header fields together: names, values and four bytes each for the separators. */
+/** Limit of all header fields together: names, values and four bytes of separators for each. */
 export const HEAD_BYTES_MAX = 16 * 1024
 export const HEADER_COUNT_MAX = 64
 export const TARGET_BYTES_MAX = 16 * 1024
 
-/** Fields that must come at most once; two of them mean two readings. */
+/** Fields that may occur once: servers differ in which of two values they use. */
 const SINGLE_FIELDS = new Set([
   'content-length',
   'host',
@@ -22,15 +21,12 @@ const SINGLE_FIELDS = new Set([
 
 const METHOD_TOKEN = /^[A-Z][A-Z-]{0,19}$/
 const CONTENT_LENGTH = /^[0-9]{1,15}$/
-// Visible ASCII without the characters RFC 3986 excludes and some servers fold: " # < > \ ^ ` { | }
+// Visible ASCII without the characters that RFC 3986 excludes and some servers normalise: " # < > \ ^ ` { | }
 const TARGET = /^[!$-;=?-[\]_a-z~]+$/
-// In a query also what browsers leave as it is: \ ^ ` { | } (WHATWG URL, query percent-encode set).
+// Browsers do not escape \ ^ ` { | } in a query (WHATWG URL, query percent-encode set).
 const QUERY = /^[!$-;=?-~]+$/
 
-/**
- * Collects the header fields of one request and remembers the first thing wrong with them. A request
- * has a handful of fields and few of them are looked up, so a list is cheaper than a map.
- */
+/** Collects the header fields of a request. Requests have few fields, so a list is cheaper than a map. */
 export class HeadCheck implements HeaderFields {
   private readonly names: string[] = []
   private readonly values: string[] = []
@@ -63,13 +59,13 @@ export class HeadCheck implements HeaderFields {
 
   all(): Record<string, string> {
     const all: Record<string, string> = {}
-    // A text is never what an object inherits from: `__proto__` is left out.
+    // Assigning a string to `__proto__` has no effect, so that field is left out.
     for (let at = 0; at < this.names.length; at += 1) all[this.names[at]!] = this.values[at]!
     return all
   }
 
-  /** The verdict once every field was added; null means the head may be believed. */
-  judge(method: string, path: string, query: string): HeadFault | null {
+  /** Call after every field was added. @returns the first fault, or null if the head is admitted. */
+  faultOf(method: string, path: string, query: string): HeadFault | null {
     if (this.ambiguous) return 'ambiguous'
     const contentLength = this.get('content-length')
     const transferEncoding = this.get('transfer-encoding')
@@ -85,6 +81,26 @@ export class HeadCheck implements HeaderFields {
     if (!isPath(path) || (query !== '' && !QUERY.test(query))) return 'malformed'
     return null
   }
+}
+
+export type AdmittedHead = Pick<
+  RequestHead,
+  'method' | 'path' | 'query' | 'headers' | 'host' | 'fault'
+>
+
+/**
+ * Checks a head and determines its host.
+ * @param authority of an absolute-form target or of `:authority`. It replaces the Host field
+ * (RFC 9112 section 3.2.2, RFC 9113 section 8.3.1).
+ */
+export function admitHead(
+  headers: HeadCheck,
+  method: string,
+  { path, query, authority }: Target,
+): AdmittedHead {
+  const fault = headers.faultOf(method, path, query)
+  const host = (authority ?? headers.get('host') ?? '').toLowerCase()
+  return { method, path, query, headers, host, fault }
 }
 
 export function isKnownMethod(method: string): boolean {
@@ -111,11 +127,11 @@ const ABSOLUTE_FORM = /^https?:\/\/([^/?#@\\]+)([/?].*)?$/i
 export type Target = {
   readonly path: string
   readonly query: string
-  /** Of an absolute-form target: it takes the place of the Host field (RFC 9112 section 3.2.2). */
+  /** The authority of an absolute-form target, or null. */
   readonly authority: string | null
 }
 
-/** Takes a request target apart: origin-form, absolute-form or `*` (RFC 9112 section 3.2). */
+/** Parses a request target: origin-form, absolute-form or `*` (RFC 9112 section 3.2). */
 export function targetOf(method: string, target: string): Target {
   let authority: string | null = null
   let rest = target
@@ -123,20 +139,24 @@ export function targetOf(method: string, target: string): Target {
     const absolute = ABSOLUTE_FORM.exec(target)
     if (absolute !== null) {
       authority = absolute[1]!
-      // Without a path OPTIONS asks about the server itself (RFC 9112 section 3.2.4).
+      // OPTIONS without a path is about the server (RFC 9112 section 3.2.4).
       rest = absolute[2] ?? (method === 'OPTIONS' ? '*' : '/')
       if (rest.startsWith('?')) rest = `/${rest}`
     }
   }
-  const mark = rest.indexOf('?')
+  return splitTarget(rest, authority)
+}
+
+export function splitTarget(target: string, authority: string | null): Target {
+  const mark = target.indexOf('?')
   return {
-    path: mark < 0 ? rest : rest.slice(0, mark),
-    query: mark < 0 ? '' : rest.slice(mark + 1),
+    path: mark < 0 ? target : target.slice(0, mark),
+    query: mark < 0 ? '' : target.slice(mark + 1),
     authority,
   }
 }
 
-/** Whether a request announces a body. A body on GET or HEAD has no meaning and is not read. */
+/** True if a request announces a body. Bodies of GET and HEAD have no meaning and are not read. */
 export function announcesBody(method: string, headers: HeaderFields): boolean {
   if (method === 'GET' || method === 'HEAD') return false
   const length = headers.get('content-length')

@@ -6,21 +6,21 @@ import { withoutPort } from './hosts.js'
 import type { Problem } from '../response/problems.js'
 
 /** The refusal of a token that the host does not fit; null where it does. */
-export type HostJudge = (
+export type TokenHostCheck = (
   host: string,
   principal: Pick<Principal, 'tenantId'>,
   options: AskOptions,
 ) => Promise<Problem | null> | null
 
-export const MISPLACED = {
+export const WRONG_TENANT_HOST = {
   name: 'forbidden',
   detail: 'The token is for another tenant than this host names.',
 } as const satisfies Problem
 
-export function hostJudge(
+export function tokenHostCheck(
   tenants: ActorRef<TenantsProtocol> | undefined,
   baseDomain: string,
-): HostJudge {
+): TokenHostCheck {
   const suffix = `.${baseDomain.toLowerCase()}`
   return (host, { tenantId }, options) => {
     // Nearly every request comes to the one address of the service: nobody is asked then.
@@ -28,6 +28,6 @@ export function hostJudge(
     if (tenants === undefined || !name.endsWith(suffix)) return null
     return tenants
       .ask('resolve', { host: name }, options)
-      .then((named) => (namesAnother(named, tenantId) ? MISPLACED : null))
+      .then((named) => (namesAnother(named, tenantId) ? WRONG_TENANT_HOST : null))
   }
 }

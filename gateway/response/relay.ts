@@ -1,6 +1,6 @@
 /** A byte stream to a socket, honouring both brakes: the reader's pace is the writer's. */
 import { ByteStream, StreamAborted } from '../../runtime/kernel/stream.js'
-import type { StreamEnd } from '../exchange.js'
+import type { StreamEnd } from '../http-exchange.js'
 
 /**
  * How long a client may read nothing of bytes that were written for it. Then its connection (HTTP/2: the

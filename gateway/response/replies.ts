@@ -1,7 +1,7 @@
 /** How an outcome becomes an answer: the right-hand sides of a route's `replies`. */
 import type { z } from 'zod'
 import type { ByteStream } from '../../runtime/kernel/stream.js'
-import type { HeaderPair } from '../exchange.js'
+import type { HeaderPair } from '../http-exchange.js'
 import { type Browser, NO_BROWSER } from '../request/browser.js'
 import { PROBLEM_TYPES, type Problem, type ProblemDetails, type ProblemName } from './problems.js'
 

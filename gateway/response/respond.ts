@@ -2,7 +2,7 @@
 import type { Logger } from '../../runtime/kernel/log.js'
 import { wantsPage } from '../request/browser.js'
 import type { HeaderBlocks } from '../compile-route.js'
-import type { HeaderPair } from '../exchange.js'
+import type { HeaderPair } from '../http-exchange.js'
 import { noneMatch } from '../headers/conditional.js'
 import { stateHeader } from '../headers/rate-limit.js'
 import {
@@ -23,7 +23,7 @@ const NO_STORE = 'no-store'
 /** A refused target is not sent back whole. */
 const INSTANCE_CHARS_MAX = 2_048
 
-export type AnswersNeeds = {
+export type ResponderNeeds = {
   readonly blocks: HeaderBlocks
   readonly errorsBaseUrl: string
   /** The Set-Cookie value that gives or takes a browser's session. */
@@ -34,10 +34,10 @@ export type AnswersNeeds = {
   readonly observeUnrouted: (status: number, ms: number) => void
 }
 
-export class Answers {
-  private readonly needs: AnswersNeeds
+export class Responder {
+  private readonly needs: ResponderNeeds
 
-  constructor(needs: AnswersNeeds) {
+  constructor(needs: ResponderNeeds) {
     this.needs = needs
   }
 

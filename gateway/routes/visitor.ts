@@ -1,4 +1,4 @@
-/** Where a request for a page comes from, as signing in wants to know it. */
+/** The browser and address of a page request, for sign-in. */
 import type { Visitor } from '../../actors/identity/sign-in/protocol.js'
 import type { Browser } from '../request/browser.js'
 

@@ -1,4 +1,4 @@
-/** `::ffff:192.0.2.1` is 192.0.2.1: one spelling for an IPv4 peer, whatever the socket family. */
+/** Writes an IPv4-mapped address as IPv4, so that a peer has one spelling in both socket families. */
 export function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }

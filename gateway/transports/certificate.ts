@@ -1,6 +1,6 @@
 /**
- * The certificate and the key of the TLS listener: read and tried before anything listens, and read anew
- * while it does, since a certificate is renewed every few weeks.
+ * The certificate and key of the TLS listener. They are read and checked before the service listens, and read
+ * again while it runs: certificates are renewed every few weeks.
  */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -13,8 +13,8 @@ export type CertifiedPair = { readonly cert: Buffer; readonly key: Buffer }
 
 export type Renewal = { readonly log: Logger; readonly everyMs: number }
 
-/** @throws {ListenFailed} naming the file that is at fault, or both where they do not go together. */
-export function certified(files: CertificateFiles): CertifiedPair {
+/** @throws {ListenFailed} that names the invalid file, or both files if key and certificate do not match. */
+export function readCertificate(files: CertificateFiles): CertifiedPair {
   const { certPath, keyPath } = files
   const read = (path: string) => {
     try {
@@ -23,13 +23,13 @@ export function certified(files: CertificateFiles): CertifiedPair {
       throw unreadable(path, error)
     }
   }
-  return judged(files, { cert: read(certPath), key: read(keyPath) })
+  return checkedPair(files, { cert: read(certPath), key: read(keyPath) })
 }
 
 /**
- * Reads the files again and again, and hands on another certificate with its key. Content is compared: links may
- * be turned to other files, and dates may be kept. What cannot be served is logged, once, and the pair in use stays.
- * @returns what ends it.
+ * Reads the files periodically and passes a changed certificate and key to `use`. It compares contents, because
+ * links can be redirected and dates can be preserved. An invalid pair is logged once and not used.
+ * @returns a function that stops the timer.
  */
 export function watchCertificate(
   files: CertificateFiles,
@@ -46,15 +46,21 @@ export function watchCertificate(
     try {
       const pair = { cert: await readAgain(files.certPath), key: await readAgain(files.keyPath) }
       if (!pair.cert.equals(known.cert) || !pair.key.equals(known.key)) {
-        use(judged(files, pair))
+        use(checkedPair(files, pair))
         known = pair
-        log.info({ file: files.certPath }, 'the certificate has changed: new connections get it')
+        log.info(
+          { file: files.certPath },
+          'the certificate has changed and is used for new connections',
+        )
       }
       refusal = null
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       if (reason !== refusal) {
-        log.error({ reason }, 'the certificate has changed and cannot be served: the old one stays')
+        log.error(
+          { reason },
+          'the certificate has changed and is invalid, the old one is still used',
+        )
       }
       refusal = reason
     } finally {
@@ -65,18 +71,18 @@ export function watchCertificate(
   return () => clearInterval(timer)
 }
 
-function judged({ certPath, keyPath }: CertificateFiles, pair: CertifiedPair): CertifiedPair {
+function checkedPair({ certPath, keyPath }: CertificateFiles, pair: CertifiedPair): CertifiedPair {
   const { cert, key } = pair
-  const judge = (what: string, given: SecureContextOptions) => {
+  const check = (what: string, context: SecureContextOptions) => {
     try {
-      createSecureContext(given)
+      createSecureContext(context)
     } catch (error) {
       throw new ListenFailed(`${what}: ${error instanceof Error ? error.message : error}`)
     }
   }
-  judge(`${certPath} holds no certificate chain in PEM`, { cert })
-  judge(`${keyPath} holds no private key in PEM without a passphrase`, { key })
-  judge(`the key of ${keyPath} is not that of the certificate in ${certPath}`, { cert, key })
+  check(`${certPath} does not contain a PEM certificate chain`, { cert })
+  check(`${keyPath} does not contain a PEM private key without a passphrase`, { key })
+  check(`the key of ${keyPath} does not match the certificate of ${certPath}`, { cert, key })
   return pair
 }
 

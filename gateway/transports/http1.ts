@@ -1,23 +1,25 @@
 /**
- * HTTP/1.1 on node:http: where `server.http1_parser` is `node`, and where the native uWebSockets binary
- * does not load or is not the pinned one. Slower, and it reads all of RFC 9112.
+ * HTTP/1.1 on node:http. Used if `server.http1_parser` is `node`, or if the native uWebSockets binary does not
+ * load or is not the pinned one. It is slower and parses all of RFC 9112.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { BodyInbox } from '../body/inbox.js'
+import { BodyReceiver } from '../body/body-receiver.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
   BodyFailure,
-  Exchange,
+  HttpExchange,
   HeaderBlock,
   HeaderFields,
   HeaderPair,
   HeadFault,
   StreamedAnswer,
   StreamEnd,
-} from '../exchange.js'
+} from '../http-exchange.js'
 import {
+  type AdmittedHead,
+  admitHead,
   announcesBody,
   HEAD_BYTES_MAX,
   HeadCheck,
@@ -28,22 +30,27 @@ import { plainAddress } from './addresses.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { linger } from './linger.js'
 import { streamSink } from './node-sink.js'
-import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+import {
+  ListenFailed,
+  type ListenOptions,
+  type Listener,
+  OpenExchanges,
+  REPEATABLE_FIELDS,
+  urlOf,
+} from './open.js'
 import { RefusedExchange } from './refused.js'
 
 const HEADERS_MS_MAX = 12_000
 const IDLE_MS_MAX = 12_000
-/** Fields that come more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
-const MANY = new Set(['set-cookie', 'link', 'vary', 'allow', 'cache-control'])
 
-/** One connection: its requests that have no answer yet, and whether more are believed. */
+/** One connection: its requests without an answer, and whether further requests are accepted. */
 class Connection {
   readonly exchanges = new Set<Http1Exchange>()
-  /** Nothing more is believed; the parser goes on with what it has received. */
+  /** Further requests are ignored. The parser still emits those that it has received. */
   isEnded = false
   private last: (() => void) | null = null
 
-  /** Gives the last answer of the connection, behind those that earlier requests still wait for. */
+  /** Sends the last answer of the connection, after the answers of the earlier requests. */
   endWith(answer: () => void): void {
     if (this.last !== null) return
     this.isEnded = true
@@ -63,7 +70,7 @@ type Shared = {
   readonly connections: WeakMap<Socket, Connection>
 }
 
-class Http1Exchange implements Exchange {
+class Http1Exchange implements HttpExchange {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -78,7 +85,7 @@ class Http1Exchange implements Exchange {
   private readonly response: ServerResponse
   private readonly shared: Shared
   private readonly connection: Connection
-  private inbox: BodyInbox | null = null
+  private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
 
@@ -87,7 +94,7 @@ class Http1Exchange implements Exchange {
     response: ServerResponse,
     shared: Shared,
     connection: Connection,
-    head: Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'host' | 'fault'>,
+    head: AdmittedHead,
   ) {
     this.connection = connection
     this.message = message
@@ -112,17 +119,17 @@ class Http1Exchange implements Exchange {
   }
 
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
-    if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
+    if (this.receiver === null) return Promise.resolve(new Uint8Array(0))
     const declared = this.headers.get('content-length')
-    return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
+    return this.receiver.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
   get bodyFailure(): BodyFailure | null {
-    return this.inbox?.failure ?? null
+    return this.receiver?.failure ?? null
   }
 
   streamBody(maxBytes: number): ByteStream {
-    return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
+    return this.receiver?.stream(maxBytes) ?? ByteStream.from([])
   }
 
   async relay(answer: StreamedAnswer): Promise<StreamEnd> {
@@ -165,7 +172,7 @@ class Http1Exchange implements Exchange {
     this.shared.open.finish()
   }
 
-  /** Cuts the connection where the client does not read the end of the answer in time. */
+  /** Closes the connection if the client does not read the end of the answer in time. */
   private cutUnread(): void {
     const { response, message } = this
     if (response.socket?.writableLength === 0) return
@@ -180,10 +187,10 @@ class Http1Exchange implements Exchange {
     this.aborted = listener
   }
 
-  /** True where the parser was in the middle of this body: it fails, and with it the request. */
+  /** Fails the body if the parser was in the middle of it. @returns true if so. */
   failBody(): boolean {
-    if (this.inbox === null || this.inbox.complete) return false
-    this.inbox.fail('malformed')
+    if (this.receiver === null || this.receiver.complete) return false
+    this.receiver.fail('malformed')
     return true
   }
 
@@ -191,10 +198,10 @@ class Http1Exchange implements Exchange {
     const { response } = this
     for (const [name, value] of block.pairs) response.setHeader(name, value)
     for (const [name, value] of headers) {
-      if (MANY.has(name)) response.appendHeader(name, value)
+      if (REPEATABLE_FIELDS.has(name)) response.appendHeader(name, value)
       else response.setHeader(name, value)
     }
-    const unread = this.inbox !== null && !this.inbox.complete
+    const unread = this.receiver !== null && !this.receiver.complete
     if (close || this.connection.isEnded || this.shared.draining || unread) {
       response.setHeader('connection', 'close')
     }
@@ -202,21 +209,21 @@ class Http1Exchange implements Exchange {
 
   private receive(): void {
     const { message } = this
-    const inbox = new BodyInbox({
+    const receiver = new BodyReceiver({
       pause: () => void message.pause(),
       resume: () => void message.resume(),
     })
-    this.inbox = inbox
-    message.on('data', (chunk: Buffer) => inbox.push(chunk))
-    message.on('end', () => inbox.end())
-    message.on('error', () => inbox.fail('aborted'))
+    this.receiver = receiver
+    message.on('data', (chunk: Buffer) => receiver.push(chunk))
+    message.on('end', () => receiver.end())
+    message.on('error', () => receiver.fail('aborted'))
   }
 
   private leave(): void {
     this.relayed?.cancel('the client left')
     if (this.done) return
     this.done = true
-    this.inbox?.fail('aborted')
+    this.receiver?.fail('aborted')
     this.aborted?.()
     this.shared.open.finish()
   }
@@ -242,7 +249,7 @@ export async function openHttp1({
       connectionsCheckingInterval: 1_000,
       keepAliveTimeout: IDLE_MS_MAX,
       requestTimeout: 0,
-      // Answered by node:http itself, such a request would let the next one in the buffer run.
+      // node:http would answer such a request itself and go on with the next one in the buffer.
       requireHostHeader: false,
       insecureHTTPParser: false,
     },
@@ -250,19 +257,17 @@ export async function openHttp1({
       const { socket } = message
       const connection = connectionOf(socket)
       if (connection.isEnded) return
-      const check = fieldsOf(message)
+      const headers = fieldsOf(message)
       const method = message.method ?? ''
-      const { path, query, authority } = targetOf(method, message.url ?? '')
-      const named = check.get('host')
-      const fault = check.judge(method, path, query) ?? (named === undefined ? 'malformed' : null)
+      const admitted = admitHead(headers, method, targetOf(method, message.url ?? ''))
+      const fault = admitted.fault ?? (headers.has('host') ? null : 'malformed')
       if (fault === 'ambiguous') {
         connection.isEnded = true
         socket.destroy()
         return
       }
       if (fault !== null) connection.isEnded = true
-      const host = (authority ?? named ?? '').toLowerCase()
-      const head = { method, path, query, headers: check, host, fault }
+      const head = { ...admitted, fault }
       handler(new Http1Exchange(message, response, shared, connection, head))
     },
   )
@@ -273,24 +278,24 @@ export async function openHttp1({
   }
   const refuse = (socket: Socket, fault: HeadFault, message?: IncomingMessage): void => {
     const headers = message === undefined ? undefined : fieldsOf(message)
-    const answered = () => linger(socket)
+    const onAnswered = () => linger(socket)
     const exchange = new RefusedExchange({
       socket,
       fault,
       method: message?.method,
       headers,
-      answered,
+      onAnswered,
     })
     connectionOf(socket).endWith(() => {
-      // Otherwise the last of the answers before it has closed the connection.
+      // If the socket is not writable, the last of the earlier answers has closed the connection.
       if (socket.writable) handler(exchange)
     })
   }
   server.on('connection', (socket) => {
     sockets.add(socket)
-    // What node:http calls once it wrote the last answer of a connection.
+    // node:http calls this after it has written the last answer of a connection.
     socket.destroySoon = () => linger(socket)
-    // A connection that has not sent a single byte is not counted by headersTimeout.
+    // headersTimeout does not cover a connection that has sent no byte.
     socket.setTimeout(IDLE_MS_MAX, () => {
       if (socket.bytesRead === 0) socket.destroy()
     })
@@ -308,7 +313,7 @@ export async function openHttp1({
     if (connection.isEnded) return
     for (const exchange of connection.exchanges) {
       if (!exchange.failBody()) continue
-      // Its own answer says so and closes.
+      // The answer to that request reports the fault and closes the connection.
       connection.isEnded = true
       return
     }
@@ -342,20 +347,20 @@ export async function openHttp1({
 
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer }
 
-/** What is wrong with bytes that the parser refused; null where the connection itself failed. */
+/** The fault of bytes that the parser refused, or null if the connection failed. */
 function faultOf({ code = '', rawPacket }: ParserError): HeadFault | null {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'late'
   if (code === 'HPE_INVALID_EOF_STATE' || !code.startsWith('HPE_')) return null
   if (code !== 'HPE_HEADER_OVERFLOW') return 'malformed'
-  // A request line is by far the longest line where the target is what is too long.
+  // If the target is too long, the first line exceeds the limit.
   const lineEnd = rawPacket?.indexOf('\n') ?? -1
   return lineEnd < 0 || lineEnd > TARGET_BYTES_MAX ? 'target_too_long' : 'too_large'
 }
 
 function fieldsOf({ rawHeaders }: IncomingMessage): HeadCheck {
-  const check = new HeadCheck()
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    check.add(rawHeaders[at]!.toLowerCase(), rawHeaders[at + 1]!)
+  const headers = new HeadCheck()
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    headers.add(rawHeaders[index]!.toLowerCase(), rawHeaders[index + 1]!)
   }
-  return check
+  return headers
 }

@@ -1,6 +1,6 @@
 /**
- * HTTP/2 over TLS and nothing else: `server.transport = tls_h2_only`. The stream API of node:http2;
- * the compatibility API costs a third more.
+ * HTTP/2 over TLS only: `server.transport = tls_h2_only`. It uses the stream API of node:http2, because the
+ * compatibility API costs a third more.
  */
 import {
   constants,
@@ -14,48 +14,65 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { BodyInbox } from '../body/inbox.js'
+import { BodyReceiver } from '../body/body-receiver.js'
 import { outliveStreams } from '../../runtime/kernel/http2-handle.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
   BodyFailure,
-  Exchange,
+  HttpExchange,
   HeaderBlock,
   HeaderFields,
   HeaderPair,
   HeadFault,
   StreamedAnswer,
   StreamEnd,
-} from '../exchange.js'
-import { HEAD_BYTES_MAX, HEADER_COUNT_MAX, HeadCheck } from '../request/request-smuggling-guard.js'
+} from '../http-exchange.js'
+import {
+  type AdmittedHead,
+  admitHead,
+  HEAD_BYTES_MAX,
+  HEADER_COUNT_MAX,
+  HeadCheck,
+  splitTarget,
+} from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
-import { type CertificateFiles, certified, type Renewal, watchCertificate } from './certificate.js'
+import {
+  type CertificateFiles,
+  readCertificate,
+  type Renewal,
+  watchCertificate,
+} from './certificate.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { streamSink } from './node-sink.js'
-import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+import {
+  ListenFailed,
+  type ListenOptions,
+  type Listener,
+  OpenExchanges,
+  REPEATABLE_FIELDS,
+  urlOf,
+} from './open.js'
 
 const SESSIONS_MAX = 10_000
 const STREAMS_PER_SESSION_MAX = 100
 const SESSION_IDLE_MS = 60_000
-/** How long what was answered last may take to be sent as the service stops. */
+/** Time for the last answers to be sent when the service stops. */
 const LAST_ANSWERS_MS = 2_000
-/** A client that names no protocol in its TLS hello is cut after this. */
+/** A client that offers no protocol (ALPN) is disconnected after this. */
 const UNKNOWN_PROTOCOL_MS = 2_000
 const HANDSHAKE_MS = 10_000
 const TLS = { minVersion: 'TLSv1.2' } as const
-/** Streams that a client cancels; more within the window ends the session (CVE-2023-44487). */
+/** Streams that a client may cancel within the window. More end the session (rapid reset, CVE-2023-44487). */
 const RESETS_MAX = 100
 const RESETS_WINDOW_MS = 10_000
-/** Frames such as PING and SETTINGS that need no stream, per session and window. */
+/** Memory of a session, which bounds queued frames such as PING and SETTINGS. */
 const SESSION_MEMORY_MIB = 10
-/** Fields that come more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
-const MANY = new Set(['set-cookie', 'link', 'vary', 'allow', 'cache-control'])
 
 export type Http2Options = ListenOptions & {
-  /** Null speaks HTTP/2 without TLS; for benches only, no setting leads here. */
+  /** Null is HTTP/2 without TLS. Only benches use it, no setting does. */
   readonly tls: CertificateFiles | null
-  /** How a renewed certificate is looked for; left out, it is not. */
+  /** How renewed certificates are detected. Without it they are not. */
   readonly renewal?: Renewal | undefined
   readonly monotonicMs: () => number
 }
@@ -68,7 +85,7 @@ type Shared = {
   readonly monotonicMs: () => number
 }
 
-class Http2Exchange implements Exchange {
+class Http2Exchange implements HttpExchange {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -81,19 +98,19 @@ class Http2Exchange implements Exchange {
   private readonly stream: ServerHttp2Stream
   private readonly shared: Shared
   private readonly resets: ResetCount
-  private inbox: BodyInbox | null = null
+  private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
-  /** Reset by us, which is not to be held against the client. */
+  /** True if the server reset the stream: that reset does not count against the client. */
   private broken = false
-  /** When the end of the answer was handed to the stream. */
+  /** When the end of the answer was written to the stream. */
   private endedMs: number | null = null
 
   constructor(
     stream: ServerHttp2Stream,
     shared: Shared,
     resets: ResetCount,
-    head: Head,
+    head: AdmittedHead,
     hasBody: boolean,
   ) {
     this.stream = stream
@@ -109,12 +126,12 @@ class Http2Exchange implements Exchange {
     this.hasBody = hasBody
     shared.open.begin()
     stream.on('close', () => this.leave())
-    // One that is reset with NO_ERROR would live on for as long as its body is not read, and take no answer.
+    // A stream that is reset with NO_ERROR stays open until its body is read, and accepts no answer.
     stream.on('aborted', () => stream.destroy())
     if (hasBody) this.receive()
   }
 
-  /** Whether the client waits for us, and not we for it: quiet is no sign that it is gone. */
+  /** True if the client waits for the server. Silence does not mean then that the client has left. */
   get isOwed(): boolean {
     return !this.done || (this.relayed !== null && !this.stream.writableNeedDrain)
   }
@@ -124,17 +141,17 @@ class Http2Exchange implements Exchange {
   }
 
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
-    if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
+    if (this.receiver === null) return Promise.resolve(new Uint8Array(0))
     const declared = this.headers.get('content-length')
-    return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
+    return this.receiver.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
   get bodyFailure(): BodyFailure | null {
-    return this.inbox?.failure ?? null
+    return this.receiver?.failure ?? null
   }
 
   streamBody(maxBytes: number): ByteStream {
-    return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
+    return this.receiver?.stream(maxBytes) ?? ByteStream.from([])
   }
 
   async relay({ status, block, headers, body, bodyBytes }: StreamedAnswer): Promise<StreamEnd> {
@@ -153,13 +170,13 @@ class Http2Exchange implements Exchange {
     this.relayed = null
     if (end === 'complete') {
       this.endedMs = this.shared.monotonicMs()
-      this.letRestGo()
+      this.refuseRest()
     }
     this.shared.open.finish()
     return end
   }
 
-  /** Resets the stream where its client did not read the end of the answer in time. */
+  /** Resets the stream if the client did not read the end of the answer in time. */
   cutUnread(nowMs: number): void {
     if (this.endedMs === null || nowMs - this.endedMs < this.shared.unreadMs) return
     const { stream } = this
@@ -168,7 +185,7 @@ class Http2Exchange implements Exchange {
 
   private cut(): void {
     this.broken = true
-    this.stream.destroy(new Error('the answer broke off'))
+    this.stream.destroy(new Error('the answer ended early'))
   }
 
   send(answer: Answer): void {
@@ -192,13 +209,13 @@ class Http2Exchange implements Exchange {
       stream.respond(fields)
       stream.end(body)
     }
-    this.letRestGo()
+    this.refuseRest()
   }
 
-  /** The client need not send the rest of a body nobody will read (RFC 9113 section 8.1). */
-  private letRestGo(): void {
+  /** Tells the client to stop sending a body that is not read (RFC 9113 section 8.1). */
+  private refuseRest(): void {
     const { stream } = this
-    if (this.inbox === null || this.inbox.complete) return
+    if (this.receiver === null || this.receiver.complete) return
     stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
   }
 
@@ -208,13 +225,13 @@ class Http2Exchange implements Exchange {
 
   private receive(): void {
     const { stream } = this
-    const inbox = new BodyInbox({
+    const receiver = new BodyReceiver({
       pause: () => void stream.pause(),
       resume: () => void stream.resume(),
     })
-    this.inbox = inbox
-    stream.on('data', (chunk: Buffer) => inbox.push(chunk))
-    stream.on('end', () => inbox.end())
+    this.receiver = receiver
+    stream.on('data', (chunk: Buffer) => receiver.push(chunk))
+    stream.on('end', () => receiver.end())
   }
 
   private leave(): void {
@@ -222,7 +239,7 @@ class Http2Exchange implements Exchange {
     this.relayed?.cancel('the client left')
     if (this.done) return
     this.done = true
-    this.inbox?.fail('aborted')
+    this.receiver?.fail('aborted')
     this.aborted?.()
     this.shared.open.finish()
   }
@@ -236,13 +253,11 @@ function fieldsOf(
   const fields: OutgoingHttpHeaders = { ':status': status }
   for (const [name, value] of block.pairs) fields[name] = value
   for (const [name, value] of headers) {
-    const earlier = MANY.has(name) ? fields[name] : undefined
+    const earlier = REPEATABLE_FIELDS.has(name) ? fields[name] : undefined
     fields[name] = earlier === undefined ? value : [earlier, value].flat().map(String)
   }
   return fields
 }
-
-type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'host' | 'fault'>
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
   const { host, port, handler, tls, monotonicMs, renewal, unreadMs = UNREAD_MS_MAX } = options
@@ -270,7 +285,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     unknownProtocolTimeout: UNKNOWN_PROTOCOL_MS,
   }
   const offer = { ...limits, allowHTTP1: false, ALPNProtocols: ['h2'] }
-  const pair = tls === null ? null : certified(tls)
+  const pair = tls === null ? null : readCertificate(tls)
   const secured =
     pair === null
       ? null
@@ -352,7 +367,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       for (const session of sessions.keys()) session.close()
       const from = monotonicMs()
       if (!(await shared.open.none(deadlineMs))) return false
-      // The last answers are still on their way: a session closes behind them, and once its client has.
+      // A session closes after its last answers are sent, or when its client closes it.
       const leftMs = deadlineMs - (monotonicMs() - from)
       await connected.none(Math.min(LAST_ANSWERS_MS, Math.max(0, leftMs)))
       return true
@@ -367,46 +382,36 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
   }
 }
 
-/** @param isCut answers are under way: they are reset as broken, or what came of them looked complete. */
+/** @param isCut answers are being sent: they are reset with an error, otherwise they would look complete. */
 function endNow(session: ServerHttp2Session, isCut: boolean): void {
-  if (isCut) session.destroy(new Error('answers are cut off'))
+  if (isCut) session.destroy(new Error('answers ended early'))
   else session.destroy()
 }
 
 /**
- * The head of a stream, or null where HTTP/2 itself forbids it (RFC 9113 section 8.2, 8.3).
- * @param fields as they came, names and values in turn: node:http2 itself would keep the first of two.
+ * The head of a stream, or null if HTTP/2 itself forbids it (RFC 9113 sections 8.2, 8.3).
+ * @param fields names and values in turn, as received: the object of node:http2 keeps only the first of two.
  */
-function headOf(fields: readonly string[]): Head | null {
-  const check = new HeadCheck()
+function headOf(fields: readonly string[]): AdmittedHead | null {
+  const headers = new HeadCheck()
   let method = ''
   let target = ''
-  let authority: string | undefined
-  for (let at = 0; at < fields.length; at += 2) {
-    const [name, value] = [fields[at]!, fields[at + 1]!]
-    if (name.charCodeAt(0) !== 0x3a) check.add(name, value)
+  let authority: string | null = null
+  for (let index = 0; index < fields.length; index += 2) {
+    const [name, value] = [fields[index]!, fields[index + 1]!]
+    if (name.charCodeAt(0) !== 0x3a) headers.add(name, value)
     else if (name === ':method') method = value
     else if (name === ':path') target = value
     else if (name === ':authority') authority = value.toLowerCase()
   }
-  const mark = target.indexOf('?')
-  const path = mark < 0 ? target : target.slice(0, mark)
-  const query = mark < 0 ? '' : target.slice(mark + 1)
-  const fault = check.judge(method, path, query)
-  if (fault === 'ambiguous') return null
-  const named = check.get('host')?.toLowerCase()
-  const mismatch = authority !== undefined && named !== undefined && authority !== named
-  return {
-    method,
-    path,
-    query,
-    headers: check,
-    host: authority ?? named ?? '',
-    fault: mismatch ? 'malformed' : fault,
-  }
+  const head = admitHead(headers, method, splitTarget(target, authority))
+  if (head.fault === 'ambiguous') return null
+  const hostField = headers.get('host')?.toLowerCase()
+  const isMismatch = authority !== null && hostField !== undefined && authority !== hostField
+  return isMismatch ? { ...head, fault: 'malformed' } : head
 }
 
-/** Ends a session whose client cancels streams faster than any honest one. */
+/** Ends a session whose client cancels more streams than `RESETS_MAX` within the window. */
 class ResetCount {
   private readonly session: ServerHttp2Session
   private readonly monotonicMs: () => number

@@ -1,15 +1,15 @@
 /**
- * Closes a connection in stages (RFC 9112 section 9.6): no more is written, and what still arrives is
- * read and dropped. Closed at once, bytes that arrive later make the kernel send a reset, which can
- * take the answer away from a client that writes its request to the end before it reads.
+ * Lingering close (RFC 9112 section 9.6): the write side is closed, and bytes that still arrive are read and
+ * dropped. An immediate close makes the kernel answer later bytes with a reset, and a client that writes its
+ * whole request before it reads would lose the answer.
  */
 import type { Socket } from 'node:net'
 
-/** What is read and dropped of a request that has its answer. */
+/** Bytes of an answered request that are read and dropped. */
 export const DROPPED_BYTES_MAX = 64 * 1024 * 1024
 const QUIET_MS = 1_000
 
-/** Ends our side now, and the connection once the client ends, is quiet for a second, or sent 64 MiB. */
+/** Closes the write side now, and the connection when the client ends, is silent for a second, or sent 64 MiB. */
 export function linger(socket: Socket): void {
   if (socket.destroyed) return
   socket.end()

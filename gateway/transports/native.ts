@@ -1,7 +1,6 @@
 /**
- * Loads the native uWebSockets binary only when it is byte for byte the one we have pinned.
- * It comes from a republish of the official project, so the lock file
- * is not the only lock: the file about to be loaded is hashed at every start.
+ * Loads the native uWebSockets binary if its SHA-256 is the pinned one. The npm package is a republication of the
+ * official project, so the lock file alone is not trusted: the file is hashed at every start.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -12,7 +11,7 @@ import { presetForLibrary } from '../../runtime/kernel/config/environment.js'
 
 export type Uws = typeof UWebSockets
 
-/** sha256 of the native files of uwebsockets 3.0.6, by the name the loader asks for. */
+/** SHA-256 of the native files of uwebsockets 3.0.6, by file name. */
 export const PINNED_NATIVE_SHA256: Readonly<Record<string, string>> = {
   'uws_linux_x64_115.node': 'f4fa5d7b697529b45ac8aa3d57385d9af51bc1d2b26aa9f5b68ca4361542e665',
   'uws_linux_arm64_115.node': '034e0fcccdc08f90df3b130f421516311831b1352fe38eab91abc2984c2fdf3a',
@@ -28,7 +27,7 @@ export const PINNED_NATIVE_SHA256: Readonly<Record<string, string>> = {
   'uws_darwin_arm64_137.node': 'dd7623e7e600dcc1384c4a639ac05849f0c27125be8c431b702e0513e86613f0',
 }
 
-/** Heads up to this reach us, and with them targets that are too long; the library refuses larger ones. */
+/** The library refuses larger heads. The limit is above ours, so that too long targets get our own error. */
 const NATIVE_HEAD_BYTES_MAX = 64 * 1024
 
 export type NativeVerdict =
@@ -41,7 +40,7 @@ export type LoadedNative =
 
 const require = createRequire(import.meta.url)
 
-/** Compares the native file that would be loaded here with the pinned table. Loads nothing. */
+/** Compares the native file of this platform with the pinned table, without loading it. */
 export function verifyNative(pins = PINNED_NATIVE_SHA256): NativeVerdict {
   const name = `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`
   const pinned = pins[name]
@@ -61,8 +60,8 @@ export function verifyNative(pins = PINNED_NATIVE_SHA256): NativeVerdict {
 export function loadNative(pins = PINNED_NATIVE_SHA256): LoadedNative {
   const verdict = verifyNative(pins)
   if (verdict.tag === 'refused') return verdict
-  // Read once, as the binary is loaded: without it a head of more than 4 KiB that arrives in several
-  // segments gets the library's own 431.
+  // The binary reads it once, when it is loaded. Without it the library answers 431 to a head above 4 KiB
+  // that arrives in several segments.
   presetForLibrary('UWS_HTTP_MAX_HEADERS_SIZE', String(NATIVE_HEAD_BYTES_MAX))
   try {
     return { tag: 'loaded', uws: require('uWebSockets.js') as Uws }

@@ -1,8 +1,8 @@
-/** The writing side of a stream of Node: node:http and node:http2. */
+/** The sink of a Node stream (node:http and node:http2). */
 import type { Writable } from 'node:stream'
 import type { Sink } from '../response/relay.js'
 
-/** @param onBreak ends the stream so that its reader knows that something is missing. */
+/** @param onBreak ends the stream with an error, so that the client notices the missing rest. */
 export function streamSink(stream: Writable, onBreak: () => void): Sink {
   return {
     write: (chunk) => stream.write(chunk),

@@ -1,21 +1,30 @@
-/** What every transport offers and needs. */
-import type { ExchangeHandler, Listener } from '../exchange.js'
+/** Options and helpers that all transports share. */
+import type { HttpExchangeHandler, Listener } from '../http-exchange.js'
 
 export interface ListenOptions {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
-  readonly handler: ExchangeHandler
-  /** How long a client may read nothing of its answer. Default: `UNREAD_MS_MAX`. */
+  readonly handler: HttpExchangeHandler
+  /** Time that a client may leave its answer unread. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
 }
 
-/** The listener could not be opened; the message says which address and why. */
+/** Response fields that may occur more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
+export const REPEATABLE_FIELDS: ReadonlySet<string> = new Set([
+  'set-cookie',
+  'link',
+  'vary',
+  'allow',
+  'cache-control',
+])
+
+/** The listener could not be opened. The message names the address and the reason. */
 export class ListenFailed extends Error {
   override readonly name = 'ListenFailed'
 }
 
-/** The counts a drain needs: open exchanges, and somebody waiting for none. */
+/** Counts open exchanges, for the drain. */
 export class OpenExchanges {
   private open = 0
   private readonly waiting: (() => void)[] = []
@@ -34,7 +43,7 @@ export class OpenExchanges {
     for (const wake of this.waiting.splice(0)) wake()
   }
 
-  /** Resolves when no exchange is open, or with false when the time is over. */
+  /** Resolves with true when no exchange is open, or with false after `withinMs`. */
   async none(withinMs: number): Promise<boolean> {
     if (this.open === 0) return true
     return new Promise<boolean>((resolve) => {
@@ -47,7 +56,7 @@ export class OpenExchanges {
   }
 }
 
-/** `http://[::1]:8080`: brackets where the address needs them, a name one can call for 0.0.0.0. */
+/** The URL of a listener, with brackets for IPv6 and a loopback address for 0.0.0.0 and `::`. */
 export function urlOf(scheme: 'http' | 'https', host: string, port: number): string {
   const callable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const name = callable.includes(':') ? `[${callable}]` : callable

@@ -1,11 +1,11 @@
 /**
- * The answer to what node:http hands over without a request: bytes that its parser refuses, a head that
- * is late, CONNECT. Written to the socket itself, with everything that other answers have.
+ * The exchange of a request that node:http does not parse: malformed bytes, a head that timed out, CONNECT. The
+ * answer is written to the socket, with the header fields of other answers.
  */
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { ByteStream } from '../../runtime/kernel/stream.js'
-import type { Answer, Exchange, HeaderFields, HeadFault, StreamEnd } from '../exchange.js'
+import type { Answer, HttpExchange, HeaderFields, HeadFault, StreamEnd } from '../http-exchange.js'
 import { HeadCheck } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
 
@@ -14,11 +14,11 @@ export type RefusedOptions = {
   readonly fault: HeadFault
   readonly method?: string | undefined
   readonly headers?: HeaderFields | undefined
-  /** Called behind the answer: the connection is to be closed. */
-  readonly answered: () => void
+  /** Called after the answer was written, to close the connection. */
+  readonly onAnswered: () => void
 }
 
-export class RefusedExchange implements Exchange {
+export class RefusedExchange implements HttpExchange {
   readonly method: string
   readonly path = ''
   readonly query = ''
@@ -31,15 +31,15 @@ export class RefusedExchange implements Exchange {
   readonly fault: HeadFault
   done = false
   private readonly socket: Socket
-  private readonly answered: () => void
+  private readonly onAnswered: () => void
 
-  constructor({ socket, fault, method = '', headers, answered }: RefusedOptions) {
+  constructor({ socket, fault, method = '', headers, onAnswered }: RefusedOptions) {
     this.socket = socket
     this.fault = fault
     this.method = method
     this.headers = headers ?? new HeadCheck()
     this.peerAddress = plainAddress(socket.remoteAddress ?? '')
-    this.answered = answered
+    this.onAnswered = onAnswered
   }
 
   send({ status, block, headers, body }: Answer): void {
@@ -51,7 +51,7 @@ export class RefusedExchange implements Exchange {
     const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines}connection: close\r\n\r\n`
     this.socket.write(head, 'latin1')
     if (body !== null) this.socket.write(body)
-    this.answered()
+    this.onAnswered()
   }
 
   readBody(): Promise<Uint8Array> {
@@ -68,6 +68,6 @@ export class RefusedExchange implements Exchange {
   }
 
   onAborted(): void {
-    // It is answered at once.
+    // The answer is sent at once.
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A body of known length on uWebSockets.js. Bytes that the socket does not take stay here, and are
- * offered again once it is writable: the native side would buffer any number of them, for every request
- * that a client sends without reading the answers.
+ * A body of known length on uWebSockets.js. Bytes that the socket does not accept are kept here and written when
+ * it is writable again. The native side would buffer them without a limit, for each request of a client that
+ * does not read its answers.
  */
 import type { HttpResponse } from 'uWebSockets.js'
 import type { ByteStream } from '../../runtime/kernel/stream.js'
@@ -10,11 +10,11 @@ import type { Sink } from '../response/relay.js'
 export type KnownBodyOptions = {
   readonly res: HttpResponse
   readonly body: ByteStream
-  /** Length of the whole body, as `tryEnd` wants it. */
+  /** Length of the whole body, for `tryEnd`. */
   readonly totalBytes: number
-  /** Writes the head; null where it was written. */
+  /** Writes the head. Null if it is written already. */
   readonly head: (() => void) | null
-  /** Called once the response has its last byte: nothing native may be touched from then on. */
+  /** Called after the last byte. Native objects must not be used from then on. */
   readonly onComplete: () => void
 }
 
@@ -61,7 +61,7 @@ export class KnownBody implements Sink {
   }
 
   end(): void {
-    // The last byte of a known length is the end.
+    // The last byte of a body of known length ends the response.
   }
 
   break(): void {

@@ -1,25 +1,30 @@
 /**
  * HTTP/1.1 without TLS on uWebSockets.js: `server.transport = plain_http`.
  *
- * Native request objects die when the handler returns and native responses die with the socket, so
- * everything is copied at once and nothing native leaves this file.
+ * Native request objects are invalid after the handler returns, and native responses after the socket closes.
+ * So the head is copied at once, and native objects stay in this file and uws-body.ts.
  */
 import { STATUS_CODES } from 'node:http'
 import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
-import { BodyInbox } from '../body/inbox.js'
+import { BodyReceiver } from '../body/body-receiver.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
   BodyFailure,
-  Exchange,
+  HttpExchange,
   HeaderBlock,
   HeaderFields,
   HeaderPair,
   HeadFault,
   StreamedAnswer,
   StreamEnd,
-} from '../exchange.js'
-import { announcesBody, HeadCheck } from '../request/request-smuggling-guard.js'
+} from '../http-exchange.js'
+import {
+  type AdmittedHead,
+  admitHead,
+  announcesBody,
+  HeadCheck,
+} from '../request/request-smuggling-guard.js'
 import { inPieces, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { DROPPED_BYTES_MAX } from './linger.js'
 import type { Uws } from './native.js'
@@ -30,10 +35,9 @@ const STATUS_LINES = new Map(
   Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
 )
 
-/** How long the first chunk of an event stream is waited for, before its head is sent without one. */
+/** Wait for the first chunk of an event stream. Then the head is sent with a comment. */
 const HEAD_WAIT_MS = 20
 
-type Head = Pick<Exchange, 'method' | 'path' | 'query' | 'headers' | 'fault'>
 type Shared = {
   draining: boolean
   readonly open: OpenExchanges
@@ -43,7 +47,7 @@ type Shared = {
 /** A body that is being written. */
 type Relayed = { gone: boolean; wake: (() => void) | null; readonly body: ByteStream }
 
-class UwsExchange implements Exchange {
+class UwsExchange implements HttpExchange {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -53,28 +57,29 @@ class UwsExchange implements Exchange {
   readonly hasBody: boolean
   readonly fault: HeadFault | null
   done = false
-  /** Answered or cut: nothing native may be touched. */
+  /** Answered or closed: native objects must not be used. */
   private gone = false
   private readonly res: HttpResponse
   private readonly shared: Shared
   private readonly chunked: boolean
-  private inbox: BodyInbox | null = null
+  private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private peer: string | null = null
-  /** The answer is given once the rest of the body was read. */
+  /** The answer is sent after the rest of the body was read. */
   private isHeld = false
-  /** While a body is being relayed: who is to be told when the client leaves. */
+  /** The body that is being relayed. It is cancelled when the client leaves. */
   private relayed: Relayed | null = null
 
-  constructor(res: HttpResponse, shared: Shared, { method, path, query, headers, fault }: Head) {
+  constructor(res: HttpResponse, shared: Shared, head: AdmittedHead) {
+    const { method, headers } = head
     this.res = res
     this.shared = shared
     this.method = method
-    this.path = path
-    this.query = query
+    this.path = head.path
+    this.query = head.query
     this.headers = headers
-    this.fault = fault
-    this.host = headers.get('host')?.toLowerCase() ?? ''
+    this.fault = head.fault
+    this.host = head.host
     this.chunked = headers.has('transfer-encoding')
     this.hasBody = announcesBody(method, headers)
     shared.open.begin()
@@ -90,17 +95,17 @@ class UwsExchange implements Exchange {
   }
 
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
-    if (this.inbox === null) return Promise.resolve(new Uint8Array(0))
+    if (this.receiver === null) return Promise.resolve(new Uint8Array(0))
     const declared = this.headers.get('content-length')
-    return this.inbox.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
+    return this.receiver.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
   }
 
   get bodyFailure(): BodyFailure | null {
-    return this.inbox?.failure ?? null
+    return this.receiver?.failure ?? null
   }
 
   streamBody(maxBytes: number): ByteStream {
-    return this.inbox?.stream(maxBytes) ?? ByteStream.from([])
+    return this.receiver?.stream(maxBytes) ?? ByteStream.from([])
   }
 
   async relay(answer: StreamedAnswer): Promise<StreamEnd> {
@@ -123,8 +128,8 @@ class UwsExchange implements Exchange {
       wake()
       return true
     })
-    // The native side finishes a head with the first chunk. Sent before, half a head would be all
-    // that a client gets of a body that breaks off, and some take that for an empty answer.
+    // The native side completes a head with the first chunk. If the head were sent before and the body failed,
+    // the client would get half a head, and some clients take that for an empty answer.
     let unsent = true
     const head = () => {
       if (!unsent) return
@@ -133,8 +138,8 @@ class UwsExchange implements Exchange {
       writeHeaders(res, block, headers)
       if (this.closes) res.writeHeader('connection', 'close')
     }
-    // The first chunk may be on its way already; otherwise an event stream shows its head by a comment.
-    const waiting =
+    // If no chunk arrives in time, an event stream sends its head with a comment.
+    const headTimer =
       filler === undefined || bodiless
         ? undefined
         : setTimeout(() => {
@@ -146,7 +151,7 @@ class UwsExchange implements Exchange {
           }, HEAD_WAIT_MS)
     const end = await relayTo(
       {
-        // Written corked: the line that tells the length goes out with the chunk.
+        // Corked, so that the chunk size and the chunk are sent in one segment.
         write: (chunk) => {
           let taken = true
           res.cork(() => {
@@ -162,11 +167,11 @@ class UwsExchange implements Exchange {
           }),
         end: () => {
           if (!this.closes) {
-            this.inbox?.discard()
+            this.receiver?.discard()
             return this.endBody(bodiless, head)
           }
-          // A turn later, as in `send`. Told to close, the native side would write the header field
-          // for it into the body; not read any more, the connection ends by its idle time.
+          // In the next turn, as in `send`. Native closing would write `connection: close` into the body. A paused
+          // connection is closed by its idle timeout instead.
           setImmediate(() => {
             if (this.gone) return
             res.pause()
@@ -184,11 +189,11 @@ class UwsExchange implements Exchange {
       body,
       { unreadMs: this.shared.unreadMs },
     )
-    clearTimeout(waiting)
+    clearTimeout(headTimer)
     return this.relayEnded(end)
   }
 
-  /** The same with a content-length. */
+  /** Relays a body with a content-length. */
   private async relayKnown(answer: StreamedAnswer, totalBytes: number): Promise<StreamEnd> {
     const { status, block, headers, body } = answer
     const { res, closes } = this
@@ -198,10 +203,10 @@ class UwsExchange implements Exchange {
       if (closes) res.writeHeader('connection', 'close')
     })
     if (closes) {
-      // A turn later, and nothing more is read: see `relay`.
+      // In the next turn, with reading paused: see `relay`.
       await new Promise((resolve) => setImmediate(resolve))
       if (!known.gone) res.pause()
-    } else this.inbox?.discard()
+    } else this.receiver?.discard()
     return this.writeKnown(known, totalBytes)
   }
 
@@ -221,13 +226,13 @@ class UwsExchange implements Exchange {
 
   private relayEnded(end: StreamEnd): StreamEnd {
     this.relayed = null
-    // Closing tells `onAborted`, which has counted it by then.
+    // After a close, `onAborted` has counted the exchange already.
     if (end === 'complete') this.shared.open.finish()
     else if (typeof end === 'object') this.done = false
     return end
   }
 
-  /** Within a cork, behind the head: the connection goes on once the client has read the answer. */
+  /** Called corked, after the head. The connection accepts the next request when the client has read the answer. */
   private endAtPace(body: string | Uint8Array | null): void {
     const { res } = this
     if (body === null || body.length === 0) {
@@ -257,7 +262,7 @@ class UwsExchange implements Exchange {
     })
   }
 
-  /** Whether nothing more may be read from this connection. */
+  /** True if the connection must not be read after this request. */
   private get closes(): boolean {
     return this.chunked || this.shared.draining
   }
@@ -265,13 +270,13 @@ class UwsExchange implements Exchange {
   send(answer: Answer): void {
     if (this.done) return
     const close = this.closes || this.fault !== null || answer.close === true
-    if (this.mustReadOn(close)) {
-      // The native side closes as it answers, and a reset for bytes that were not read can take the
-      // answer away from a client that writes to the end before it reads (RFC 9112 section 9.6).
+    if (this.mustDropRest(close)) {
+      // The native side closes with the answer. A reset for unread bytes could take the answer from a client
+      // that writes its whole request before it reads (RFC 9112 section 9.6).
       this.done = true
       this.isHeld = true
-      this.inbox!.drop(DROPPED_BYTES_MAX, () => {
-        // A turn later: answered within it, what came in one segment with the body would run.
+      this.receiver!.drop(DROPPED_BYTES_MAX, () => {
+        // In the next turn: otherwise a request in the same segment as the body would be executed.
         setImmediate(() => {
           if (!this.isHeld) return
           this.isHeld = false
@@ -280,20 +285,19 @@ class UwsExchange implements Exchange {
         })
       })
     } else if (this.chunked || this.fault !== null) {
-      // Chunk lines ended by a bare LF are not told apart by the native parser, so what follows a
-      // chunked body may be a smuggled request: it is not read, and the connection is closed behind
-      // the answer. What came in one segment with the body ends the connection before it. The same
-      // for a head that was refused.
+      // The native parser accepts chunk lines that end with a bare LF, so bytes after a chunked body may be a
+      // smuggled request. They are not read, and the connection is closed after the answer. Bytes in the same
+      // segment as the body close the connection before the answer. The same holds for a refused head.
       setImmediate(() => this.write(answer, true))
     } else {
       this.write(answer, close)
     }
   }
 
-  /** Whether the connection ends with the answer while a body is still coming that we are ready to drop. */
-  private mustReadOn(close: boolean): boolean {
-    const { inbox, headers } = this
-    if (inbox === null || inbox.complete) return false
+  /** True if the connection ends with the answer, and the rest of the body is short enough to be dropped. */
+  private mustDropRest(close: boolean): boolean {
+    const { receiver, headers } = this
+    if (receiver === null || receiver.complete) return false
     if (!close && headers.get('connection')?.toLowerCase() !== 'close') return false
     return Number(headers.get('content-length') ?? 0) <= DROPPED_BYTES_MAX
   }
@@ -304,16 +308,16 @@ class UwsExchange implements Exchange {
 
   private receive(): void {
     const { res } = this
-    const inbox = new BodyInbox({
+    const receiver = new BodyReceiver({
       pause: () => void (this.gone || res.pause()),
       resume: () => void (this.gone || res.resume()),
     })
-    this.inbox = inbox
+    this.receiver = receiver
     res.onData((chunk, isLast) => {
-      if (chunk.byteLength > 0) inbox.push(new Uint8Array(chunk.slice(0)))
+      if (chunk.byteLength > 0) receiver.push(new Uint8Array(chunk.slice(0)))
       if (!isLast) return
-      inbox.end()
-      // What follows is not read before the first request has its answer, and not believed after it.
+      receiver.end()
+      // Bytes after a chunked body are not read: the connection is closed after the answer.
       if (this.chunked && !this.gone) res.pause()
     })
   }
@@ -321,26 +325,26 @@ class UwsExchange implements Exchange {
   private write(answer: Answer, close: boolean): void {
     if (this.done) return
     this.done = true
-    if (!close) this.inbox?.discard()
+    if (!close) this.receiver?.discard()
     this.gone = true
     const { res } = this
     const { status, block, headers, body } = answer
     const isHead = this.method === 'HEAD' && status !== 204 && status !== 304
-    // There is no native way to end a head and to close: not read any more, the connection ends by
-    // its idle time, or when the client does as it was told.
+    // The native side cannot close after a head without a body. A paused connection is closed by its idle
+    // timeout, or by the client.
     if (isHead && close) res.pause()
     res.cork(() => {
       if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
       writeHeaders(res, block, headers)
       if (close) res.writeHeader('connection', 'close')
       if (status === 204 || status === 304) {
-        // Without arguments no content-length is written (RFC 9110 section 8.6); with the argument
-        // that closes there is no way to leave it out.
+        // Without arguments no content-length is written (RFC 9110 section 8.6). With the argument that closes,
+        // it cannot be left out.
         if (close) res.endWithoutBody(0, true)
         else res.endWithoutBody()
       } else if (isHead) {
-        // Told the length, the native side waits for a body that never comes: the connection would
-        // be cut at its next request, and without one stay open for ever.
+        // Given the length, the native side would wait for a body: it would close the connection at the next
+        // request, and otherwise keep it open for ever.
         res.writeHeader('content-length', String(body === null ? 0 : Buffer.byteLength(body)))
         res.endWithoutBody()
       } else if (close) res.end(body ?? '', true)
@@ -355,7 +359,7 @@ class UwsExchange implements Exchange {
     if (relayed !== null) {
       relayed.gone = true
       this.relayed = null
-      this.inbox?.fail('aborted')
+      this.receiver?.fail('aborted')
       relayed.body.cancel('the client left')
       relayed.wake?.()
       this.shared.open.finish()
@@ -368,16 +372,16 @@ class UwsExchange implements Exchange {
     }
     if (this.done) return
     this.done = true
-    this.inbox?.fail('aborted')
+    this.receiver?.fail('aborted')
     this.aborted?.()
     this.shared.open.finish()
   }
 }
 
-/** Without it a second process shares the port silently (SO_REUSEPORT) and takes half the requests. */
+/** Without it a second process could share the port (SO_REUSEPORT) and get half of the requests. */
 const LISTEN_EXCLUSIVE_PORT = 1
 
-/** The overload with host and options exists natively; the type definitions leave it out. */
+/** The native overload with host and options, which the type definitions lack. */
 type ListenOnHost = (
   host: string,
   port: number,
@@ -396,15 +400,13 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
   }
 
   app.any('/*', (res: HttpResponse, req: HttpRequest) => {
-    const check = new HeadCheck()
-    req.forEach((name, value) => check.add(name, value))
-    const method = req.getCaseSensitiveMethod()
-    const path = req.getUrl()
-    const query = req.getQuery() ?? ''
-    const fault = check.judge(method, path, query)
-    // Closed, not answered: an answer lets the rest of the buffer be parsed as a second request.
-    if (fault === 'ambiguous') res.close()
-    else handler(new UwsExchange(res, shared, { method, path, query, headers: check, fault }))
+    const headers = new HeadCheck()
+    req.forEach((name, value) => headers.add(name, value))
+    const target = { path: req.getUrl(), query: req.getQuery() ?? '', authority: null }
+    const head = admitHead(headers, req.getCaseSensitiveMethod(), target)
+    // No answer: after an answer the parser would read the rest of the buffer as another request.
+    if (head.fault === 'ambiguous') res.close()
+    else handler(new UwsExchange(res, shared, head))
   })
 
   const socket = await new Promise<us_listen_socket>((resolve, reject) => {
@@ -414,7 +416,7 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
       else
         reject(
           new ListenFailed(
-            `cannot listen on ${host} port ${port}: taken, or not an address of this machine`,
+            `cannot listen on ${host} port ${port}: the port is in use, or the address is not local`,
           ),
         )
     })
@@ -438,9 +440,9 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
 }
 
 /**
- * All headers in one native call: a call costs more than a header does. The native side writes
- * values as they are, so a value may carry the lines of the headers behind it; the pipeline has
- * refused CR and LF in every value that is not ours.
+ * Writes all header fields in one native call, because a call costs more than a field. The native side writes
+ * values unchanged, so the value of the first field carries the other lines. The pipeline refuses CR and LF in
+ * values that come from elsewhere.
  */
 function writeHeaders(res: HttpResponse, block: HeaderBlock, pairs: readonly HeaderPair[]): void {
   const [first] = pairs
@@ -456,7 +458,7 @@ function writeHeaders(res: HttpResponse, block: HeaderBlock, pairs: readonly Hea
   res.writeHeader(name, lines)
 }
 
-/** Textual peer addresses; the last few thousand IPv4 ones are kept, they come back at once. */
+/** Peer addresses as text. The last few thousand IPv4 addresses are cached. */
 class PeerNames {
   private readonly known = new Map<number, string>()
 
@@ -479,13 +481,13 @@ class PeerNames {
   }
 }
 
-/** ::ffff:0:0/96, as IPv4 peers of a socket for both are named. */
+/** True for ::ffff:0:0/96: IPv4 peers of a dual-stack socket. */
 function isMapped(bytes: Uint8Array): boolean {
   for (let at = 0; at < 10; at += 1) if (bytes[at] !== 0) return false
   return bytes[10] === 0xff && bytes[11] === 0xff
 }
 
-/** RFC 5952 without the zero run shortened: one spelling per address is all that is needed. */
+/** RFC 5952 without shortened zero runs: one spelling per address is enough. */
 function v6(bytes: Uint8Array): string {
   const groups: string[] = []
   for (let at = 0; at < 16; at += 2) groups.push(((bytes[at]! << 8) | bytes[at + 1]!).toString(16))

@@ -81,7 +81,7 @@ async function run(
       calls,
       passthrough,
       random,
-      tell,
+      warn: tell,
       trace,
     })
     const folder = createRunFolder(

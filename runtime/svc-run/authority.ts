@@ -1,8 +1,8 @@
 /**
- * A certificate authority for one run: its key is made in memory, cannot be taken out and is gone with
- * the process. Only a child that is told so trusts it. One leaf for each host that is asked for.
+ * A throw-away certificate authority for one run. Its key is generated in memory, is not extractable, and
+ * is lost with the process. Only the child process trusts it. Issues one leaf certificate per host.
  */
-// Before the library of certificates, which wants it to be there.
+// Must be imported before the certificate library.
 // oxlint-disable-next-line import/no-unassigned-import
 import 'reflect-metadata'
 import { KeyObject, webcrypto } from 'node:crypto'
@@ -26,15 +26,15 @@ import type { Random } from '../kernel/random.js'
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const LIFETIME_MS = 365 * 86_400_000
-/** A child may look at the time a little earlier than we did. */
+/** Tolerance for the clock of the child. */
 const BACKDATED_MS = 5 * 60_000
 const LEAVES_MAX = 1_000
 const SERIAL_BYTES = 16
 
 export interface ThrowawayAuthority {
-  /** What the child trusts. */
+  /** The CA certificate that the child trusts. */
   readonly certificatePem: string
-  /** Key and certificate of a host name or address, made when it is first asked for. */
+  /** Key and certificate of a host name or address, issued on first use. */
   contextOf(host: string): Promise<SecureContext>
 }
 
@@ -66,7 +66,7 @@ export async function createAuthority(clock: Clock, random: Random): Promise<Thr
     const type = isIP(host) === 0 ? 'dns' : 'ip'
     const leaf: X509Certificate = await X509CertificateGenerator.create({
       serialNumber: serialNumber(),
-      // A name of more than 64 characters is no common name; the alternative name is what counts.
+      // A common name has at most 64 characters; clients check the alternative name only.
       subject: host.length <= 64 && type === 'dns' ? `CN=${host}` : '',
       issuer: authority.subject,
       notBefore,
@@ -96,9 +96,9 @@ export async function createAuthority(clock: Clock, random: Random): Promise<Thr
       const known = leaves.get(host)
       if (known !== undefined) return known
       if (leaves.size >= LEAVES_MAX) leaves.clear()
-      const made = leafOf(host)
-      leaves.set(host, made)
-      return made
+      const leaf = leafOf(host)
+      leaves.set(host, leaf)
+      return leaf
     },
   }
 }

@@ -1,10 +1,10 @@
-/** What a child is told, so that its programs call through the proxy and trust its certificates. */
+/** The environment that makes a child's programs use the proxy and trust its certificates. */
 import type { Environment } from '../kernel/config/environment.js'
 
-/** Programs read the proxy from either spelling. */
+/** Programs read either case. */
 const PROXY_NAMES = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'] as const
 const UNPROXIED = 'localhost,127.0.0.1,::1'
-/** A file of all certificates that are trusted. */
+/** Variables for the file of trusted certificates. */
 const BUNDLE_NAMES = [
   'SSL_CERT_FILE', // OpenSSL, Python, Ruby, PHP, Go
   'CURL_CA_BUNDLE',
@@ -17,7 +17,7 @@ const BUNDLE_NAMES = [
   'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH',
   'NODE_EXTRA_CA_CERTS',
 ] as const
-/** Would lead around the proxy, or to other certificates. */
+/** Variables that bypass the proxy or the certificates. */
 const REMOVED = [
   'ALL_PROXY',
   'all_proxy',
@@ -26,17 +26,20 @@ const REMOVED = [
   'GIT_SSL_NO_VERIFY',
 ] as const
 
-export type ChildMeans = {
+export type ChildEnvironmentOptions = {
   readonly proxyUrl: string
   readonly bundlePath: string
-  /** Module that teaches Node's own clients to use the proxy. */
+  /** Module that makes Node's HTTP clients use the proxy. */
   readonly preloadUrl: string
-  /** The variable that held the token, if one did. */
+  /** Name of the variable with the access token, if any; it is removed. */
   readonly tokenEnv: string | undefined
 }
 
-export function childEnvironment(parent: Environment, means: ChildMeans): Environment {
-  const { proxyUrl, bundlePath, preloadUrl, tokenEnv } = means
+export function childEnvironment(
+  parent: Environment,
+  options: ChildEnvironmentOptions,
+): Environment {
+  const { proxyUrl, bundlePath, preloadUrl, tokenEnv } = options
   const own: Record<string, string | undefined> = { ...parent }
   for (const name of REMOVED) delete own[name]
   if (tokenEnv !== undefined) delete own[tokenEnv]
@@ -44,7 +47,7 @@ export function childEnvironment(parent: Environment, means: ChildMeans): Enviro
   for (const name of BUNDLE_NAMES) own[name] = bundlePath
   own['NO_PROXY'] = UNPROXIED
   own['no_proxy'] = UNPROXIED
-  // From Node 22.21 and 24 on by itself, before that by the module.
+  // Built into Node 22.21 and 24; the preload module serves older versions.
   own['NODE_USE_ENV_PROXY'] = '1'
   own['NODE_OPTIONS'] = [parent['NODE_OPTIONS'], `--import=${preloadUrl}`].filter(Boolean).join(' ')
   return own

@@ -1,13 +1,13 @@
-/** Runs a program in the place of this one: same terminal, same signals, same end. */
+/** Runs a program with the terminal, signals and exit status of this process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import type { Environment } from '../kernel/config/environment.js'
 
-/** As a shell says it. */
+/** Exit codes of shells. */
 const EXIT_NOT_FOUND = 127
 const EXIT_NOT_RUNNABLE = 126
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGCONT'] as const
-/** A terminal sends these to every process of the group, so that the child has them already. */
+/** The terminal sends these to the whole process group, so the child has received them. */
 const FROM_TERMINAL = new Set<NodeJS.Signals>(['SIGINT', 'SIGQUIT'])
 
 export type ChildEnd =
@@ -19,7 +19,7 @@ export type ChildJob = {
   readonly command: string
   readonly args: readonly string[]
   readonly environment: Environment
-  /** Whether this process has a terminal. */
+  /** This process has a terminal. */
   readonly isInteractive: boolean
 }
 
@@ -33,7 +33,7 @@ export async function runChild({
   const pass = (signal: NodeJS.Signals) => {
     if (!isInteractive || !FROM_TERMINAL.has(signal)) child?.kill(signal)
   }
-  // Before the child is there: a signal that comes as it starts must not end this process alone.
+  // Before the spawn: a signal during the start must not end this process alone.
   for (const signal of SIGNALS) process.on(signal, pass)
   try {
     const started = spawn(command, args, { stdio: 'inherit', env: { ...environment } })
@@ -52,7 +52,7 @@ export async function runChild({
   }
 }
 
-/** The code that a shell gives to a program that a signal has ended. */
+/** The exit code of shells for a program killed by a signal. */
 export function codeOfSignal(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal]
 }

@@ -1,6 +1,6 @@
 /**
- * Which credential of the vault a host is called with: the one that was named for it, else the only
- * one of the token's list that may be used toward it.
+ * Chooses the vault credential for a host: the one named on the command line, else the only listed one
+ * that allows the host.
  */
 import { normalizeHostname } from '../../actors/domain/hostnames.js'
 import { isUuid } from '../../actors/domain/ids.js'
@@ -9,27 +9,27 @@ import type { HttpClient } from '../client/http.js'
 import type { TokenSource } from '../client/token-source.js'
 import type { Clock } from '../kernel/clock.js'
 
-/** A host that is not known is looked for again, but not more often than this. */
-const LOOK_AGAIN_MS = 10_000
+/** Minimum time between two reads of the list for unknown hosts. */
+const RELOAD_MS = 10_000
 const PAGE_ROWS = 100
 const PAGES_MAX = 20
 const USED_BY_EGRESS = new Set(['api_key', 'custom', 'ssh_key'])
 
 export type ChosenCredential = {
   readonly id: string
-  /** How the secret is put in: the child's own field or parameter of that name is taken out. */
+  /** The header or parameter of this scheme is removed from the child's request. */
   readonly authScheme: string
 }
 
 export type Choice =
   | { readonly tag: 'chosen'; readonly credential: ChosenCredential }
   | { readonly tag: 'none' }
-  /** More than one; somebody has to say which. */
+  /** Several credentials match; the command line must name one. */
   | { readonly tag: 'ambiguous'; readonly ids: readonly string[] }
 
 export interface CredentialChoice {
   of(host: string): Promise<Choice>
-  /** Hosts that a credential is known for. */
+  /** Hosts with a known credential. */
   hosts(): readonly string[]
 }
 
@@ -48,17 +48,19 @@ export type Named = {
   readonly authScheme: string | null
 }
 
-/** `api.example.com=<uuid>` or `api.example.com=<uuid>,header:x-api-key`. @throws for anything else */
+/** Parses `api.example.com=<uuid>` or `api.example.com=<uuid>,header:x-api-key`. @throws if invalid. */
 export function parseNamed(text: string): Named {
   const found = /^([^=]+)=([^,]+)(?:,(.+))?$/.exec(text)
   const host = found === null ? null : normalizeHostname(found[1]!)
   const id = found?.[2]?.toLowerCase() ?? ''
   const authScheme = found?.[3] ?? null
   if (host === null || !isUuid(id)) {
-    throw new Error(`--credential is host=id or host=id,scheme, not ${JSON.stringify(text)}`)
+    throw new Error(`--credential must be host=id or host=id,scheme, not ${JSON.stringify(text)}`)
   }
   if (authScheme !== null && injectionPoint(authScheme) === null) {
-    throw new Error(`a scheme is bearer, basic, header:<name> or query:<key>, not ${authScheme}`)
+    throw new Error(
+      `the scheme must be bearer, basic, header:<name> or query:<key>, not ${authScheme}`,
+    )
   }
   return { host, id, authScheme }
 }
@@ -71,8 +73,8 @@ export type ChoiceNeeds = {
 }
 
 /**
- * Reads the list once. @throws when the token is refused, or may not read the list and nothing is
- * named: no call could ever be made.
+ * Reads the list of credentials. @throws when the token is rejected, or when it may not read the list and
+ * no credential is named.
  */
 export async function chooseCredentials(needs: ChoiceNeeds): Promise<CredentialChoice> {
   const { client, token, named, clock } = needs
@@ -85,8 +87,8 @@ export async function chooseCredentials(needs: ChoiceNeeds): Promise<CredentialC
     if (typeof found !== 'string') listed = found
     else if (named.length === 0) {
       throw new Error(
-        `${found}\nThe list of credentials is for delegated tokens with vault:list. ` +
-          'With another token, name what is used: --credential api.example.com=<id>',
+        `${found}\nThe list of credentials needs a delegated token with vault:list. ` +
+          'With another token, name the credentials: --credential api.example.com=<id>',
       )
     }
   }
@@ -98,10 +100,11 @@ export async function chooseCredentials(needs: ChoiceNeeds): Promise<CredentialC
     )
 
   function known(host: string): Choice {
-    const own = named.find((each) => each.host === host)
-    if (own !== undefined) {
-      const scheme = own.authScheme ?? listed.find(({ id }) => id === own.id)?.auth_scheme
-      return { tag: 'chosen', credential: { id: own.id, authScheme: scheme ?? 'bearer' } }
+    const explicit = named.find((entry) => entry.host === host)
+    if (explicit !== undefined) {
+      const { id } = explicit
+      const scheme = explicit.authScheme ?? listed.find((entry) => entry.id === id)?.auth_scheme
+      return { tag: 'chosen', credential: { id, authScheme: scheme ?? 'bearer' } }
     }
     const fitting = usable().filter(({ allowed_hosts: hosts }) => hosts.includes(host))
     if (fitting.length > 1) return { tag: 'ambiguous', ids: fitting.map(({ id }) => id) }
@@ -113,8 +116,8 @@ export async function chooseCredentials(needs: ChoiceNeeds): Promise<CredentialC
   return {
     async of(host) {
       const choice = known(host)
-      if (choice.tag !== 'none' || clock.monotonicMs() - readMs < LOOK_AGAIN_MS) return choice
-      // A service that is away for a moment does not take back what is known.
+      if (choice.tag !== 'none' || clock.monotonicMs() - readMs < RELOAD_MS) return choice
+      // While the service is unavailable, the known list stays in use.
       await read().catch(() => undefined)
       return known(host)
     },
@@ -127,7 +130,7 @@ export async function chooseCredentials(needs: ChoiceNeeds): Promise<CredentialC
   }
 }
 
-/** The whole list; in words why there is none, where the token is good but not for it. */
+/** The whole list, or the reason why a valid token may not read it. */
 async function listOf(client: HttpClient, token: string): Promise<readonly Listed[] | string> {
   const rows: Listed[] = []
   let path: string | undefined = `/api/v1/vault/credentials?limit=${PAGE_ROWS}`
@@ -140,9 +143,9 @@ async function listOf(client: HttpClient, token: string): Promise<readonly Liste
     rows.push(...(body as Listed[]))
     // RFC 8288
     const next = /<([^>]+)>;\s*rel="?next"?/.exec(headers['link'] ?? '')?.[1]
-    // Of the address only what is below ours: the token goes nowhere else.
-    const at = next === undefined ? undefined : new URL(next, client.baseUrl)
-    path = at && at.pathname + at.search
+    // Only the path and query of the link: the token must not be sent to another origin.
+    const url = next === undefined ? undefined : new URL(next, client.baseUrl)
+    path = url && url.pathname + url.search
   }
   return rows
 }

@@ -1,6 +1,6 @@
 /**
- * Loaded into the Node programs of a child: lets `fetch` and `https` of the versions of Node that do
- * not look at HTTPS_PROXY use it. It runs in somebody else's program, so it keeps to itself.
+ * Preloaded into the Node programs of a child: makes `fetch` and `https` of Node versions that ignore
+ * HTTPS_PROXY use it. It runs inside the user's program, so it changes nothing else.
  */
 import http from 'node:http'
 import https from 'node:https'
@@ -13,7 +13,7 @@ const HTTPS_PORT = 443
 type Connected = (error: Error | null, socket?: Duplex) => void
 type Target = https.RequestOptions & { host?: string | null; port?: number | string | null }
 
-/** An https agent whose connections go through CONNECT of a proxy. */
+/** An https agent that connects through a proxy with CONNECT. */
 class TunnelAgent extends https.Agent {
   readonly #proxy: URL
   readonly #unproxied: ReadonlySet<string>
@@ -35,7 +35,7 @@ class TunnelAgent extends https.Agent {
     const { hostname, port: proxyPort, username, password } = this.#proxy
     const login = Buffer.from(`${username}:${password}`).toString('base64')
     const path = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
-    const asked = http.request({
+    const request = http.request({
       host: hostname,
       port: proxyPort,
       method: 'CONNECT',
@@ -43,8 +43,8 @@ class TunnelAgent extends https.Agent {
       headers: { host: path, 'proxy-authorization': `Basic ${login}` },
       agent: false,
     })
-    asked.once('error', connected)
-    asked.once('connect', (answer, socket) => {
+    request.once('error', connected)
+    request.once('connect', (answer, socket) => {
       if (answer.statusCode !== 200) {
         socket.destroy()
         connected(new Error(`the proxy answered ${answer.statusCode} for ${path}`))
@@ -54,7 +54,7 @@ class TunnelAgent extends https.Agent {
       const secured = connectTls({ ...options, host, socket, servername } as never)
       secured.once('secureConnect', () => connected(null, secured)).once('error', connected)
     })
-    asked.end()
+    request.end()
     return undefined
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The proxy that a child's programs speak to, on loopback: it answers for every host with a certificate
- * of the throw-away authority, and passes what it is asked on to the service, which puts the secret in.
- * Whoever has not its password, another user of the machine for example, gets nothing from it.
+ * The loopback proxy of a child's programs. It terminates TLS for every host with a certificate of the
+ * throw-away authority and relays requests to the service, which injects the secret. A password keeps
+ * other users of the machine out.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
@@ -28,11 +28,11 @@ import type { HeaderPairs, ServiceCalls } from './service-calls.js'
 const USER = 'svc'
 const PASSWORD_BYTES = 24
 const HTTPS_PORT = 443
-/** A connection that a program keeps and does not use. */
+/** Keep-alive of idle connections. */
 const KEEP_ALIVE_MS = 60_000
-/** Of the service. */
+/** Limit of the service. */
 const BODY_BYTES_MAX = 32 * 1024 * 1024
-/** Fields of the service's answer that are about its own connection or its own origin. */
+/** Response fields that apply to the connection or the origin of the service. */
 const NOT_RELAYED = new Set([
   'alt-svc',
   'connection',
@@ -46,50 +46,54 @@ export type ProxyNeeds = {
   readonly authority: ThrowawayAuthority
   readonly choice: CredentialChoice
   readonly calls: ServiceCalls
-  /** Hosts that are let through as they are; `*` is every host without a credential. */
+  /** Hosts to tunnel without a credential; `*` for every host without one. */
   readonly passthrough: readonly string[]
   readonly random: Random
-  /** What whoever runs the program should know. */
-  readonly tell: (line: string) => void
-  /** Every call, where somebody wants to see them. */
+  /** Prints a warning for the user. */
+  readonly warn: (line: string) => void
+  /** Prints a line per call, if enabled. */
   readonly trace: (line: string) => void
 }
 
 export interface ProgramProxy {
-  /** With user and password. */
+  /** Includes user and password. */
   readonly url: string
   close(): Promise<void>
 }
 
-/** Where a request is meant to go. */
+/** The target of a request. */
 type Authority = { readonly host: string; readonly port: number; readonly text: string }
 
 export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy> {
   const password = needs.random.token(PASSWORD_BYTES)
   const expected = Buffer.from(`Basic ${Buffer.from(`${USER}:${password}`).toString('base64')}`)
   const sockets = new Set<Duplex>()
-  /** Connections whose TLS ends here, and what they were opened for. */
-  const opened = new WeakMap<object, Authority>()
+  /** Connections with TLS terminated here, and their targets. */
+  const targets = new WeakMap<object, Authority>()
 
-  const admitted = ({ headers }: IncomingMessage) => {
-    const given = Buffer.from(headers['proxy-authorization'] ?? '')
-    return given.length === expected.length && timingSafeEqual(given, expected)
+  const isAuthorized = ({ headers }: IncomingMessage) => {
+    const received = Buffer.from(headers['proxy-authorization'] ?? '')
+    return received.length === expected.length && timingSafeEqual(received, expected)
   }
 
-  const inner = listenerOf(needs.tell, (request, response) => {
-    const authority = opened.get(request.socket)
+  const inner = listenerOf(needs.warn, (request, response) => {
+    const authority = targets.get(request.socket)
     const { url = '' } = request
     if (authority === undefined || !url.startsWith('/')) {
-      return refuse(response, new Refusal(400, 'http_request_error', 'A path and query.'), request)
+      return refuse(
+        response,
+        new Refusal(400, 'http_request_error', 'The request target must be a path.'),
+        request,
+      )
     }
     answer(needs, request, response, authority, `https://${authority.text}${url}`)
   })
 
-  const outer = listenerOf(needs.tell, (request, response) => {
-    if (!admitted(request)) return challenge(request, response)
+  const outer = listenerOf(needs.warn, (request, response) => {
+    if (!isAuthorized(request)) return challenge(request, response)
     const target = absolute(request.url ?? '')
     if (target === null) {
-      const detail = 'This is the proxy of svc run: it takes CONNECT and absolute addresses.'
+      const detail = 'This is the proxy of svc run. It accepts CONNECT and absolute URLs.'
       return refuse(response, new Refusal(400, 'http_request_error', detail), request)
     }
     const authority = authorityOf(target.host, target.protocol === 'https:' ? HTTPS_PORT : 80)!
@@ -99,7 +103,7 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
 
   outer.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     watch(socket)
-    if (!admitted(request)) {
+    if (!isAuthorized(request)) {
       const fields = 'Proxy-Authenticate: Basic realm="svc run"\r\nConnection: close'
       socket.end(
         `HTTP/1.1 407 Proxy Authentication Required\r\n${fields}\r\nContent-Length: 0\r\n\r\n`,
@@ -112,7 +116,7 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
       return
     }
     open(socket, head, authority).catch((error: unknown) => {
-      needs.tell(`${authority.host}: ${reasonOf(error)}`)
+      needs.warn(`${authority.host}: ${reasonOf(error)}`)
       socket.destroy()
     })
   })
@@ -139,11 +143,11 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
     })
     secured.once('error', (error) => {
       if (!isSecured)
-        needs.tell(
-          `${authority.host}: the program ended the handshake (${error.message}); does it read its certificates from elsewhere?`,
+        needs.warn(
+          `${authority.host}: the program aborted the TLS handshake (${error.message}). Does it use other trusted certificates?`,
         )
     })
-    opened.set(secured, authority)
+    targets.set(secured, authority)
     inner.emit('connection', secured)
   }
 
@@ -159,8 +163,8 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
       socket.pipe(upstream)
     })
     upstream.once('error', (error) => {
-      needs.tell(`${text}: ${reasonOf(error)}`)
-      // What is let through is spoken by the host alone: its end is passed on as the end that it was.
+      needs.warn(`${text}: ${reasonOf(error)}`)
+      // A tunnel forwards a reset as a reset.
       if (isOpen) (socket as Socket).resetAndDestroy()
       else socket.end('HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
     })
@@ -188,22 +192,22 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
 }
 
 function listenerOf(
-  tell: (line: string) => void,
+  warn: (line: string) => void,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Server {
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, handle)
-  // A body that is refused by its head is not asked for. Who leaves in the middle has said nothing wrong.
+  // The handler decides whether to send 100 Continue. A disconnect is not reported.
   server.on('checkContinue', handle)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const isWrong = error.code?.startsWith('HPE_') && error.code !== 'HPE_INVALID_EOF_STATE'
     if (!isWrong || !socket.writable) return void socket.destroy()
-    tell(`a request that is no HTTP (${error.message})`)
+    warn(`invalid HTTP request (${error.message})`)
     socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
   })
   return server
 }
 
-/** Answers a call with what the service relays, or says in the same form why it cannot. */
+/** Responds with the relayed response, or with a problem document. */
 function answer(
   needs: ProxyNeeds,
   request: IncomingMessage,
@@ -211,17 +215,17 @@ function answer(
   authority: Authority,
   url: string,
 ): void {
-  const words = `${request.method} ${authority.text}`
+  const line = `${request.method} ${authority.text}`
   call(needs, request, response, authority, url).then(
-    (status) => needs.trace(`${words} ${status}`),
+    (status) => needs.trace(`${line} ${status}`),
     (error: unknown) => {
       if (response.destroyed) return
       const refusal =
         error instanceof Refusal
           ? error
           : new Refusal(502, 'proxy_internal_error', `svc run: ${reasonOf(error)}`)
-      needs.tell(`${words}: ${refusal.message}`)
-      // After its head an answer can only be broken off: it must not look complete.
+      needs.warn(`${line}: ${refusal.message}`)
+      // After its headers a response can only be aborted, so that it does not look complete.
       if (response.headersSent) response.destroy()
       else refuse(response, refusal, request)
     },
@@ -237,16 +241,24 @@ async function call(
 ): Promise<number> {
   const { method = '' } = request
   if (!(METHODS as readonly string[]).includes(method)) {
-    throw new Refusal(501, 'http_request_error', `${method} is no method that egress relays.`)
+    throw new Refusal(
+      501,
+      'http_request_error',
+      `The egress proxy does not support the method ${method}.`,
+    )
   }
   const choice = await needs.choice.of(host)
   if (choice.tag !== 'chosen') throw notChosen(host, choice)
-  const left = new AbortController()
-  response.once('close', () => left.abort())
+  const disconnected = new AbortController()
+  response.once('close', () => disconnected.abort())
   const length = request.headers['content-length']
-  // Said here: nothing of such a body needs to be sent anywhere.
+  // Refused here, before any of the body is sent.
   if (Number(length ?? 0) > BODY_BYTES_MAX) {
-    throw new Refusal(413, 'http_request_denied', 'Egress takes request bodies of up to 32 MiB.')
+    throw new Refusal(
+      413,
+      'http_request_denied',
+      'The egress proxy accepts request bodies of up to 32 MiB.',
+    )
   }
   if (request.headers.expect !== undefined) response.writeContinue()
   const hasBody = length !== undefined || request.headers['transfer-encoding'] !== undefined
@@ -254,18 +266,20 @@ async function call(
     method,
     url,
     headers: pairsOf(request.rawHeaders),
-    body: hasBody && length !== '0' ? apart(request) : null,
+    body: hasBody && length !== '0' ? detached(request) : null,
     bodyBytes: hasBody && length !== undefined ? Number(length) : null,
     credential: choice.credential,
     stream: true,
-    signal: left.signal,
+    signal: disconnected.signal,
   })
   const { statusCode, headers, body } = relayed
-  const said = String(headers['proxy-status'])
-  if (said.includes('error=')) needs.tell(`${method} ${host}: ${statusCode}, ${said}`)
+  const proxyStatus = String(headers['proxy-status'])
+  if (proxyStatus.includes('error=')) {
+    needs.warn(`${method} ${host}: ${statusCode}, ${proxyStatus}`)
+  }
   for (const [name, value] of Object.entries(headers)) {
-    const isLengthOfNothing = name === 'content-length' && method === 'HEAD'
-    if (value !== undefined && !NOT_RELAYED.has(name) && !isLengthOfNothing) {
+    const isHeadLength = name === 'content-length' && method === 'HEAD'
+    if (value !== undefined && !NOT_RELAYED.has(name) && !isHeadLength) {
       response.setHeader(name, value)
     }
   }
@@ -276,16 +290,16 @@ async function call(
 }
 
 /**
- * A body that may be given up while the program still sends: the service may answer before it has all
- * of it, and to destroy a request is to break off the connection that the answer goes out on.
+ * A request body that can be destroyed while the program still sends it. The service may respond before
+ * it has the whole body, and destroying the request itself would close the connection of the response.
  */
-function apart(request: IncomingMessage): Readable {
+function detached(request: IncomingMessage): Readable {
   const body = new PassThrough()
   request.once('close', () => {
-    if (!request.complete) body.destroy(new Error('the program left'))
+    if (!request.complete) body.destroy(new Error('the program disconnected'))
   })
   body.on('error', () => {})
-  // In this order: a request that loses its last pipe stands still.
+  // In this order, because unpiping the last destination pauses a request.
   body.once('close', () => request.unpipe(body).resume())
   return request.pipe(body)
 }
@@ -296,14 +310,14 @@ function notChosen(
 ): Refusal {
   const detail =
     choice.tag === 'none'
-      ? `There is no credential for ${host}. Grant one, or let the host through: --passthrough ${host}`
-      : `There are ${choice.ids.length} credentials for ${host}. Say which: --credential ${host}=<id>, one of ${choice.ids.join(', ')}`
+      ? `There is no credential for ${host}. Grant one, or use --passthrough ${host}`
+      : `There are ${choice.ids.length} credentials for ${host}. Choose one with --credential ${host}=<id>: ${choice.ids.join(', ')}`
   return new Refusal(403, 'http_request_denied', detail)
 }
 
-/** Plain http carries no credential; it is let through or refused. */
+/** Plain http never gets a credential: it is passed through or refused. */
 async function answerPlain(
-  { choice, passthrough, tell, trace }: ProxyNeeds,
+  { choice, passthrough, warn, trace }: ProxyNeeds,
   request: IncomingMessage,
   response: ServerResponse,
   { host, text }: Authority,
@@ -312,11 +326,7 @@ async function answerPlain(
   try {
     const known = await choice.of(host)
     if (known.tag !== 'none') {
-      throw new Refusal(
-        403,
-        'http_request_denied',
-        `Only https is called with a credential: ${host}`,
-      )
+      throw new Refusal(403, 'http_request_denied', `A credential is used with https only: ${host}`)
     }
     if (!isPassed(passthrough, host)) throw notChosen(host, known)
     if (request.headers.expect !== undefined) response.writeContinue()
@@ -328,14 +338,14 @@ async function answerPlain(
     response.once('close', () => upstream.destroy())
     const answered = once(upstream, 'response') as Promise<[IncomingMessage]>
     answered.catch(() => {})
-    await Promise.race([pipeline(apart(request), upstream), answered])
+    await Promise.race([pipeline(detached(request), upstream), answered])
     const [received] = await answered
     response.writeHead(received.statusCode!, received.rawHeaders)
     trace(`${request.method} ${text}: passed through`)
     await pipeline(received, response)
   } catch (error) {
     if (response.destroyed) return
-    tell(`${request.method} ${text}: ${reasonOf(error)}`)
+    warn(`${request.method} ${text}: ${reasonOf(error)}`)
     const refusal =
       error instanceof Refusal
         ? error
@@ -345,12 +355,12 @@ async function answerPlain(
   }
 }
 
-/** Of this connection alone are fields about it, and what it names itself (RFC 9110 section 7.6.1). */
+/** False for hop-by-hop fields (RFC 9110 section 7.6.1). */
 function isPassedOn(name: string, { headers: { connection = '' } }: IncomingMessage): boolean {
   const lower = name.toLowerCase()
   if (/^(proxy-.*|connection|expect|keep-alive|upgrade)$/.test(lower)) return false
   const named = connection.toLowerCase().split(',')
-  return lower === 'transfer-encoding' || !named.some((one) => one.trim() === lower)
+  return lower === 'transfer-encoding' || !named.some((option) => option.trim() === lower)
 }
 
 function challenge(request: IncomingMessage, response: ServerResponse): void {
@@ -369,11 +379,11 @@ function authorityOf(text: string, port: number): Authority | null {
   const bare = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const host = isIP(bare) === 0 ? normalizeHostname(bare) : bare
   if (host === null || url.username !== '' || url.pathname !== '/') return null
-  // An explicit :80 is not kept by URL.
+  // The URL parser drops an explicit :80.
   const explicit = /:(\d+)$/.exec(text)?.[1]
-  const own = explicit === undefined ? port : Number(explicit)
+  const actual = explicit === undefined ? port : Number(explicit)
   const name = isIP(host) === 6 ? `[${host}]` : host
-  return { host, port: own, text: own === HTTPS_PORT ? name : `${name}:${own}` }
+  return { host, port: actual, text: actual === HTTPS_PORT ? name : `${name}:${actual}` }
 }
 
 function absolute(text: string): URL | null {
@@ -393,6 +403,6 @@ function isPassed(passthrough: readonly string[], host: string): boolean {
 function pairsOf(raw: readonly string[]): HeaderPairs {
   return Array.from(
     { length: raw.length / 2 },
-    (_, at) => [raw[at * 2]!, raw[at * 2 + 1]!] as const,
+    (_, index) => [raw[index * 2]!, raw[index * 2 + 1]!] as const,
   )
 }

@@ -1,4 +1,4 @@
-/** What `svc run` itself says no with, in the form of the service. docs/guides/vault/svc-run.md, What the program sees. */
+/** Error responses of `svc run` itself (docs/guides/vault/svc-run.md). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 export class Refusal extends Error {
@@ -17,7 +17,7 @@ const CODES: Readonly<Record<number, string>> = {
   501: 'not_implemented',
 }
 
-/** A problem document, as the service writes them (RFC 9457), with who says it (RFC 9209). */
+/** Sends a problem document (RFC 9457) with Proxy-Status (RFC 9209). */
 export function refuse(
   response: ServerResponse,
   { status, proxyError, message: detail }: Refusal,
@@ -40,13 +40,13 @@ export function refuse(
   endAfter(request, response, body)
 }
 
-/** How long a program may go on sending what nobody wants, in milliseconds. */
+/** Time for a program to finish sending an unread body, in milliseconds. */
 const LINGER_MS = 5_000
 
 /**
- * Ends an answer that does not wait for the request. The connection is closed once the program has
- * sent its body or left: closed on bytes that are still under way it would be reset, and the program
- * would lose the answer (RFC 9112 section 9.6).
+ * Ends a response before the request is complete. Closes the connection only after the program has sent
+ * its body or disconnected: an earlier close could reset the connection, and the program would lose the
+ * response (RFC 9112 section 9.6).
  */
 export function endAfter(request: IncomingMessage, response: ServerResponse, body: string): void {
   if (request.complete) return void response.end(body)

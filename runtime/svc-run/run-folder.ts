@@ -1,6 +1,6 @@
 /**
- * The folder of one run, with the certificates its child trusts. No key is in it. A run that was
- * killed leaves its folder behind; the next one removes it.
+ * The folder of one run, with the certificates that its child trusts. It contains no key. The next run
+ * removes the folder of a killed one.
  */
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,11 +13,11 @@ export interface RunFolder {
 }
 
 export type FolderNeeds = {
-  /** Of this user, for all runs. */
+  /** Folder of this user for all runs. */
   readonly parent: string
   readonly pid: number
   readonly tag: string
-  /** Whether there is a process of that id. */
+  /** True if a process with that id exists. */
   readonly isAlive: (pid: number) => boolean
 }
 

@@ -1,4 +1,4 @@
-/** One call of a program as a call of the egress proxy of the service: POST /v1/proxy/body. */
+/** Sends a program's request to the egress proxy of the service: POST /v1/proxy/body. */
 import type { Readable } from 'node:stream'
 import { type Dispatcher, request } from 'undici'
 import { serviceAgent } from '../client/connections.js'
@@ -14,7 +14,7 @@ export type OutboundCall = {
   readonly url: string
   readonly headers: HeaderPairs
   readonly body: Readable | Uint8Array | null
-  /** Length of the body where it is known. */
+  /** Length of the body; null when unknown. */
   readonly bodyBytes: number | null
   readonly credential: ChosenCredential
   readonly stream: boolean
@@ -24,12 +24,12 @@ export type OutboundCall = {
 export type ServiceAnswer = Dispatcher.ResponseData
 
 export interface ServiceCalls {
-  /** Any status is an answer. @throws when the service cannot be reached, or is no egress proxy. */
+  /** Resolves with any status. @throws when the service is unavailable or has no egress proxy. */
   send(call: OutboundCall): Promise<ServiceAnswer>
   close(): Promise<void>
 }
 
-/** Belong to the connection between the program and us, or are ours to set. */
+/** Hop-by-hop fields and fields that this module sets. */
 const NOT_SENT = new Set([
   'connection',
   'content-length',
@@ -45,7 +45,7 @@ const NOT_SENT = new Set([
 ])
 
 export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls {
-  // The service has its own clocks for a call; a long one is none of ours to end.
+  // Without timeouts, because the service has its own for a call.
   const agent = serviceAgent({ headersTimeout: 0, bodyTimeout: 0 })
   const address = new URL('/v1/proxy/body', baseUrl)
   return {
@@ -71,20 +71,22 @@ export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls 
       })
       if (answer.headers['proxy-status'] === undefined) {
         await answer.body.dump()
-        throw new Error(`${baseUrl} answered ${answer.statusCode} and is no svc with egress`)
+        throw new Error(
+          `${baseUrl} responded with ${answer.statusCode} and is not an svc with egress proxy`,
+        )
       }
       return answer
     },
   }
 }
 
-/** The program's fields as the service takes them, without the one that the secret goes into. */
+/** The program's fields in the form of the service, without the field that the service injects. */
 function relayedFields(headers: HeaderPairs, own: string | null): Record<string, string> {
   const fields: Record<string, string> = {}
   const others: [string, string][] = []
   for (const [name, value] of headers) {
     const lower = name.toLowerCase()
-    // Servers exist that read `_` and `-` alike.
+    // CGI servers do not distinguish `_` and `-`.
     const isOwn = own !== null && lower.replaceAll('_', '-') === own.replaceAll('_', '-')
     if (NOT_SENT.has(lower) || isOwn) continue
     if (!PLAIN_NAME.test(lower) || !PLAIN_VALUE.test(value)) {
@@ -98,14 +100,11 @@ function relayedFields(headers: HeaderPairs, own: string | null): Record<string,
   return fields
 }
 
-/**
- * What every server reads as it is: the native one of the service reads nothing of other names, and
- * cuts off values that end beyond ASCII.
- */
+/** Names and values that every HTTP server supports: uWebSockets ignores others and truncates values. */
 const PLAIN_NAME = /^[a-z0-9-]+$/
 const PLAIN_VALUE = /^[\t -~]*$/
 
-/** JSON that a field value can hold. */
+/** ASCII-only JSON, which a field value can hold. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(
     /[^ -~]/g,
@@ -113,17 +112,17 @@ function asciiJson(value: unknown): string {
   )
 }
 
-/** The address without every parameter of that name; all the rest byte for byte. */
+/** Removes every parameter of a name from a URL and leaves the rest unchanged. */
 export function withoutParameter(url: string, key: string): string {
-  const at = url.indexOf('?')
-  if (at < 0) return url
+  const start = url.indexOf('?')
+  if (start < 0) return url
   const wanted = key.toLowerCase()
   const kept = url
-    .slice(at + 1)
+    .slice(start + 1)
     .split('&')
     .filter(
       (part) =>
         ![...new URLSearchParams(part).keys()].some((name) => name.toLowerCase() === wanted),
     )
-  return url.slice(0, at) + (kept.length === 0 ? '' : `?${kept.join('&')}`)
+  return url.slice(0, start) + (kept.length === 0 ? '' : `?${kept.join('&')}`)
 }

@@ -4,7 +4,7 @@
  * kms.
  */
 import { egressActor } from '../../actors/vault/egress/actor.js'
-import { createLedger } from '../../actors/vault/egress/admission/admission.js'
+import { createAdmission } from '../../actors/vault/egress/admission/admission.js'
 import { egressMetrics } from '../../actors/vault/egress/metrics.js'
 import type { EgressSettings } from '../../actors/platform/outbound-http/outbound.js'
 import { createManagedTokens } from '../../actors/vault/vault/managed-tokens.js'
@@ -28,7 +28,7 @@ serveThread({
     const plane = 'auth' as const
     const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
     const kms = await kmsOf(access, clock, log)
-    const ledger = createLedger({ database, clock, random, log })
+    const admission = createAdmission({ database, clock, random, log })
     const sealer = createSealer({ database, kms, random, clock })
     const endpoint = createTokenEndpoint({ settings: vault, clock })
     const managed = createManagedTokens({
@@ -43,7 +43,7 @@ serveThread({
     const needs = {
       database,
       sealer,
-      ledger,
+      admission,
       managed,
       clock,
       metrics: egressMetrics(metrics.registry),
@@ -53,7 +53,7 @@ serveThread({
     return {
       actors: [wireActor(egressActor, () => needs)],
       async close() {
-        await ledger.settled()
+        await admission.flushed()
         await managed.settled()
         await endpoint.close()
         await kms.close()

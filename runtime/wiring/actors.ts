@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
-import { powOutcomes } from '../../actors/agents/agents/metrics.js'
+import { powMetrics } from '../../actors/agents/agents/metrics.js'
 import { agents } from '../../actors/agents/agents/protocol.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
@@ -39,10 +39,13 @@ import { passwords } from '../../actors/identity/passwords/protocol.js'
 import { powActor, powPool } from '../../actors/agents/proof-of-work/actor.js'
 import { pow } from '../../actors/agents/proof-of-work/protocol.js'
 import { registrationActor } from '../../actors/oauth/client-registration/actor.js'
-import { rosterActor } from '../../actors/agents/management/actor.js'
-import { sshcaActor, sshcaPool } from '../../actors/vault/ssh-certificates/actor.js'
-import { sshcaMetrics } from '../../actors/vault/ssh-certificates/metrics.js'
-import { sshca } from '../../actors/vault/ssh-certificates/protocol.js'
+import { agentManagementActor } from '../../actors/agents/management/actor.js'
+import {
+  sshCertificatesActor,
+  sshCertificatesPool,
+} from '../../actors/vault/ssh-certificates/actor.js'
+import { sshCertificatesMetrics } from '../../actors/vault/ssh-certificates/metrics.js'
+import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js'
 import { sso } from '../../actors/identity/federated-login/protocol.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
@@ -50,7 +53,7 @@ import { throttleActor } from '../../actors/operations/rate-limits/actor.js'
 import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
-import { settleLostCalls } from '../../actors/vault/egress/admission/lost-calls.js'
+import { closeLostCalls } from '../../actors/vault/egress/admission/lost-calls.js'
 import { retentionWorker } from '../../actors/operations/retention/worker.js'
 import { usersActor } from '../../actors/identity/users/actor.js'
 import { users } from '../../actors/identity/users/protocol.js'
@@ -173,7 +176,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tenants: ref(tenants),
       pow: ref(pow),
       tokens: ref(tokens),
-      outcomes: powOutcomes(registry),
+      outcomes: powMetrics(registry),
       documents,
       issuer,
       settings: challenge,
@@ -309,7 +312,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tokenRequired: settings.oidc.registration_initial_access_token_required,
     })),
     wireActor(auditActor, () => ({ database })),
-    wireActor(rosterActor, ({ ref }) => ({
+    wireActor(agentManagementActor, ({ ref }) => ({
       database,
       clock,
       random,
@@ -349,19 +352,19 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       onStop(() => runner.settled())
       return { runner }
     }),
-    wireActor(sshcaActor, (context) => ({
+    wireActor(sshCertificatesActor, (context) => ({
       database,
       sealer,
-      compute: pooled(context, resources, sshcaPool(processors(context))),
+      compute: pooled(context, resources, sshCertificatesPool(processors(context))),
       clock,
       random,
-      metrics: sshcaMetrics(registry),
+      metrics: sshCertificatesMetrics(registry),
       settings: settings.vault,
     })),
     wireActor(vaultActor, ({ ref }) => ({
       database,
       sealer,
-      sshca: ref(sshca),
+      sshCertificates: ref(sshCertificates),
       clock,
       random,
       settings: settings.vault,
@@ -378,7 +381,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       clock,
       registry,
       reseal: resealOf(resources),
-      settle: (signal) => settleLostCalls(resources, signal),
+      settle: (signal) => closeLostCalls(resources, signal),
       retention: { ...webhooks, ...settings.commerce },
     })),
   ]

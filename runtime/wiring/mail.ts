@@ -3,7 +3,12 @@ import { logMailer, smtpMailer } from '../../actors/operations/mail/client.js'
 import { type MailQueue, openMailQueue } from '../../actors/platform/mail/mail-queue.js'
 import { mailOutcomes } from '../../actors/operations/mail/metrics.js'
 import { createMailRunner, type MailRunner } from '../../actors/operations/mail/worker.js'
-import { type Captcha, openCaptcha } from '../../actors/identity/abuse-protection/captcha.js'
+import {
+  type Captcha,
+  openCaptcha,
+  providerWidget,
+} from '../../actors/identity/abuse-protection/captcha.js'
+import { openPowCaptcha } from '../../actors/identity/abuse-protection/pow-captcha.js'
 import {
   type CaptchaGate,
   captchaGate,
@@ -54,12 +59,20 @@ export function mailQueueOf({
   })
 }
 
-export function captchaOf({ settings, coordination }: ProcessResources): {
+export function captchaOf({ settings, coordination, clock, random }: ProcessResources): {
   readonly captcha: Captcha | null
   readonly gate: CaptchaGate
 } {
   const { challenge } = settings
   if (!challenge.captcha_enabled) return { captcha: null, gate: NO_CAPTCHA }
-  const captcha = openCaptcha({ challenge, settings: egressSettingsOf(settings) })
-  return { captcha, gate: captchaGate(captcha, coordination, challenge) }
+  const { captcha_provider: provider, captcha_secret: secret, captcha_pow_bits: bits } = challenge
+  if (provider === 'pow') {
+    const captcha = openPowCaptcha({ secret: secret!, bits, counts: coordination, clock, random })
+    const widget = () => ({ provider, challenge: captcha.challenge() })
+    return { captcha, gate: captchaGate(captcha, widget, coordination, challenge) }
+  }
+  const own = { ...challenge, captcha_provider: provider }
+  const captcha = openCaptcha({ challenge: own, settings: egressSettingsOf(settings) })
+  const widget = providerWidget(own)
+  return { captcha, gate: captchaGate(captcha, () => widget, coordination, challenge) }
 }

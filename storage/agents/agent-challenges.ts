@@ -1,22 +1,22 @@
 /**
- * Login challenges of agents: issued, then spent by the first verify, right or wrong. Found by agent,
- * key or challenge id before the tenant is known: these run where tenants may be crossed.
+ * Login challenges of agents: issued, then spent by the first verify, valid or not. They are found by
+ * agent, key or challenge id before the tenant is known, so these statements cross tenants.
  */
 import { type KeyAlgorithm, type OrganizationRole, roleIn } from './agents.js'
 import { UNHURRIED } from '../platform/durability.js'
 import type { Transaction } from '../platform/sql.js'
 
-/** A key that could log in, with what its agent is to the tenant that was asked for. */
+/** A key that may log in, with the role of its agent in the requested tenant. */
 export type LoginCandidate = {
   agentId: string
   homeTenantId: string
   fingerprint: string
   algorithm: KeyAlgorithm
-  /** Role in the organization of the tenant asked for; null when there is none. */
+  /** Role in the organization of the requested tenant; null for none. */
   role: OrganizationRole | null
 }
 
-/** How an agent is named in a challenge request. */
+/** The kind of identifier in a challenge request. */
 export type LoginName = 'agent_id' | 'did' | 'key_id'
 
 const NAMED: Readonly<Record<LoginName, string>> = {
@@ -27,10 +27,7 @@ const NAMED: Readonly<Record<LoginName, string>> = {
   key_id: 'k.fingerprint = $1',
 }
 
-/**
- * Active keys of active agents that answer to a name, at home in the asked tenant first, then
- * newest first.
- */
+/** Active keys of active agents with an identifier: agents of the requested tenant first, then newest. */
 export async function findLoginCandidates(
   tx: Transaction,
   by: LoginName,
@@ -88,7 +85,7 @@ export async function insertAgentChallenge(
   return rows[0]!
 }
 
-/** A challenge just spent, with everything that decides whether its login may go on. */
+/** A spent challenge with the state of its agent, key and tenants. */
 export type SpentChallenge = {
   tenantId: string
   agentId: string
@@ -96,9 +93,9 @@ export type SpentChallenge = {
   fingerprint: string
   nonce: string
   expiresAt: Date
-  /** Spent too late, by the clock of the database. */
+  /** Expired by the clock of the database. */
   outlived: boolean
-  /** Suspended at home, or by the tenant of the login. */
+  /** `suspended` if the home tenant or the tenant of the login has suspended it. */
   agentStatus: 'active' | 'suspended'
   /** The scopes stored with the agent. */
   granted: string[]
@@ -112,8 +109,8 @@ export type SpentChallenge = {
 }
 
 /**
- * Spends a challenge, once across all processes. Undefined when it is unknown, was spent before, or
- * its key is gone; a known one is spent all the same.
+ * Spends a challenge, once across all processes. Undefined when it is unknown, spent already, or its key
+ * is deleted; the last case spends it too.
  */
 export async function spendAgentChallenge(
   tx: Transaction,
@@ -145,7 +142,7 @@ export async function spendAgentChallenge(
   return rows[0]
 }
 
-/** Removes up to `limit` challenges that ended more than `retentionSecs` ago; how many there were. */
+/** Deletes up to `limit` challenges that expired more than `retentionSecs` ago. @returns the number. */
 export async function deleteEndedAgentChallenges(
   tx: Transaction,
   retentionSecs: number,

@@ -1,23 +1,22 @@
 /**
- * The agents of a tenant as those who look after them see and change them. An agent is at home in one
- * tenant and may be a member of another one's organization, so all of it crosses tenants: which
- * agents a tenant may see is said in each statement.
+ * Agent management. An agent has one home tenant and may be a member of organizations of other tenants.
+ * So these statements cross tenants, and each restricts the agents to those the tenant may see.
  */
 import type { KeyAlgorithm } from './agents.js'
 import type { Transaction } from '../platform/sql.js'
 
-/** What an agent is to a tenant that may see it. */
-export type AgentPlace = {
+/** An agent that a tenant may see. */
+export type VisibleAgent = {
   readonly id: string
   readonly homeTenantId: string
   readonly createdAt: Date
-  /** Suspended by the tenant, at home elsewhere. */
+  /** Suspended by this tenant, which is not its home tenant. */
   readonly suspendedHere: boolean
-  /** Stored with it. */
+  /** The stored scopes. */
   readonly scopes: readonly string[]
-  /** It owns an organization, and with it all that can be held in the tenants of that. */
+  /** It owns an organization, and so holds every scope in the tenants of that organization. */
   readonly owner: boolean
-  /** The tenant that asks is the control plane, where a token of an organization is a bound one. */
+  /** This tenant is the control plane, where a token may be restricted to one organization. */
   readonly seenFromControlPlane: boolean
 }
 
@@ -28,20 +27,20 @@ const PLACE = `a.id, a.tenant_id as "homeTenantId", a.created_at as "createdAt",
   exists (select from tenants p where p.id = $1 and p.organization_id is null)
     as "seenFromControlPlane"`
 
-/** At home in the tenant, or a member of its organization. */
+/** Registered in the tenant, or a member of its organization. */
 const SEEN = `(a.tenant_id = $1 or a.id in (
   select m.member_id from organization_members m
     join tenants t on t.organization_id = m.organization_id
   where t.id = $1 and m.member_type = 'agent'))`
 
-/** A page of the agents that a tenant sees, newest first. */
-export async function listAgentPlaces(
+/** A page of agents that a tenant may see, newest first. */
+export async function listVisibleAgents(
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<AgentPlace[]> {
-  const { rows } = await tx.query<AgentPlace>({
+): Promise<VisibleAgent[]> {
+  const { rows } = await tx.query<VisibleAgent>({
     name: 'agent.places',
     text: `select ${PLACE} from agents a
            where ${SEEN} and ($3::timestamptz is null or (a.created_at, a.id) < ($3, $4::uuid))
@@ -51,13 +50,13 @@ export async function listAgentPlaces(
   return rows
 }
 
-/** What an agent is to a tenant; undefined when the tenant does not see it. */
-export async function findAgentPlace(
+/** Undefined when the tenant may not see the agent. */
+export async function findVisibleAgent(
   tx: Transaction,
   tenantId: string,
   agentId: string,
-): Promise<AgentPlace | undefined> {
-  const { rows } = await tx.query<AgentPlace>({
+): Promise<VisibleAgent | undefined> {
+  const { rows } = await tx.query<VisibleAgent>({
     name: 'agent.place',
     text: `select ${PLACE} from agents a where a.id = $2 and ${SEEN}`,
     values: [tenantId, agentId],
@@ -65,7 +64,7 @@ export async function findAgentPlace(
   return rows[0]
 }
 
-/** Changes the status at home; false when it was that already. */
+/** Sets the status in the home tenant; false when it is unchanged. */
 export async function setAgentStatus(
   tx: Transaction,
   agentId: string,
@@ -80,7 +79,7 @@ export async function setAgentStatus(
   return rowCount === 1
 }
 
-/** Suspends a member agent in one tenant; false when it was. */
+/** Suspends a member agent in one tenant; false when it was suspended already. */
 export async function insertAgentSuspension(
   tx: Transaction,
   tenantId: string,
@@ -96,7 +95,7 @@ export async function insertAgentSuspension(
   return rowCount === 1
 }
 
-/** Lifts it; false when there was none. */
+/** Lifts a suspension in one tenant; false when there is none. */
 export async function deleteAgentSuspension(
   tx: Transaction,
   tenantId: string,
@@ -110,7 +109,7 @@ export async function deleteAgentSuspension(
   return rowCount === 1
 }
 
-/** Replaces the stored scopes; answers with what they were, undefined when the agent is gone. */
+/** Replaces the stored scopes. @returns the previous ones, undefined for an unknown agent. */
 export async function setAgentScopes(
   tx: Transaction,
   agentId: string,
@@ -127,7 +126,7 @@ export async function setAgentScopes(
   return rows[0]?.before
 }
 
-/** Removes an agent with its keys, anchors, challenges and memberships; false when it was gone. */
+/** Deletes an agent with its keys, anchors, challenges and memberships; false for an unknown agent. */
 export async function deleteAgent(tx: Transaction, agentId: string): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'agent.delete',
@@ -139,10 +138,7 @@ export async function deleteAgent(tx: Transaction, agentId: string): Promise<boo
   return rowCount === 1
 }
 
-/**
- * Holds the agent to the end of the transaction, so that changes of its keys follow one another.
- * False when it is gone.
- */
+/** Locks the agent until the transaction ends, to serialise changes. False for an unknown agent. */
 export async function holdAgent(tx: Transaction, agentId: string): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'agent.hold',
@@ -162,7 +158,7 @@ export type NewAgentKey = {
   readonly createdAt: Date
 }
 
-/** Adds a key and its did:key anchor; false when the fingerprint is known in the tenant. */
+/** Adds a key with its did:key anchor; false when the tenant has a key with this fingerprint. */
 export async function insertAgentKey(tx: Transaction, key: NewAgentKey): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'agent_key.insert',
@@ -189,7 +185,7 @@ export async function insertAgentKey(tx: Transaction, key: NewAgentKey): Promise
 
 export type KeyStatus = 'active' | 'deprecated' | 'revoked'
 
-/** The states of an agent's keys. */
+/** The status of each key of an agent. */
 export async function findKeyStatuses(
   tx: Transaction,
   agentId: string,
@@ -219,7 +215,7 @@ export async function deprecateAgentKey(
   })
 }
 
-/** active or deprecated -> revoked, and its anchors with it. */
+/** active or deprecated -> revoked, with its anchors. */
 export async function revokeAgentKey(
   tx: Transaction,
   agentId: string,

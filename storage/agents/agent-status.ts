@@ -1,7 +1,7 @@
-/** What an agent's sessions rest on, and their end wherever they are. All of it crosses tenants. */
+/** Sessions of agents and their scopes. All statements cross tenants. */
 import type { Transaction } from '../platform/sql.js'
 
-/** The key that a session's login was signed with; undefined for a session that is gone. */
+/** The key of a session's login; undefined for an ended session. */
 export async function findSessionKey(
   tx: Transaction,
   tenantId: string,
@@ -28,15 +28,15 @@ export async function findGrantedScopes(tx: Transaction, agentId: string): Promi
 
 export type SessionsToEnd = {
   readonly agentId: string
-  /** Null: of every tenant. */
+  /** Null for every tenant. */
   readonly tenantId: string | null
-  /** Null: whichever key they began with. */
+  /** Null for any key of the login. */
   readonly fingerprint: string | null
 }
 
 /**
- * Ends an agent's own sessions; every process hears of each at the commit. Those in which it acts for
- * people end with their delegations. @returns how many.
+ * Ends an agent's own sessions; a trigger notifies every process at the commit. Sessions of delegations
+ * end with their delegation. @returns the number.
  */
 export async function endAgentSessions(
   tx: Transaction,

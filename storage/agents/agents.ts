@@ -1,10 +1,10 @@
-/** Agents with their keys and anchors. An agent's home is the tenant it registered in. */
+/** Agents with their keys and anchors. An agent's home tenant is the one it registered in. */
 import { UNHURRIED } from '../platform/durability.js'
 import type { Transaction } from '../platform/sql.js'
 
 export type KeyAlgorithm = 'ed25519' | 'es256'
 
-/** What names an agent: its key itself, or a document on the web that lists the key. */
+/** The kind of DID: derived from the key, or a document on the web that lists the key. */
 export type AnchorType = 'did_key' | 'did_web'
 
 export type AgentRow = {
@@ -38,22 +38,22 @@ export type AgentAnchorRow = {
 export type NewAgent = Pick<AgentRow, 'id' | 'tenantId' | 'name' | 'scopes' | 'createdAt'> &
   Pick<AgentKeyRow, 'fingerprint' | 'algorithm' | 'publicKey'> & {
     anchorType: AnchorType
-    /** The DID that the anchor is, of the method that its type says. */
+    /** The DID of the anchor; its method matches the anchor type. */
     did: string
   }
 
-/** What became of a registration; only `registered` wrote anything. */
+/** Outcome of a registration; only `registered` changes anything. */
 export type Registered = 'registered' | 'fingerprint_known' | 'anchor_known'
 
 /**
- * Inserts identity, key and anchor in one statement, unless the key or the anchor is known in the
- * tenant, in whatever state.
+ * Inserts agent, key and anchor in one statement, unless the tenant has the key or the anchor already, in
+ * any status.
  */
 export async function registerAgent(tx: Transaction, agent: NewAgent): Promise<Registered> {
-  // A did:key is as unique as its key. A did:web may list many keys: one agent of a tenant has it.
+  // A did:key is unique with its key. A did:web can list many keys, so it needs its own check.
   if (agent.anchorType === 'did_web' && (await anchorTaken(tx, agent))) return 'anchor_known'
-  // The key goes first because its primary key is the verdict; the agent follows only if it went
-  // in. Foreign keys are checked when the statement ends.
+  // The primary key of agent_keys decides, so the key is inserted first and the others depend on it.
+  // Foreign keys are checked at the end of the statement.
   const { rowCount } = await tx.query({
     name: 'agent.register',
     text: `with key as (
@@ -83,7 +83,7 @@ export async function registerAgent(tx: Transaction, agent: NewAgent): Promise<R
   return rowCount === 1 ? 'registered' : 'fingerprint_known'
 }
 
-/** Whether an anchor is known. Whoever asks for the same one waits for the end of the transaction. */
+/** True if the anchor is registered. Takes a lock per anchor until the transaction ends. */
 async function anchorTaken(
   tx: Transaction,
   { tenantId, anchorType, did }: Pick<NewAgent, 'tenantId' | 'anchorType' | 'did'>,
@@ -96,7 +96,7 @@ async function anchorTaken(
   return anchorKnown(tx, tenantId, anchorType, did)
 }
 
-/** Whether an anchor is registered in a tenant, in whatever state. */
+/** True if the anchor is registered in the tenant, in any status. */
 export async function anchorKnown(
   tx: Transaction,
   tenantId: string,
@@ -111,7 +111,7 @@ export async function anchorKnown(
   return rowCount === 1
 }
 
-/** active -> revoked. It stays, so that nobody else takes the name. */
+/** active -> revoked. The row stays, so that no other agent can register the DID. */
 export async function revokeAgentAnchor(
   tx: Transaction,
   { tenantId, type, value }: { tenantId: string; type: AnchorType; value: string },
@@ -125,7 +125,7 @@ export async function revokeAgentAnchor(
   })
 }
 
-/** Whether a key is registered in a tenant, in whatever state. */
+/** True if the key is registered in the tenant, in any status. */
 export async function fingerprintKnown(
   tx: Transaction,
   tenantId: string,
@@ -140,16 +140,16 @@ export async function fingerprintKnown(
 }
 
 export type AgentWithKeys = AgentRow & {
-  /** The agent's home is the control plane. */
+  /** The home tenant is the control plane. */
   controlPlane: boolean
-  /** Its highest role in the organization of its home; in the control plane, in any. */
+  /** Its role in the organization of its home tenant; for the control plane the highest in any. */
   role: OrganizationRole | null
   keys: AgentKeyRow[]
   anchors: AgentAnchorRow[]
 }
 export type OrganizationRole = 'owner' | 'admin' | 'member'
 
-/** An agent with its keys and anchors, oldest first, from `agents a join tenants h`. */
+/** Selects agents `a` with keys and anchors, oldest first; `h` is the home tenant. */
 const AGENT = `select a.id, a.tenant_id as "tenantId", a.name, a.status, a.scopes, a.metadata,
     a.created_at as "createdAt", a.updated_at as "updatedAt",
     a.last_authenticated_at as "lastAuthenticatedAt",
@@ -167,7 +167,7 @@ const AGENT = `select a.id, a.tenant_id as "tenantId", a.name, a.status, a.scope
 
 type AgentJson = AgentWithKeys & { keys: KeyJson[]; anchors: AnchorJson[] }
 
-/** Reads one agent with its keys and anchors. Crosses tenants: the id decides. */
+/** Reads an agent with its keys and anchors. Crosses tenants. */
 export async function findAgent(
   tx: Transaction,
   agentId: string,
@@ -180,7 +180,7 @@ export async function findAgent(
   return rows.map(agentOf)[0]
 }
 
-/** Reads agents, newest first. Crosses tenants: the ids decide. */
+/** Reads agents, newest first. Crosses tenants. */
 export async function findAgents(
   tx: Transaction,
   agentIds: readonly string[],
@@ -193,7 +193,7 @@ export async function findAgents(
   return rows.map(agentOf)
 }
 
-/** Stamps a login. */
+/** Sets the time of the last login. */
 export async function touchAgent(tx: Transaction, agentId: string, now: Date): Promise<void> {
   await tx.query({
     name: 'agent.touch',
@@ -205,8 +205,8 @@ export async function touchAgent(tx: Transaction, agentId: string, now: Date): P
 }
 
 /**
- * The role of agent `a` that counts in the tenant named by an alias: in the control plane its
- * highest in any active organization, elsewhere that in the organization of the tenant.
+ * SQL for the role of agent `a` in a tenant: its role in the tenant's organization; in the control plane
+ * its highest role in any active organization.
  */
 export function roleIn(tenantAlias: string): string {
   return `(select m.role from organization_members m

@@ -1,4 +1,4 @@
-/** What agents ask of people, from the question to its answer. Codes that poll are kept as hashes. */
+/** Delegation requests of agents. Device codes are stored as hashes. */
 import { agentInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
 
@@ -18,7 +18,7 @@ export type NewDelegationRequest = {
   readonly expiresAt: Date
 }
 
-/** False when the user code is taken: another one has to be tried. */
+/** False when the user code is in use. */
 export async function insertDelegationRequest(
   tx: Transaction,
   r: NewDelegationRequest,
@@ -50,16 +50,16 @@ export async function insertDelegationRequest(
 
 export type DelegationRequestStatus = 'pending' | 'approved' | 'denied' | 'consumed'
 
-/** A request as a poll found it. */
+/** A request at the time of a poll. */
 export type PolledRequest = {
   readonly id: string
   readonly status: DelegationRequestStatus
   readonly expiresAt: Date
-  /** The poll came before the interval was over, while the request was pending. */
+  /** The request is pending and the poll came before the interval was over. */
   readonly tooFast: boolean
-  /** In force from now on, seconds. */
+  /** The new interval, seconds. */
   readonly interval: number
-  /** It was approved, and the delegation ended before anybody fetched its token. */
+  /** Approved, but the delegation was revoked before a poll got its token. */
   readonly revoked: boolean
 }
 
@@ -68,13 +68,13 @@ export type Poll = {
   readonly agentId: string
   readonly deviceCodeSha256: Uint8Array
   readonly now: Date
-  /** Added to the interval of a request that is polled too fast (RFC 8628 section 3.5), seconds. */
+  /** Seconds added to the interval after a poll that is too fast (RFC 8628 section 3.5). */
   readonly penalty: number
 }
 
 /**
- * Stamps a poll and answers with what it found; polls of one request follow one another. The stamp
- * of a poll that waited for its turn may be older than the one before: it never goes back.
+ * Records a poll and returns the request. Serialised by the row lock; the time of the last poll never
+ * moves back, even if a poll that waited for the lock has an older time.
  */
 export async function pollDelegationRequest(
   tx: Transaction,
@@ -102,19 +102,19 @@ export async function pollDelegationRequest(
   return rows[0]
 }
 
-/** A request as the person who decides sees it. */
+/** A request for the approval page. */
 export type ShownRequest = {
   readonly tenantId: string
   readonly id: string
   readonly agentId: string
   readonly agentName: string
-  /** When the agent registered; null for one that is gone. */
+  /** When the agent registered; null for a deleted agent. */
   readonly agentSince: Date | null
   readonly keyFingerprint: string | null
   readonly userCode: string
   readonly scopes: readonly string[]
   readonly audience: string
-  /** The name of the application whose audience it is; null for the service itself. */
+  /** Name of the application with this audience; null for this service. */
   readonly audienceName: string | null
   readonly address: string
   readonly status: DelegationRequestStatus
@@ -128,8 +128,8 @@ export type ShownRequest = {
 }
 
 /**
- * Finds a request by its user code. Its tenant is not known before, and its agent may be at home in
- * another one: the transaction crosses tenants.
+ * Finds a request by its user code. Crosses tenants: the code determines the tenant, and the agent may
+ * have another home tenant.
  */
 export async function findDelegationRequest(
   tx: Transaction,
@@ -157,8 +157,8 @@ export async function findDelegationRequest(
 }
 
 /**
- * pending -> approved or denied, while it lasts; true for the one decision that counts. However late it
- * comes, the poll after it is in time to learn it.
+ * pending -> approved or denied, before it expires; true for the decision that wins. Extends the expiry
+ * to five minutes from now, so that the next poll gets the decision.
  */
 export async function decideDelegationRequest(
   tx: Transaction,
@@ -177,7 +177,7 @@ export async function decideDelegationRequest(
   return rowCount === 1
 }
 
-/** Removes up to `limit` requests that ended by time before `before`. */
+/** Deletes up to `limit` requests that expired before `before`. */
 export async function removeEndedDelegationRequests(
   tx: Transaction,
   before: Date,

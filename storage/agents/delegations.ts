@@ -1,11 +1,11 @@
-/** What people allowed agents to do in their name. */
+/** Delegations: the authority of agents to act for people. */
 import type { Transaction } from '../platform/sql.js'
 
 export type DelegationRow = {
   readonly tenantId: string
   readonly id: string
   readonly agentId: string
-  /** As the person saw it. */
+  /** As shown to the person. */
   readonly agentName: string
   /** The person, by their subject in the tenant. */
   readonly subject: string
@@ -53,10 +53,10 @@ export async function insertDelegation(
   })
 }
 
-/** Whose delegations are meant; a null stands for everybody's. */
+/** Filter of delegations; null matches all. */
 export type DelegationsOf = { readonly agentId: string | null; readonly subject: string | null }
 
-/** A delegation, if it is one of these. */
+/** A delegation, if it matches the filter. */
 export async function findDelegation(
   tx: Transaction,
   tenantId: string,
@@ -73,7 +73,7 @@ export async function findDelegation(
   return rows[0]
 }
 
-/** A page of a tenant's delegations, newest first, the ended ones included. */
+/** A page of a tenant's delegations, newest first, ended ones included. */
 export async function listDelegations(
   tx: Transaction,
   tenantId: string,
@@ -93,7 +93,7 @@ export async function listDelegations(
   return rows
 }
 
-/** The delegations of a person that are in force, newest first. */
+/** The active delegations of a person, newest first. */
 export async function activeDelegations(
   tx: Transaction,
   tenantId: string,
@@ -110,7 +110,7 @@ export async function activeDelegations(
   return rows
 }
 
-/** Whether a delegation of the tenant is in force. */
+/** True if the delegation is active. */
 export async function isDelegationActive(
   tx: Transaction,
   tenantId: string,
@@ -126,7 +126,7 @@ export async function isDelegationActive(
   return rows[0]!.active
 }
 
-/** Whether a delegation of the tenant ran out; one that was revoked before did not. */
+/** True if the delegation has expired without being revoked. */
 export async function isDelegationExpired(
   tx: Transaction,
   tenantId: string,
@@ -145,24 +145,23 @@ export async function isDelegationExpired(
 export type Redemption = {
   readonly tenantId: string
   readonly id: string
-  /** Of the login that fetches the token. */
+  /** Key of the polling login. */
   readonly keyFingerprint: string | null
   readonly jkt: string | null
-  /** Of its tokens. */
+  /** Audience of the tokens. */
   readonly audience: readonly string[]
   readonly familyId: string
   readonly refreshTokenSha256: Uint8Array
   readonly now: Date
-  /** Of the delegation. */
+  /** Expiry of the delegation. */
   readonly expiresAt: Date
-  /** Of its refresh tokens. */
+  /** Expiry of its refresh tokens. */
   readonly refreshExpiresAt: Date
 }
 
 /**
- * approved -> consumed, once across all processes: opens the delegation's session and the family of
- * its refresh tokens. False for a request that was redeemed, ran out, or whose delegation was
- * revoked.
+ * approved -> consumed, once across all processes. Opens the session of the delegation and its refresh
+ * token family. False when the request was redeemed or expired, or the delegation was revoked.
  */
 export async function redeemDelegation(tx: Transaction, redemption: Redemption): Promise<boolean> {
   const r = redemption
@@ -204,7 +203,7 @@ export async function redeemDelegation(tx: Transaction, redemption: Redemption):
   return rowCount === 1
 }
 
-/** Ends a delegation with its session; undefined unless this call did. */
+/** Revokes a delegation; a trigger ends its session. Undefined when it was revoked already. */
 export async function revokeDelegation(
   tx: Transaction,
   tenantId: string,
@@ -221,17 +220,19 @@ export async function revokeDelegation(
   return rows[0]
 }
 
-/** Nulls stand for: of every tenant, agent, person, whichever login its token was fetched in. */
+/** Filter of delegations to revoke; an absent member matches all. */
 export type DelegationsToEnd = {
+  /** Null for every tenant. */
   readonly tenantId: string | null
   readonly agentId?: string | undefined
   readonly subject?: string | undefined
+  /** Key of the login whose poll got the token. */
   readonly fingerprint?: string | undefined
-  /** Of the person, whatever their subject in each tenant. */
+  /** The account of the person, in every tenant. */
   readonly accountId?: string | undefined
 }
 
-/** Ends delegations with their sessions. @returns those that ended now. */
+/** Revokes delegations; triggers end their sessions. @returns those that this call revoked. */
 export async function endDelegations(
   tx: Transaction,
   { tenantId, agentId, subject, fingerprint, accountId }: DelegationsToEnd,
@@ -260,7 +261,7 @@ export async function endDelegations(
   return rows
 }
 
-/** Removes up to `limit` delegations that ran out before `before`. */
+/** Deletes up to `limit` delegations that expired before `before`. */
 export async function removeEndedDelegations(
   tx: Transaction,
   before: Date,
@@ -276,7 +277,7 @@ export async function removeEndedDelegations(
   return rowCount
 }
 
-/** When a person last let an agent act for them; null where no delegation of theirs to it is kept. */
+/** When a person last approved a delegation to an agent; null when there is no record. */
 export async function lastDelegated(
   tx: Transaction,
   of: { readonly tenantId: string; readonly agentId: string; readonly subject: string },

@@ -1,8 +1,8 @@
 /**
- * Proof-of-work challenges: issued -> consumed, or issued -> expired (by time or by too many wrong
- * proofs). Ages and expiry are by the clock of the database, which every process shares.
+ * Proof-of-work challenges: issued -> consumed, or issued -> expired (by time or after too many invalid
+ * proofs). Age and expiry use the clock of the database, which all processes share.
  *
- * A challenge is found by its id before its tenant is known: these run where tenants may be crossed.
+ * A challenge is found by its id before its tenant is known, so these statements cross tenants.
  */
 import { invariant } from '../../runtime/kernel/assert.js'
 import {
@@ -25,14 +25,14 @@ export type PowChallengeRow = {
   minDurationSecs: number
   name: string
   anchorType: AnchorType
-  /** Of the method that the anchor type says. */
+  /** The DID; its method matches the anchor type. */
   did: string
   keyAlgorithm: KeyAlgorithm
   publicKey: Uint8Array
   fingerprint: string
-  /** Milliseconds since it was issued, by the clock of the database. */
+  /** Milliseconds since it was issued. */
   ageMs: number
-  /** Its time is over, whatever its status says. */
+  /** Expired by time, regardless of `status`. */
   outlived: boolean
 }
 
@@ -41,15 +41,15 @@ export type NewPowChallenge = Omit<PowChallengeRow, 'status' | 'ageMs' | 'outliv
 }
 
 /**
- * Issues challenges of whatever tenants in one statement; what is not in the answer was not issued,
- * because the key, or the did:web, is registered in its tenant. (A did:key is known with its key.)
- * @returns the end of each, by its id.
+ * Issues challenges of any tenants in one statement. A challenge whose key or did:web is registered in
+ * its tenant already is not issued. (A did:key is covered by its key.)
+ * @returns the expiry of each issued challenge, by id.
  */
 export async function insertPowChallenges(
   tx: Transaction,
   challenges: readonly NewPowChallenge[],
 ): Promise<ReadonlyMap<string, Date>> {
-  const column = <Value>(of: (challenge: NewPowChallenge) => Value) => challenges.map(of)
+  const column = <Value>(value: (challenge: NewPowChallenge) => Value) => challenges.map(value)
   const { rows } = await tx.query<{ id: string; expiresAt: Date }>({
     name: 'pow_challenge.insert',
     text: `insert into pow_challenges (tenant_id, id, kind, challenge_token, difficulty_bits,
@@ -108,7 +108,7 @@ export async function findPowChallenge(
   return rows[0]
 }
 
-/** Counts a wrong proof; the one that reaches the limit ends the challenge. */
+/** Counts an invalid proof; the challenge expires at the limit. */
 export async function countInvalidProof(tx: Transaction, id: string, max: number): Promise<void> {
   await tx.query({
     name: 'pow_challenge.count_invalid',
@@ -119,12 +119,12 @@ export async function countInvalidProof(tx: Transaction, id: string, max: number
   })
 }
 
-/** `closed`: somebody else consumed it, or its time ended. Only `registered` changes anything. */
+/** `closed`: consumed already or expired. Only `registered` changes anything. */
 export type Redemption = Registered | 'closed'
 
 /**
- * Spends a challenge on its agent. The row is held first, so that to everybody else registering and
- * consuming are one step: of any number of racers one registers, the others find it closed.
+ * Consumes a challenge and registers its agent. The row lock makes this atomic: of concurrent calls one
+ * registers, the others find the challenge closed.
  */
 export async function redeemPowChallenge(
   tx: Transaction,
@@ -135,11 +135,11 @@ export async function redeemPowChallenge(
   const registered = await registerAgent(tx, agent)
   if (registered !== 'registered') return registered
   const consumed = await consumePowChallenge(tx, id)
-  invariant(consumed, 'a challenge that is held is consumed by its holder')
+  invariant(consumed, 'a locked open challenge is consumed')
   return 'registered'
 }
 
-/** Takes an open challenge for the rest of the transaction; false when it is no longer open. */
+/** Locks an open challenge until the transaction ends; false when it is closed. */
 async function holdPowChallenge(tx: Transaction, id: string): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'pow_challenge.hold',
@@ -150,7 +150,7 @@ async function holdPowChallenge(tx: Transaction, id: string): Promise<boolean> {
   return rowCount === 1
 }
 
-/** issued -> consumed, once across all processes; true for the one caller that won. */
+/** issued -> consumed, once across all processes; true for the call that wins. */
 async function consumePowChallenge(tx: Transaction, id: string): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'pow_challenge.consume',
@@ -161,7 +161,7 @@ async function consumePowChallenge(tx: Transaction, id: string): Promise<boolean
   return rowCount === 1
 }
 
-/** Removes up to `limit` challenges that ended more than `retentionSecs` ago; how many there were. */
+/** Deletes up to `limit` challenges that expired more than `retentionSecs` ago. @returns the number. */
 export async function deleteEndedPowChallenges(
   tx: Transaction,
   retentionSecs: number,

@@ -399,3 +399,14 @@ const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clie
   id_token_signed_response_alg as "idTokenSignedResponseAlg", logo_uri as "logoUri",
   require_pkce as "requirePkce", authorization_details_types as "authorizationDetailsTypes",
   created_at as "createdAt", updated_at as "updatedAt"`
+
+const FOREIGN_KEY_VIOLATION = '23503'
+
+/**
+ * True if a statement failed because another transaction deleted the application that the row refers to. The
+ * transaction of the statement is rolled back.
+ */
+export function isDeletedClientError(error: unknown): boolean {
+  const { code, constraint } = (error ?? {}) as { code?: unknown; constraint?: unknown }
+  return code === FOREIGN_KEY_VIOLATION && String(constraint).endsWith('_client_id_fkey')
+}

@@ -29,7 +29,7 @@ const CANCEL_PATIENCE_MS = 2_000
 /** A server that is alive keeps its own limit; one that does not answer is given up this much later. */
 const SILENCE_GRACE_MS = 5_000
 
-export class Session {
+export class DatabaseConnection {
   readonly #client: PoolClient
   readonly #internals: ClientInternals
   readonly #capacity: number
@@ -64,7 +64,7 @@ export class Session {
 
   /**
    * Named statements in one round trip, prepared at their first use. Never rejects.
-   * @param statementTimeoutMs the server's limit of each, where it is not the session's. All of them together
+   * @param statementTimeoutMs the server's limit of each, where it is not the connection's. All of them together
    * get no more than that and the grace: a request cannot wait for the sum.
    */
   async pipeline(

@@ -13,10 +13,10 @@ import {
   type PoolSettings,
   type PoolUrls,
   planPools,
-  sessionOptions,
+  connectionOptions,
   tenantConnections,
 } from './pool-plan.js'
-import { Session } from './connection.js'
+import { DatabaseConnection } from './connection.js'
 import { Silence } from './silence.js'
 import { parseTypes } from './sql-types.js'
 import type {
@@ -27,7 +27,7 @@ import type {
   Transaction,
   TransactionOptions,
 } from './sql.js'
-import { type SessionSource, transact, transactTogether } from './transaction.js'
+import { type ConnectionSource, transact, transactTogether } from './transaction.js'
 import {
   asUnavailable,
   DatabaseUnavailable,
@@ -77,7 +77,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       pools.plane.use(
         undefined,
         undefined,
-        (session) => session.control(notifications(channels)),
+        (connection) => connection.control(notifications(channels)),
         '',
       ),
     log,
@@ -90,7 +90,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     levels: [{ name: 'tenant', max: backgroundMax }],
     waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
   })
-  const sources: Record<PoolPurpose, SessionSource> = {
+  const sources: Record<PoolPurpose, ConnectionSource> = {
     identity: { ...pools.identity, notify },
     plane: { ...pools.plane, notify },
     maintenance: { ...pools.maintenance, notify },
@@ -108,7 +108,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     },
   }
   const listener = createListener({
-    options: sessionOptions(settings, urls.listener, 0, 'svc listener'),
+    options: connectionOptions(settings, urls.listener, 0, 'svc listener'),
     log,
   })
   const every = Object.values(pools)
@@ -138,9 +138,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       statement: Statement,
       { pool = 'plane', signal }: Pick<TransactionOptions, 'pool' | 'signal'> = {},
     ) {
-      const run = async (session: Session) => {
+      const run = async (connection: DatabaseConnection) => {
         try {
-          const { rows, rowCount } = await session.run<Row>(statement)
+          const { rows, rowCount } = await connection.run<Row>(statement)
           return { rows, rowCount: rowCount ?? 0 }
         } catch (error) {
           throw asUnavailable(error, 'a statement got no answer')
@@ -150,7 +150,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     },
     async ping(signal) {
       const limitMs = settings.connect_timeout_secs * 1000
-      const probe = (session: Session) => session.probe(limitMs, signal)
+      const probe = (connection: DatabaseConnection) => connection.probe(limitMs, signal)
       await sources.plane.use(probe, signal, async () => undefined, '')
     },
     stats,
@@ -210,7 +210,7 @@ async function enter(
   }
 }
 
-interface OpenPool extends Omit<SessionSource, 'notify'> {
+interface OpenPool extends Omit<ConnectionSource, 'notify'> {
   readonly plan: PoolPlan
   warm(): Promise<void>
   stats(): PoolStats
@@ -219,17 +219,17 @@ interface OpenPool extends Omit<SessionSource, 'notify'> {
 
 function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool {
   const pool = new Pool({
-    ...sessionOptions(settings, plan.url, plan.statementTimeoutMs, `svc ${plan.name}`),
+    ...connectionOptions(settings, plan.url, plan.statementTimeoutMs, `svc ${plan.name}`),
     types: parseTypes,
     max: plan.max,
     min: plan.min,
     idleTimeoutMillis: settings.idle_timeout_secs * 1000,
     maxLifetimeSeconds: settings.max_lifetime_secs,
   })
-  const sessions = new WeakMap<PoolClient, Session>()
+  const connections = new WeakMap<PoolClient, DatabaseConnection>()
   pool.on('connect', (client) => {
     const { statement_cache_capacity: capacity } = settings
-    sessions.set(client, new Session(client, capacity, plan.statementTimeoutMs))
+    connections.set(client, new DatabaseConnection(client, capacity, plan.statementTimeoutMs))
   })
   // An idle connection died; the pool has already forgotten it.
   pool.on('error', (error) => {
@@ -246,7 +246,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     async look() {
       const client = await connect(AbortSignal.timeout(LOOK_MS))
       try {
-        await sessions.get(client)!.probe(LOOK_MS, undefined)
+        await connections.get(client)!.probe(LOOK_MS, undefined)
         client.release()
       } catch (error) {
         client.release(true)
@@ -285,7 +285,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
    * then there is time for one of them only.
    */
   async function acquire(
-    open: ((session: Session) => Promise<unknown>) | undefined,
+    open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
   ) {
     const from = performance.now()
@@ -296,12 +296,12 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
         if (signal?.aborted || !isSlow) throw error
         return connect(signal)
       })
-      const session = sessions.get(client)!
+      const connection = connections.get(client)!
       try {
-        const isRested = performance.now() - session.usedAtMs > RESTED_MS
-        if (settings.test_before_acquire && isRested) await session.probe(openingLimitMs, signal)
-        await open?.(session)
-        return { client, session }
+        const isRested = performance.now() - connection.usedAtMs > RESTED_MS
+        if (settings.test_before_acquire && isRested) await connection.probe(openingLimitMs, signal)
+        await open?.(connection)
+        return { client, connection }
       } catch (error) {
         client.release(true)
         if (signal?.aborted) throw signal.reason
@@ -313,12 +313,12 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   }
 
   async function used<T>(
-    open: ((session: Session) => Promise<unknown>) | undefined,
+    open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
-    work: (session: Session) => Promise<T>,
+    work: (connection: DatabaseConnection) => Promise<T>,
   ): Promise<T> {
     const from = performance.now()
-    const { client, session } = await acquire(open, signal).catch((error: unknown) => {
+    const { client, connection } = await acquire(open, signal).catch((error: unknown) => {
       if (signal?.aborted || !isConnectionLoss(error)) throw error
       const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
       const isSilent = isLate(error) || performance.now() - from >= openingLimitMs
@@ -328,18 +328,18 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     })
     let broken = true
     try {
-      const result = await work(session)
-      broken = session.lost !== undefined
+      const result = await work(connection)
+      broken = connection.lost !== undefined
       return result
     } catch (error) {
       const lost = error instanceof DatabaseUnavailable || isConnectionLoss(error)
-      broken = session.lost !== undefined || lost
-      if (session.fellSilent && answeredMs <= from) silence.begin(error)
+      broken = connection.lost !== undefined || lost
+      if (connection.fellSilent && answeredMs <= from) silence.begin(error)
       throw error
     } finally {
-      session.usedAtMs = performance.now()
+      connection.usedAtMs = performance.now()
       if (!broken) {
-        answeredMs = session.usedAtMs
+        answeredMs = connection.usedAtMs
         silence.end()
       }
       client.release(broken)

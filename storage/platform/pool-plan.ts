@@ -126,8 +126,8 @@ export function tenantConnections(max: number): number {
   return Math.max(1, max - Math.ceil(max / 4))
 }
 
-/** The options of one session. Time limits are set as the session starts, for all its statements. */
-export function sessionOptions(
+/** The options of one connection. Time limits are set as the connection starts, for all its statements. */
+export function connectionOptions(
   settings: PoolSettings,
   url: string,
   statementTimeoutMs: number,

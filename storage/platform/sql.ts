@@ -23,11 +23,11 @@ export interface Transaction {
   /**
    * Runs a statement last, in one round trip with the commit: for what need not be known before, and
    * for locks that others wait for.
-   * @param told is told what it answered, after the commit.
+   * @param onCommitted is onCommitted what it answered, after the commit.
    */
   atCommit<Row = Record<string, unknown>>(
     statement: Statement,
-    told?: (rows: Rows<Row>) => void,
+    onCommitted?: (rows: Rows<Row>) => void,
   ): void
 }
 

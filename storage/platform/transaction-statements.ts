@@ -1,12 +1,12 @@
 /** The statements of one transaction, from the one that opens it to the commit. */
 import type { Pipelined } from './pipeline.js'
-import type { Session } from './connection.js'
+import type { DatabaseConnection } from './connection.js'
 import type { Rows, Statement } from './sql.js'
 import { isConnectionLoss } from './unavailable.js'
 
 const COMMIT: Statement = { name: 'transaction.commit', text: 'commit' }
 
-interface Asked {
+interface Queued {
   readonly statement: Statement
   readonly resolve: (rows: Rows<never>) => void
   readonly reject: (error: unknown) => void
@@ -14,7 +14,7 @@ interface Asked {
 
 interface Deferred {
   readonly statement: Statement
-  readonly told: ((rows: Rows<never>) => void) | undefined
+  readonly onCommitted: ((rows: Rows<never>) => void) | undefined
 }
 
 /**
@@ -27,19 +27,21 @@ export class Statements {
   readonly #deferred: Deferred[] = []
   /** Sent with the first statements, and then no more. */
   #opening: readonly Statement[]
-  #queue: Asked[] = []
-  #session: Session | undefined
+  #queue: Queued[] = []
+  #connection: DatabaseConnection | undefined
   #sending: Promise<void> | undefined
-  #running: { readonly session: Session; readonly settled: Promise<unknown> } | undefined
+  #running:
+    | { readonly connection: DatabaseConnection; readonly settled: Promise<unknown> }
+    | undefined
   #cancelling: Promise<void> | undefined
-  #over = false
+  #isEnded = false
   /** Why the first that failed did: from there on the server would refuse every other. */
   #failure: Error | null = null
-  #isFirst: () => void = () => undefined
+  #resolveFirst: () => void = () => undefined
   /** When something has been asked for. */
-  readonly asked: Promise<void>
+  readonly firstQueued: Promise<void>
 
-  /** @param statementTimeoutMs the server's limit of each, where it is not the session's. */
+  /** @param statementTimeoutMs the server's limit of each, where it is not the connection's. */
   constructor(
     opening: readonly Statement[],
     statementTimeoutMs: number | undefined,
@@ -48,27 +50,27 @@ export class Statements {
     this.#opening = opening
     this.#statementTimeoutMs = statementTimeoutMs
     this.#signal = signal
-    this.asked = new Promise((resolve) => (this.#isFirst = resolve))
+    this.firstQueued = new Promise((resolve) => (this.#resolveFirst = resolve))
     signal?.addEventListener('abort', this.#cancel, { once: true })
   }
 
   /** Whether something waits to be sent. */
-  get isAsked(): boolean {
+  get hasQueued(): boolean {
     return this.#queue.length > 0
   }
 
   /** Whether there is nothing to be sent, now or with the commit. */
   get isEmpty(): boolean {
-    return !this.isAsked && this.#deferred.length === 0
+    return !this.hasQueued && this.#deferred.length === 0
   }
 
-  ask<Row>(statement: Statement): Promise<Rows<Row>> {
-    if (this.#over) return Promise.reject(new Error('the transaction is over'))
+  enqueue<Row>(statement: Statement): Promise<Rows<Row>> {
+    if (this.#isEnded) return Promise.reject(new Error('the transaction is over'))
     const answer = new Promise<Rows<Row>>((resolve, reject) => {
       if (this.#failure !== null) return reject(this.#failure)
-      this.#queue.push({ statement, resolve: resolve as Asked['resolve'], reject })
-      if (this.#session === undefined) this.#isFirst()
-      else this.#sending ??= this.#soon(this.#session)
+      this.#queue.push({ statement, resolve: resolve as Queued['resolve'], reject })
+      if (this.#connection === undefined) this.#resolveFirst()
+      else this.#sending ??= this.#sendSoon(this.#connection)
     })
     // Nobody has to wait for it: the transaction fails by it as well.
     answer.catch(() => undefined)
@@ -76,46 +78,46 @@ export class Statements {
   }
 
   /** For the end of the transaction, in the order of the calls. */
-  defer<Row>(statement: Statement, told?: (rows: Rows<Row>) => void): void {
-    if (this.#over) throw new Error('the transaction is over')
-    this.#deferred.push({ statement, told: told as Deferred['told'] })
+  defer<Row>(statement: Statement, onCommitted?: (rows: Rows<Row>) => void): void {
+    if (this.#isEnded) throw new Error('the transaction is over')
+    this.#deferred.push({ statement, onCommitted: onCommitted as Deferred['onCommitted'] })
   }
 
   /** @throws when the connection is dead: nothing has come of it, and another one may be tried. */
-  async open(session: Session): Promise<void> {
+  async open(connection: DatabaseConnection): Promise<void> {
     let lost: Error | null = null
-    this.#sending = this.#send(session, true).then((error) => {
+    this.#sending = this.#send(connection, true).then((error) => {
       lost = error
       this.#sending = undefined
       if (error !== null) return
-      this.#session = session
-      if (this.isAsked) this.#sending = this.#soon(session)
+      this.#connection = connection
+      if (this.hasQueued) this.#sending = this.#sendSoon(connection)
     })
     await this.#sending
     if (lost !== null) throw lost as Error
   }
 
   /** Sends what is left, what was deferred and the commit. @throws when nothing was committed. */
-  async commit(session: Session): Promise<void> {
+  async commit(connection: DatabaseConnection): Promise<void> {
     await this.end()
     this.#signal?.throwIfAborted()
     if (this.#failure !== null) throw this.#failure
     const last = this.#deferred.map(({ statement }) => statement)
-    const { results, error } = await this.#run(session, [...last, COMMIT])
+    const { results, error } = await this.#run(connection, [...last, COMMIT])
     if (error !== null) throw error
-    for (const [at, { told }] of this.#deferred.entries()) told?.(results[at]!)
+    for (const [at, { onCommitted }] of this.#deferred.entries()) onCommitted?.(results[at]!)
   }
 
   /** No statement is asked for from here on; waits for those that were. */
   async end(): Promise<void> {
-    this.#over = true
+    this.#isEnded = true
     while (this.#sending !== undefined) await this.#sending
     await this.#cancelling
   }
 
   /** Nothing will be sent any more. */
   fail(error: unknown): void {
-    this.#over = true
+    this.#isEnded = true
     for (const { reject } of this.#queue.splice(0)) reject(error)
   }
 
@@ -124,14 +126,14 @@ export class Statements {
   }
 
   /** In the next turn of the microtasks, for those who ask side by side. */
-  async #soon(session: Session): Promise<void> {
+  async #sendSoon(connection: DatabaseConnection): Promise<void> {
     await undefined
-    while (this.isAsked) await this.#send(session, false)
+    while (this.hasQueued) await this.#send(connection, false)
     this.#sending = undefined
   }
 
   /** @returns why the connection died with nothing done, where those who asked are to wait on. */
-  async #send(session: Session, mayTryAgain: boolean): Promise<Error | null> {
+  async #send(connection: DatabaseConnection, mayTryAgain: boolean): Promise<Error | null> {
     if (this.#signal?.aborted || this.#failure !== null) {
       const reason: unknown = this.#signal?.aborted ? this.#signal.reason : this.#failure
       for (const { reject } of this.#queue.splice(0)) reject(reason)
@@ -140,7 +142,7 @@ export class Statements {
     const opening = this.#opening
     const batch = this.#queue.splice(0)
     const { results, error } = await this.#run(
-      session,
+      connection,
       batch.map(({ statement }) => statement),
     )
     if (error !== null && mayTryAgain && isConnectionLoss(error)) {
@@ -157,11 +159,11 @@ export class Statements {
   }
 
   /** @returns what the statements answered, without those of the opening. */
-  async #run(session: Session, statements: readonly Statement[]): Promise<Pipelined> {
+  async #run(connection: DatabaseConnection, statements: readonly Statement[]): Promise<Pipelined> {
     const opening = this.#opening
     this.#opening = []
-    const running = session.pipeline([...opening, ...statements], this.#statementTimeoutMs)
-    this.#running = { session, settled: running }
+    const running = connection.pipeline([...opening, ...statements], this.#statementTimeoutMs)
+    this.#running = { connection, settled: running }
     const { results, error } = await running
     this.#running = undefined
     // The next statement of this connection is not the one to be stopped.
@@ -171,7 +173,7 @@ export class Statements {
 
   readonly #cancel = (): void => {
     if (this.#running === undefined) return
-    const { session, settled } = this.#running
-    this.#cancelling = session.cancel(settled)
+    const { connection, settled } = this.#running
+    this.#cancelling = connection.cancel(settled)
   }
 }

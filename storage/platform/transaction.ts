@@ -1,7 +1,7 @@
 /** One way to run a transaction: bound, cancellable, rolled back on any failure. */
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Session } from './connection.js'
+import type { DatabaseConnection } from './connection.js'
 import { Statements } from './transaction-statements.js'
 import type { Rows, Statement, Transaction, TransactionOptions } from './sql.js'
 import { openingStatements, sightStatement } from './tenancy.js'
@@ -11,15 +11,15 @@ const SERIALIZABLE_ATTEMPTS_MAX = 6
 const RETRY_DELAY_MS = 10
 
 /** Where a transaction runs: a connection for as long as `use` takes. */
-export interface SessionSource {
+export interface ConnectionSource {
   /**
    * @param open runs first and commits nothing; where it fails because the connection is dead, it runs
    * again on another one.
    */
   use<T>(
-    open: ((session: Session) => Promise<unknown>) | undefined,
+    open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
-    work: (session: Session) => Promise<T>,
+    work: (connection: DatabaseConnection) => Promise<T>,
     /** Whose turn for a connection this is: a tenant's id, or empty for the service itself. */
     share: string,
   ): Promise<T>
@@ -45,7 +45,7 @@ export function notifyAfterCommit(tx: Transaction, channel: string): void {
  * so its `work` must have no effect outside of the database.
  */
 export async function transact<T>(
-  source: SessionSource,
+  source: ConnectionSource,
   tenantId: string | null,
   work: (tx: Transaction) => Promise<T> | T,
   { signal, isolation }: TransactionOptions = {},
@@ -66,7 +66,7 @@ export async function transact<T>(
 
 /** Runs statements that need not wait for one another as one transaction, in one round trip. */
 export async function transactTogether(
-  source: SessionSource,
+  source: ConnectionSource,
   tenantId: string | null,
   statements: readonly Statement[],
 ): Promise<readonly Rows<Record<string, unknown>>[]> {
@@ -74,8 +74,8 @@ export async function transactTogether(
   return source.use(
     undefined,
     undefined,
-    async (session) => {
-      const { results, error } = await session.pipeline(all)
+    async (connection) => {
+      const { results, error } = await connection.pipeline(all)
       if (error !== null) throw asUnavailable(error, 'a transaction got no answer')
       return results.slice(1)
     },
@@ -89,7 +89,7 @@ export async function transactTogether(
  * because nothing is committed yet. Work that asks for nothing needs no transaction.
  */
 async function attempt<T>(
-  source: SessionSource,
+  source: ConnectionSource,
   opening: readonly Statement[],
   tenantId: string | null,
   work: (tx: Transaction) => Promise<T> | T,
@@ -99,20 +99,22 @@ async function attempt<T>(
   const statements = new Statements(opening, source.statementTimeoutMs, signal)
   const tx: Transaction = {
     tenantId,
-    query: (statement) => statements.ask(statement),
-    atCommit: (statement, told) => statements.defer(statement, told),
+    query: (statement) => statements.enqueue(statement),
+    atCommit: (statement, onCommitted) => statements.defer(statement, onCommitted),
   }
   const channels = new Set<string>()
   wakeUps.set(tx, channels)
   const working = (async () => work(tx))()
   try {
-    await Promise.race([working, statements.asked])
+    await Promise.race([working, statements.firstQueued])
     if (statements.isEmpty) {
       await statements.end()
       return await working
     }
-    const open = statements.isAsked ? (session: Session) => statements.open(session) : undefined
-    const work = (session: Session) => committed(session, statements, working)
+    const open = statements.hasQueued
+      ? (connection: DatabaseConnection) => statements.open(connection)
+      : undefined
+    const work = (connection: DatabaseConnection) => committed(connection, statements, working)
     const result = await source.use(open, signal, work, tenantId ?? '')
     source.notify(channels)
     return result
@@ -127,17 +129,17 @@ async function attempt<T>(
 }
 
 async function committed<T>(
-  session: Session,
+  connection: DatabaseConnection,
   statements: Statements,
   working: Promise<T>,
 ): Promise<T> {
   try {
     const result = await working
-    await statements.commit(session)
+    await statements.commit(connection)
     return result
   } catch (error) {
     await statements.end()
-    await session.control('rollback').catch(() => session.cut())
+    await connection.control('rollback').catch(() => connection.cut())
     throw error
   }
 }

@@ -1,17 +1,17 @@
-/** What entitles a caller to use a credential through the egress proxy, and how much of it is left. */
+/** Egress authorities: the grants and leases that allow calls, with their limits and usage. */
 import { appendAtCommit, appended, APPENDING, type NewEvent } from '../platform/outbox.js'
 import type { Transaction } from '../platform/sql.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
 import type { Grantee } from './vault-credentials.js'
 
-/** A grant, or a lease, which is a grant with a budget of bytes. */
+/** A grant, or a lease, which is a grant with a byte budget. */
 export type AuthorityRow = {
   kind: 'grant' | 'lease'
   id: string
   snapshot: CapabilitySnapshot
   methods: string[] | null
   pathPrefixes: string[] | null
-  /** Whether the caller's Range goes to the upstream. */
+  /** Whether the caller's Range header is relayed. */
   allowRange: boolean
   maxRequests: number | null
   maxBytes: number | null
@@ -21,24 +21,24 @@ export type AuthorityRow = {
   revokedAt: Date | null
 }
 
-/** Names one in statements. */
+/** Identifies an authority. */
 export type AuthorityRef = Pick<AuthorityRow, 'kind' | 'id'>
 
-/** Somebody who wants to use a credential. */
-export type Asker = Grantee & { readonly credentialId: string }
+/** A grantee and the credential it wants to use. */
+export type AuthorityQuery = Grantee & { readonly credentialId: string }
 
-/** Those that ended by time pile up where each task is given one of its own: they hide none that has not. */
+/** Active ones come first, so that the row limit drops expired ones, which may be many. */
 const IN_FORCE = `("revokedAt" is null and ("expiresAt" is null or "expiresAt" > $5))`
 
 /**
- * What entitles each of the askers, in their order: those in force before ended ones, leases before
- * grants, the newest first. Grants to sign are among them, of SSH authorities: whoever holds one is told
- * that nothing else is done with the credential.
+ * The authorities of each query, in the order of the queries: active before ended, leases before grants,
+ * newest first. Includes grants to sign, so that their holders get an error that says what the
+ * credential is for.
  */
 export async function findEgressAuthorities(
   tx: Transaction,
   tenantId: string,
-  askers: readonly Asker[],
+  queries: readonly AuthorityQuery[],
   now: Date,
 ): Promise<AuthorityRow[][]> {
   const { rows } = await tx.query<AuthorityRow & { place: number }>({
@@ -68,13 +68,13 @@ export async function findEgressAuthorities(
            order by q.place, ${IN_FORCE} desc, a.kind desc, a.created_at desc, a.id desc`,
     values: [
       tenantId,
-      askers.map(({ credentialId }) => credentialId),
-      askers.map(({ agentId }) => agentId),
-      askers.map(({ delegationId }) => delegationId),
+      queries.map(({ credentialId }) => credentialId),
+      queries.map(({ agentId }) => agentId),
+      queries.map(({ delegationId }) => delegationId),
       now,
     ],
   })
-  const found: AuthorityRow[][] = askers.map(() => [])
+  const found: AuthorityRow[][] = queries.map(() => [])
   for (const { place, ...row } of rows) found[place - 1]!.push(row)
   return found
 }
@@ -82,17 +82,17 @@ export async function findEgressAuthorities(
 export type Taking = {
   /** 1 for a new call, 0 for more bytes of a running one. */
   readonly requests: 0 | 1
-  /** Bytes without which nothing is taken. */
+  /** Takes nothing when fewer bytes are left. */
   readonly bytesMin: number
-  /** Bytes that are taken when there are as many. */
+  /** Takes at most this many bytes. */
   readonly bytesMax: number
   readonly now: Date
 }
 
 /**
- * Takes from what is left, in one statement: calls that run side by side take turns on the row.
- * @returns the bytes taken (0 where bytes are not limited); undefined: not enough is left, or the
- * authority has ended.
+ * Takes requests and bytes from the limits, in one statement; the row lock serialises concurrent calls.
+ * @returns the bytes taken (0 without a byte limit); undefined when too little is left or the authority
+ * has ended.
  */
 export async function takeFromAuthority(
   tx: Transaction,
@@ -136,7 +136,7 @@ export async function takeFromAuthority(
   return rows[0]?.bytes
 }
 
-/** Puts back what a call has taken and not used. */
+/** Returns bytes that a call has taken and not used. */
 export async function returnToAuthority(
   tx: Transaction,
   tenantId: string,
@@ -161,8 +161,8 @@ export async function returnToAuthority(
   )
 }
 
-/** Writes down that credentials are being used, and the events of it, in one statement with the commit. */
-export function bookUses(
+/** Stamps credentials as used and appends the events, in one statement with the commit. */
+export function recordUses(
   tx: Transaction,
   tenantId: string,
   credentialIds: readonly string[],
@@ -179,7 +179,7 @@ export function bookUses(
   })
 }
 
-/** Which of these grants and leases are in force still, with their credentials. */
+/** The ids of those grants and leases that are active and whose credential is active. */
 export async function authoritiesInForce(
   tx: Transaction,
   tenantId: string,

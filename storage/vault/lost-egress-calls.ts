@@ -1,28 +1,25 @@
 /**
- * Calls through egress whose process has died: their beginning is told, and their end is not. They are
- * found by time, which costs running calls nothing: what began longer ago than any call may run has
- * ended.
+ * Lost egress calls: calls with a start event and without an end event, because their process was
+ * killed. They are found by time, which costs running calls nothing: a call that started longer ago than
+ * any call may run has ended.
  */
 import type { AuditParty } from '../operations/audit-chain.js'
 import type { Transaction } from '../platform/sql.js'
 
-/** Calls looked at in one go are those that began within so long. */
+/** Span of start times that one transaction covers. */
 const SLICE = '10 seconds'
-/**
- * Added to the longest a call may run: before its clock starts its secret is opened, after it its end
- * is written.
- */
+/** Added to the call time limit, for unsealing before and recording the end after a call. */
 const SPARE = '2 minutes'
-/** A process that has not said its limit for so long, and that limit, relays nothing any more. */
+/** A process that has not announced its limit for this long plus the limit runs no calls any more. */
 const SILENCE = '10 minutes'
 
-/** The id by which the beginning of a call is told, of the id that its end will have. */
-export function beginningOf(endId: string): string {
+/** The id of the start event of a call, derived from that of its end event. */
+export function startEventId(endId: string): string {
   return `${endId.slice(0, 14)}8${endId.slice(15)}`
 }
 
-/** Says that calls of this process end after so long. */
-export async function sayCallLimit(tx: Transaction, hopTimeoutSecs: number): Promise<void> {
+/** Announces the call time limit of this process. */
+export async function announceCallLimit(tx: Transaction, hopTimeoutSecs: number): Promise<void> {
   await tx.query({
     name: 'egress_settlement.say_limit',
     text: `insert into egress_call_limits as l (hop_timeout_secs, said_at)
@@ -35,7 +32,7 @@ export async function sayCallLimit(tx: Transaction, hopTimeoutSecs: number): Pro
 
 export type LostCallRow = {
   tenantId: string
-  /** Of the event that tells of its end. */
+  /** Id of the end event. */
   endId: string
   actor: unknown
   resource: { type: string; id: string }
@@ -52,14 +49,14 @@ export type LostCallRow = {
 
 export type LostCalls = {
   readonly calls: readonly LostCallRow[]
-  /** Calls that began after them may run. */
+  /** Later calls may still run. */
   readonly isLast: boolean
 }
 
 /**
- * Takes the next stretch of time in which all calls have ended, and finds those whose end is not told:
- * tell them in the same transaction. Another process that asks meanwhile gets nothing.
- * @returns undefined: there is none, or another process is at it.
+ * Claims the next time span in which all calls have ended, and finds the lost ones. The caller must
+ * append their end events in the same transaction. A concurrent caller gets nothing.
+ * @returns undefined when there is no such span, or another process has claimed it.
  */
 export async function takeLostCalls(tx: Transaction): Promise<LostCalls | undefined> {
   const taken = await tx.query<{ after: string; until: string; isLast: boolean }>({
@@ -83,12 +80,11 @@ export async function takeLostCalls(tx: Transaction): Promise<LostCalls | undefi
            returning due.after::text as after, due.until::text as until,
              due.until = due.before as "isLast"`,
   })
-  const [stretch] = taken.rows
-  if (stretch === undefined) return undefined
+  const [span] = taken.rows
+  if (span === undefined) return undefined
   const { rows } = await tx.query<LostCallRow>({
     name: 'egress_settlement.lost',
-    // Step by step: row-level security lets an index be used for ids that are there, not for ones that
-    // are being computed.
+    // Materialized step by step, because row-level security prevents index use for computed ids.
     text: `with begun as materialized (
              select tenant_id, sequence, id, data, occurred_at,
                overlay(id::text placing '7' from 15)::uuid as end_id
@@ -109,7 +105,7 @@ export async function takeLostCalls(tx: Transaction): Promise<LostCalls | undefi
            cross join lateral (select * from audit_events a where a.tenant_id = b.tenant_id
              and a.occurred_at = b.occurred_at and a.id = b.id offset 0) a
            order by b.tenant_id, b.sequence`,
-    values: [stretch.after, stretch.until],
+    values: [span.after, span.until],
   })
-  return { calls: rows, isLast: stretch.isLast }
+  return { calls: rows, isLast: span.isLast }
 }

@@ -1,24 +1,24 @@
 /**
- * Access tokens of upstreams, held for `oauth2` credentials, and the lease of whoever fetches the
- * next one. A lease is taken by one statement; one that ran out may be taken by anybody.
+ * Managed access tokens of `oauth2` credentials, and the refresh lease of a process. One
+ * statement claims a lease, also an expired one of another process.
  */
 import type { Transaction } from '../platform/sql.js'
 
 export type ClientAuth = 'basic' | 'post'
 
 export type ManagedTokenRow = {
-  /** Sealed; null until the first one. */
+  /** Sealed; null before the first refresh. */
   token: Uint8Array | null
   obtainedAt: Date | null
-  /** Null where the upstream does not say. */
+  /** Null without `expires_in`. */
   expiresAt: Date | null
   clientAuth: ClientAuth | null
-  /** Why the last attempt came to nothing, to be told again until `retryAt`. */
+  /** The failure of the last attempt, returned to callers until `retryAt`. */
   failure: Readonly<Record<string, unknown>> | null
   retryAt: Date | null
 }
 
-/** The associated data of a sealed token: it opens in its own row only. */
+/** Associated data of a sealed token, which binds it to its row. */
 export function managedTokenContext(credentialId: string): string {
   return `vault_managed_token:${credentialId}:token`
 }
@@ -38,7 +38,7 @@ export async function findManagedToken(
   return rows[0]
 }
 
-/** Takes the lease; false while somebody else holds it. */
+/** Claims the lease; false while another process holds it. */
 export async function claimRefresh(
   tx: Transaction,
   tenantId: string,
@@ -58,7 +58,7 @@ export async function claimRefresh(
   return rowCount === 1
 }
 
-/** Gives the lease back, if it is still held. */
+/** Releases the lease, if `refresher` still holds it. */
 export async function releaseRefresh(
   tx: Transaction,
   tenantId: string,
@@ -80,7 +80,7 @@ export type NewManagedToken = {
   readonly clientAuth: ClientAuth | null
 }
 
-/** Keeps a token and ends the lease of whoever brought it; the newer one wins. */
+/** Stores a token, unless the stored one is newer, and releases the lease of `refresher`. */
 export async function keepManagedToken(
   tx: Transaction,
   tenantId: string,
@@ -103,7 +103,7 @@ export async function keepManagedToken(
   })
 }
 
-/** Notes that there was no token to be had, and ends the lease of whoever found out. */
+/** Stores a failed refresh and releases the lease of `refresher`. */
 export async function keepRefreshFailure(
   tx: Transaction,
   tenantId: string,
@@ -121,7 +121,7 @@ export async function keepRefreshFailure(
   })
 }
 
-/** Drops a token that was obtained before a time: another one is to be fetched. */
+/** Deletes a token that was obtained before `before`. */
 export async function dropManagedToken(
   tx: Transaction,
   tenantId: string,
@@ -136,7 +136,7 @@ export async function dropManagedToken(
   })
 }
 
-/** Forgets what was held for a credential whose secret was replaced or revoked. */
+/** Deletes the token of a credential whose secret was rotated or revoked. */
 export async function forgetManagedToken(
   tx: Transaction,
   tenantId: string,

@@ -1,4 +1,4 @@
-/** SSH certificates that were signed, as long as they are valid: what may still be revoked. */
+/** Signed SSH certificates, kept until they expire, for revocation. */
 import type { Transaction } from '../platform/sql.js'
 
 export type SshCertificateRow = {
@@ -10,7 +10,7 @@ export type SshCertificateRow = {
   keyId: string
   targetHost: string
   principals: readonly string[]
-  /** The line of the authority's key that signed it. */
+  /** The OpenSSH line of the CA key that signed it. */
   caPublicKey: string
   issuedAt: Date
   expiresAt: Date
@@ -39,7 +39,7 @@ export async function insertSshCertificate(tx: Transaction, c: SshCertificateRow
 
 export type RevokedCertificate = { readonly revokedAt: Date; readonly first: boolean }
 
-/** Revokes a certificate that has not expired; undefined when there is none of that serial. */
+/** Revokes a certificate; undefined when it is unknown or has expired. */
 export async function revokeSshCertificate(
   tx: Transaction,
   tenantId: string,
@@ -62,7 +62,7 @@ export async function revokeSshCertificate(
   return rows[0]
 }
 
-/** The revoked certificates of an authority that have not expired, by the key that signed them. */
+/** The revoked, unexpired certificates of an authority, by CA key. */
 export async function listRevokedCertificates(
   tx: Transaction,
   tenantId: string,
@@ -81,7 +81,7 @@ export async function listRevokedCertificates(
   return rows
 }
 
-/** The keys under which certificates of an authority are still valid. */
+/** The CA keys of an authority with unexpired certificates. */
 export async function listCertifyingKeys(
   tx: Transaction,
   tenantId: string,
@@ -98,7 +98,7 @@ export async function listCertifyingKeys(
   return rows.map(({ caPublicKey }) => caPublicKey)
 }
 
-/** Removes certificates that expired before `before`, some at a time. Crosses tenants. */
+/** Deletes up to `limit` certificates that expired before `before`. Crosses tenants. */
 export async function removeExpiredCertificates(
   tx: Transaction,
   before: Date,

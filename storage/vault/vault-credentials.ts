@@ -1,4 +1,4 @@
-/** Credentials in the vault. The secret is sealed before it gets here and opened after it left. */
+/** Credentials of the vault. Secrets are sealed and unsealed by the callers. */
 import type { Transaction } from '../platform/sql.js'
 
 export type CredentialType = 'oauth2' | 'api_key' | 'ssh_key' | 'ssh_ca' | 'custom'
@@ -17,19 +17,19 @@ export type VaultCredentialRow = {
   nonExportable: boolean
   status: 'active' | 'revoked'
   metadata: Record<string, unknown>
-  /** Of an ssh_ca: the line for TrustedUserCAKeys. */
+  /** The TrustedUserCAKeys line of an ssh_ca, null for other types. */
   caPublicKey: string | null
-  /** The oauth2 credential whose access token is the secret; null: it has a secret of its own. */
+  /** The oauth2 credential whose access token is the secret; null with a secret of its own. */
   tokenOf: string | null
   createdAt: Date
   updatedAt: Date
   lastUsedAt: Date | null
 }
 
-/** With the sealed secret; null once it was revoked, and where it is the token of another one. */
+/** With the sealed secret; null when revoked, and with `tokenOf`. */
 export type SecretCredentialRow = VaultCredentialRow & { secret: Uint8Array | null }
 
-/** What decides whether a credential may be used, and how it is. */
+/** The columns that egress admission needs. */
 export type HeldCredentialRow = Pick<
   SecretCredentialRow,
   | 'id'
@@ -47,18 +47,18 @@ export type NewVaultCredential = Omit<
   'tenantName' | 'status' | 'updatedAt' | 'lastUsedAt'
 > & { readonly secret: Uint8Array | null }
 
-/** The associated data of a sealed secret: it opens in its own row only. */
+/** Associated data of a sealed secret, which binds it to its row. */
 export function credentialSecretContext(id: string): string {
   return `vault_credential:${id}:secret`
 }
 
-/** Inserts a credential. Undefined: the tenant has its `most` active ones already (0: no limit). */
+/** Inserts a credential. Undefined when the tenant has `most` active ones already (0 for no limit). */
 export async function insertVaultCredential(
   tx: Transaction,
   c: NewVaultCredential,
   most: number,
 ): Promise<VaultCredentialRow | undefined> {
-  // Those who count take turns, or two of them would both find the last place.
+  // Counted under a lock, so that concurrent inserts cannot exceed the limit.
   if (most > 0 && (await countUnderLock(tx, c.tenantId)) >= most) return undefined
   const { rows } = await tx.query<VaultCredentialRow>({
     name: 'vault_credential.insert',
@@ -120,7 +120,7 @@ export async function findVaultCredential(
   return rows[0]
 }
 
-/** Holds credentials as they are until the transaction ends: one that revokes them waits for it. */
+/** Locks credentials against changes until the transaction ends. */
 export async function holdVaultCredentials(
   tx: Transaction,
   tenantId: string,
@@ -138,7 +138,7 @@ export async function holdVaultCredentials(
   return rows
 }
 
-/** Locks the credential until the transaction ends: whoever changes it takes turns. */
+/** Locks a credential until the transaction ends, to serialise changes. */
 export async function lockVaultCredential(
   tx: Transaction,
   tenantId: string,
@@ -155,8 +155,8 @@ export async function lockVaultCredential(
 }
 
 /**
- * Locks the credential until the transaction ends, and before it the one whose token it carries, whose
- * hosts bound its own. In this order everywhere, so that two transactions never wait for each other.
+ * Locks a credential until the transaction ends, and before it its `token_of` credential, whose hosts
+ * limit its own. All code locks in this order, to avoid deadlocks.
  */
 export async function lockWithItsSource(
   tx: Transaction,
@@ -175,7 +175,7 @@ export async function lockWithItsSource(
   return rows.find((row) => row.id === id)
 }
 
-/** What may change of a credential; what is null stays. */
+/** Changes of a credential; null members are unchanged. */
 export type CredentialChanges = {
   readonly label: string | null
   readonly allowedHosts: readonly string[] | null
@@ -203,7 +203,7 @@ export async function updateVaultCredential(
   return rows[0]!
 }
 
-/** Puts another secret in place of the one before. */
+/** Replaces the secret. */
 export async function replaceCredentialSecret(
   tx: Transaction,
   tenantId: string,
@@ -224,7 +224,7 @@ export async function replaceCredentialSecret(
   return rows[0]!
 }
 
-/** The same secret in another form: nobody changed the credential. The row must be locked. */
+/** Stores a rotated refresh token without changing `updated_at`. The row must be locked. */
 export async function keepRenewedSecret(
   tx: Transaction,
   tenantId: string,
@@ -239,7 +239,7 @@ export async function keepRenewedSecret(
   })
 }
 
-/** Ends the credential for good; its secret is gone. */
+/** Revokes a credential and deletes its secret. Final. */
 export async function revokeVaultCredential(
   tx: Transaction,
   tenantId: string,
@@ -259,7 +259,7 @@ export async function revokeVaultCredential(
   return rows[0]!
 }
 
-/** Locks the active credentials whose secret is the token of another one. */
+/** Locks the active credentials that refer to this one with `token_of`. */
 export async function lockTokensOf(
   tx: Transaction,
   tenantId: string,
@@ -277,8 +277,8 @@ export async function lockTokensOf(
 }
 
 /**
- * Takes out of the hosts of the credentials that carry the token of this one what is not among `hosts`.
- * The row of this one must be locked. @returns the ids of those that changed.
+ * Removes hosts that are not in `hosts` from the credentials that refer to this one with `token_of`. The
+ * row of this one must be locked. @returns the ids of changed credentials.
  */
 export async function narrowTokensOf(
   tx: Transaction,
@@ -304,7 +304,7 @@ export async function narrowTokensOf(
   return rows.map((row) => row.id)
 }
 
-/** A page of the credentials of a tenant, newest first, the revoked ones included. */
+/** A page of the credentials of a tenant, newest first, revoked ones included. */
 export async function listVaultCredentials(
   tx: Transaction,
   tenantId: string,
@@ -323,7 +323,7 @@ export async function listVaultCredentials(
   return rows
 }
 
-/** Notes a use; a clock that lags behind never turns it back. */
+/** Sets the time of the last use, which never moves back. */
 export async function touchVaultCredentials(
   tx: Transaction,
   tenantId: string,
@@ -338,10 +338,10 @@ export async function touchVaultCredentials(
   })
 }
 
-/** Who asks for the list: the agent, and the delegation under which it acts. */
+/** The agent of a request and the delegation under which it acts. */
 export type Grantee = { readonly agentId: string | null; readonly delegationId: string | null }
 
-/** A page of the credentials that the grantee may list: by a grant for that, or by a lease. */
+/** A page of credentials that the grantee may list, by a grant with `list` or by a lease. */
 export async function listGrantedCredentials(
   tx: Transaction,
   tenantId: string,

@@ -1,8 +1,8 @@
-/** Grants: who may use a credential, for what, until when. */
+/** Grants: who may use a credential, with which limits, until when. */
 import type { Transaction } from '../platform/sql.js'
 import type { CredentialType } from './vault-credentials.js'
 
-/** What a credential was when it was granted. */
+/** Properties of the credential at the time of the grant. */
 export type CapabilitySnapshot = {
   readonly credential_type: CredentialType
   readonly auth_scheme: string
@@ -59,7 +59,7 @@ export async function insertVaultGrant(
   return rows[0]!
 }
 
-/** A page of a credential's grants, newest first, the ended ones included. */
+/** A page of a credential's grants, newest first, ended ones included. */
 export async function listVaultGrants(
   tx: Transaction,
   tenantId: string,
@@ -78,7 +78,7 @@ export async function listVaultGrants(
   return rows
 }
 
-/** Ends a grant, if it has not ended that way before. */
+/** Revokes a grant. `first` is false when it was revoked already. */
 export async function revokeVaultGrant(
   tx: Transaction,
   tenantId: string,
@@ -100,7 +100,7 @@ export async function revokeVaultGrant(
   return before[0] && { grant: before[0], first: false }
 }
 
-/** Ends every grant of a credential. @returns those that ended now. */
+/** Revokes every grant of a credential. @returns those that this call revoked. */
 export async function revokeGrantsOf(
   tx: Transaction,
   tenantId: string,
@@ -116,7 +116,7 @@ export async function revokeGrantsOf(
   return rows
 }
 
-/** Grants of a credential to an agent with a capability: those in force, then ended ones, the newest first. */
+/** Grants of a credential to an agent with a capability: active before ended, newest first. */
 export async function findAgentGrants(
   tx: Transaction,
   tenantId: string,
@@ -137,7 +137,7 @@ export async function findAgentGrants(
   return rows
 }
 
-/** Whether an agent is at home in the tenant or a member of its organization (decisions.md 22). */
+/** True if the agent is registered in the tenant or a member of its organization. */
 export async function agentBelongs(
   tx: Transaction,
   tenantId: string,

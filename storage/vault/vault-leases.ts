@@ -1,4 +1,4 @@
-/** Leases: grants to an agent with a budget of bytes. */
+/** Leases: grants to an agent with a byte budget. */
 import type { Transaction } from '../platform/sql.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
 
@@ -39,7 +39,7 @@ export async function insertVaultLease(
   return rows[0]!
 }
 
-/** A page of a credential's leases, newest first, the ended ones included. */
+/** A page of a credential's leases, newest first, ended ones included. */
 export async function listVaultLeases(
   tx: Transaction,
   tenantId: string,
@@ -58,7 +58,7 @@ export async function listVaultLeases(
   return rows
 }
 
-/** Ends a lease, if it has not ended that way before. */
+/** Revokes a lease. `first` is false when it was revoked already. */
 export async function revokeVaultLease(
   tx: Transaction,
   tenantId: string,
@@ -80,7 +80,7 @@ export async function revokeVaultLease(
   return before[0] && { lease: before[0], first: false }
 }
 
-/** Ends every lease of a credential. @returns those that ended now. */
+/** Revokes every lease of a credential. @returns those that this call revoked. */
 export async function revokeLeasesOf(
   tx: Transaction,
   tenantId: string,

@@ -1,15 +1,15 @@
-/** Who may act as the owner of an agent's credentials. */
+/** Organization owners may act as the owner of their agents' credentials. */
 import type { Transaction } from '../platform/sql.js'
 
-/** An agent by its id, a human by the pairwise subject in the tenant. */
+/** An agent by id, a human by pairwise subject in the tenant. */
 export type OwnerCandidate = {
   readonly subjectType: 'human' | 'agent'
   readonly subject: string
 }
 
 /**
- * Whether the candidate owns the organization of the tenant, and the agent is one of theirs:
- * at home in the tenant, or a member.
+ * True if the candidate owns the tenant's organization and the agent belongs to it: registered in the
+ * tenant, or a member.
  */
 export async function ownsAgentCredentials(
   tx: Transaction,

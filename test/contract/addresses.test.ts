@@ -63,7 +63,7 @@ const FEATURES: readonly Feature[] = [
         dnsOverrides: {},
         resolve,
         http2: true,
-        lends: true,
+        sharedReads: true,
       })
       const upstreams = createUpstreams(connect, undefined, { http2: true })
       const { origin, pathname } = target.url

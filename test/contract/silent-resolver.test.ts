@@ -44,7 +44,7 @@ type Feature = { readonly ask: Ask; readonly close: () => Promise<void> }
 
 const FEATURES: Readonly<Record<string, () => Feature>> = {
   egress() {
-    const { dialer } = outbound(settings, { http2: true, lends: true })
+    const { dialer } = outbound(settings, { http2: true, sharedReads: true })
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
     return {
       ask: (url) =>

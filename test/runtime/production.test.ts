@@ -19,7 +19,6 @@ const accepted: Readonly<Record<string, string>> = {
   SVC_OIDC__ISSUER_URL: 'https://id.example.com',
   SVC_CHALLENGE__CAPTCHA_ENABLED: 'true',
   SVC_CHALLENGE__CAPTCHA_SECRET: 'captcha-secret',
-  SVC_CHALLENGE__CAPTCHA_SITE_KEY: 'site-key',
   SVC_CHALLENGE__HIBP_ENABLED: 'true',
   SVC_EMAIL__PROVIDER: 'smtp',
   SVC_EMAIL__SMTP_HOST: 'mail.example.com',
@@ -124,8 +123,8 @@ for (const [title, change, keys] of [
   ['mail to the log', { SVC_EMAIL__PROVIDER: 'log' }, ['email.provider']],
   ['text messages to the log', { SVC_PHONE__PROVIDER: 'log' }, ['phone.provider']],
   [
-    'a CAPTCHA without a site key',
-    { SVC_CHALLENGE__CAPTCHA_SITE_KEY: undefined },
+    'a CAPTCHA widget without its key',
+    { SVC_CHALLENGE__CAPTCHA_PROVIDER: 'turnstile' },
     ['challenge.captcha_site_key'],
   ],
   ['SMTP without STARTTLS', { SVC_EMAIL__SMTP_STARTTLS: 'false' }, ['email.smtp_starttls']],

@@ -100,8 +100,11 @@ for (const [toml, key] of [
   ['[deployment]\ncoordination_backend = "memcached"', 'memcached.address'],
   ['[server]\ntransport = "tls_h2_only"', 'server.transport'],
   ['[auth]\nargon2_memory_kib = 8\nargon2_parallelism = 2', 'auth.argon2_memory_kib'],
-  ['[challenge]\ncaptcha_enabled = true\ncaptcha_site_key = "k"', 'challenge.captcha_secret'],
-  ['[challenge]\ncaptcha_enabled = true\ncaptcha_secret = "s"', 'challenge.captcha_site_key'],
+  ['[challenge]\ncaptcha_enabled = true', 'challenge.captcha_secret'],
+  [
+    '[challenge]\ncaptcha_enabled = true\ncaptcha_secret = "s"\ncaptcha_provider = "hcaptcha"',
+    'challenge.captcha_site_key',
+  ],
   [
     '[[chains]]\nid = "solana:mainnet"\nasset = "a"\nasset_name = "b"\nasset_version = "1"',
     'chains.0.id',

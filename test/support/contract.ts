@@ -5,9 +5,9 @@
  */
 import { createRequire } from 'node:module'
 import type { Ajv, ValidateFunction } from 'ajv'
-import { Answers } from '../../gateway/response/respond.js'
+import { Responder } from '../../gateway/response/respond.js'
 import { wantsPage } from '../../gateway/request/browser.js'
-import type { Exchange } from '../../gateway/exchange.js'
+import type { HttpExchange } from '../../gateway/http-exchange.js'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { PROBLEM_MEDIA_TYPE } from '../../gateway/response/problems.js'
 import type { Route } from '../../gateway/route.js'
@@ -125,8 +125,8 @@ export function watchContract(): void {
   if (watching) return
   watching = true
   // oxlint-disable-next-line typescript/unbound-method
-  const send = Answers.prototype.send
-  Answers.prototype.send = function (...given) {
+  const send = Responder.prototype.send
+  Responder.prototype.send = function (...given) {
     const [visit, status, contentType, , , body] = given
     seen += 1
     const { route, exchange } = visit
@@ -145,7 +145,7 @@ export function watchContract(): void {
 
 /** A response without a route is a problem, its page for browsers, or the answer to a preflight. */
 function unroutedFault(
-  { method, headers }: Exchange,
+  { method, headers }: HttpExchange,
   { status, contentType }: GivenAnswer,
 ): string | null {
   if (method === 'OPTIONS' && status === 204) return null

@@ -1,6 +1,6 @@
 /**
- * Whether what an agent says it is anchored by names its key: a did:key is made of it, a did:web has
- * a document that lists it. Judged once, when a registration starts, before any work is asked for.
+ * Checks that the DID of a registration names the agent's key: a did:key encodes the key, the document
+ * of a did:web lists it. The check runs once, when a registration starts, before the proof of work.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
@@ -8,12 +8,12 @@ import { documentFault, readDidWeb, type SoughtKey } from './did-web.js'
 import type { AnchorType, StartRefused } from './protocol.js'
 
 /**
- * Documents waited for at a time. Hosts that never answer hold no more than this of the mailbox, and
- * those who log in meanwhile do not notice.
+ * Concurrent document fetches. Hosts that never respond can occupy this many mailbox slots at most,
+ * which leaves the others for logins.
  */
 const FETCHING_MAX = 16
 
-/** Faults that asking again does not mend: the address must not be reached, or it is no document. */
+/** Permanent faults, answered with 400. Any other fault is transient and answered with 503. */
 const LASTING: Readonly<Record<string, string>> = {
   destination_ip_prohibited: 'whose host is at a prohibited address',
   content_encoding: 'whose document is sent with a content-encoding',
@@ -33,22 +33,22 @@ export type AnchorVerdict =
 export function anchors({ clock, documents }: AnchorNeeds) {
   let fetching = 0
 
-  /** @param key whose ownership was proven, and which its did:key was found to name. */
+  /** @param key a key whose ownership is proven and that `key.did` encodes. */
   async function judge(
     { type, value }: { readonly type: AnchorType; readonly value: string | undefined },
     key: SoughtKey,
   ): Promise<AnchorVerdict> {
     if (type === 'did_key') return { tag: 'anchor', anchor: { type, value: key.did } }
     if (value === undefined) return invalid('is required where anchor_type is did_web')
-    const reading = readDidWeb(value)
-    if (reading.tag === 'malformed') return invalid(reading.detail)
-    const fault = documents.faultOf(reading.url)
+    const parsed = readDidWeb(value)
+    if (parsed.tag === 'malformed') return invalid(parsed.detail)
+    const fault = documents.faultOf(parsed.url)
     if (fault === 'url_port') return invalid('names a port other than 443')
     if (fault !== null) return invalid('does not name a host of the public internet')
-    if (fetching >= FETCHING_MAX) return unavailable('too many are being fetched')
+    if (fetching >= FETCHING_MAX) return unavailable('too many documents are being fetched')
     fetching += 1
     try {
-      return await judgeDocument(reading.url, value, key)
+      return await judgeDocument(parsed.url, value, key)
     } finally {
       fetching -= 1
     }
@@ -56,10 +56,10 @@ export function anchors({ clock, documents }: AnchorNeeds) {
 
   async function judgeDocument(url: string, did: string, key: SoughtKey): Promise<AnchorVerdict> {
     const remembered = await faultAt(url, did, key, false)
-    // The document may have been mended since: it is asked for again, though not without end.
-    const found =
+    // The remembered document may be outdated, so a rejected one is fetched anew once.
+    const fault =
       remembered?.tag === 'invalid_registration' ? await faultAt(url, did, key, true) : remembered
-    return found ?? { tag: 'anchor', anchor: { type: 'did_web', value: did } }
+    return fault ?? { tag: 'anchor', anchor: { type: 'did_web', value: did } }
   }
 
   async function faultAt(url: string, did: string, key: SoughtKey, refresh: boolean) {

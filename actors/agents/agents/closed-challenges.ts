@@ -1,6 +1,6 @@
 /**
- * Challenges that were found closed. Consumed and expired are final, so a row once seen in such a
- * state never needs to be read again: whoever hammers a spent challenge costs no database work.
+ * Cache of closed challenges. `consumed` and `expired` are final states, so a row seen in one of them
+ * is not read again: repeated requests for a spent challenge cause no database work.
  */
 import type { PowChallengeRow } from '../../../storage/agents/pow-challenges.js'
 

@@ -1,5 +1,5 @@
 /**
- * did:web: where the document of such a DID is, and whether a document lets a key speak for it.
+ * did:web: the URL of the DID document, and the check that the document lists a key for authentication.
  * did:web method specification, sections 2.2 and 3.2; DID Core sections 5.2 and 5.3.1.
  */
 import type { PublicJwk } from '../proof-of-work/protocol.js'
@@ -7,10 +7,10 @@ import type { PublicJwk } from '../proof-of-work/protocol.js'
 const PREFIX = 'did:web:'
 const DID_CHARS_MAX = 256
 const PORT_MAX = 65_535
-/** A document of one that is known lists few; each of them is looked at. */
+/** Verification methods read of a document; real documents list a few. */
 const METHODS_MAX = 100
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-/** None begins with a dot: `.` and `..` are steps to the parser of URLs. */
+/** A segment does not begin with a dot, because the URL parser resolves `.` and `..`. */
 const SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/
 const PORT = /^[1-9][0-9]{0,4}$/
 
@@ -19,8 +19,8 @@ export type DidWebReading =
   | { readonly tag: 'malformed'; readonly detail: string }
 
 /**
- * The address of the document of `did:web:host[%3Aport][:segment...]`. One spelling for one place:
- * lower-case names, no addresses, no port 443, no percent-encoding but that of the port's colon.
+ * The document URL of `did:web:host[%3Aport][:segment...]`. Only one spelling per document is accepted:
+ * lower-case host names, no IP addresses, no port 443, no percent-encoding except the port's colon.
  */
 export function readDidWeb(did: string): DidWebReading {
   if (!did.startsWith(PREFIX)) return malformed('is not a did:web')
@@ -32,16 +32,16 @@ export function readDidWeb(did: string): DidWebReading {
     return malformed('does not name a host in lower case (an international name as A-labels)')
   }
   if (port !== undefined && (more.length > 0 || !isPort(port))) {
-    return malformed('has after %3A no port other than 443')
+    return malformed('has no valid port other than 443 after %3A')
   }
   if (!segments.every((segment) => SEGMENT.test(segment))) {
     return malformed('has a path segment that is empty or not made of letters, digits, -, _ and .')
   }
   const path = segments.length === 0 ? '.well-known' : segments.join('/')
   const url = `https://${host}${port === undefined ? '' : `:${port}`}/${path}/did.json`
-  // The parser turns every spelling of an IPv4 address into four numbers.
+  // The URL parser normalises every spelling of an IPv4 address, also `0x7f.1`.
   if (/^[0-9]/.test(labels.at(-1)!) || !URL.canParse(url) || new URL(url).href !== url) {
-    return malformed('does not name a host: it is an address or no valid name')
+    return malformed('does not name a host: it holds an IP address or an invalid name')
   }
   return { tag: 'did_web', url }
 }
@@ -50,20 +50,20 @@ function isPort(text: string): boolean {
   return PORT.test(text) && Number(text) <= PORT_MAX && Number(text) !== 443
 }
 
-/** A key in the two spellings that documents use. */
+/** A key in the two encodings that DID documents use. */
 export type SoughtKey = {
   readonly jwk: PublicJwk
-  /** Its did:key; what follows the prefix is its `publicKeyMultibase`. */
+  /** Its did:key; the part after the prefix is its `publicKeyMultibase`. */
   readonly did: string
 }
 
-/** Why a document does not let a key speak for a DID. Each follows the words "is a did:web". */
+/** Why a document does not authorize a key. Each text continues the words "is a did:web". */
 export type DocumentFault =
   | 'whose document is not a JSON object'
   | 'whose document has another id'
   | 'whose document does not list public_key under authentication'
 
-/** Null when the document of `did` lists the key among those that authenticate it. Never throws. */
+/** Null when the document of `did` lists the key under `authentication`. Never throws. */
 export function documentFault(
   document: unknown,
   did: string,
@@ -83,7 +83,7 @@ export function documentFault(
     : 'whose document does not list public_key under authentication'
 }
 
-/** `#fragment` alone is relative to the DID of the document (DID Core section 3.2.2). */
+/** A bare `#fragment` is relative to the DID of the document (DID Core section 3.2.2). */
 function sameId(id: unknown, reference: string, did: string): boolean {
   return typeof id === 'string' && absolute(id, did) === absolute(reference, did)
 }
@@ -94,12 +94,12 @@ function absolute(id: string, did: string): string {
 
 function holds(method: Members, key: SoughtKey, nowMs: number): boolean {
   const { publicKeyJwk: jwk, publicKeyMultibase: multibase } = method
-  // Controlled Identifiers section 2.2: neither after its end nor after it was revoked.
-  if (!['expires', 'revoked'].every((end) => isAhead(method[end], nowMs))) return false
+  // Controlled Identifiers section 2.2: the key is neither expired nor revoked.
+  if (!['expires', 'revoked'].every((member) => isAhead(method[member], nowMs))) return false
   if (multibase !== undefined) {
     return jwk === undefined && multibase === key.did.slice('did:key:'.length)
   }
-  // A key whose private half is published proves nothing.
+  // A published private key proves nothing.
   if (!isObject(jwk) || jwk['d'] !== undefined) return false
   return Object.entries(key.jwk).every(([name, value]) => jwk[name] === value)
 }

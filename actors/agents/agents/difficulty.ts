@@ -1,20 +1,20 @@
 /**
- * How much work a registration costs just now. Up to a trickle it is what the settings say; a flood
- * makes each further start dearer, one bit, that is twice the work, for each doubling of its rate.
+ * The proof-of-work difficulty of a registration. Up to `pow_trickle_per_minute` starts it is the
+ * configured value. Above, each doubling of the rate adds one bit, which doubles the work.
  *
- * The rate is that of one tenant, so that a flood on one makes nothing dearer in another, and as
- * this process sees it: several processes share a flood and each of them a part of its rate. It is
- * kept in memory alone, so that it can neither be out of reach nor become what the flood exhausts.
+ * The rate is counted per tenant, so a flood on one tenant does not affect another, and per process:
+ * each process counts its share of a flood. The counters are in memory only, so they need no
+ * dependency that a flood could exhaust.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ChallengeSettings } from '../proof-of-work/settings.js'
 
-/** The rate is taken over this long. */
+/** Length of the sliding window over which the rate is counted. */
 const WINDOW_MS = 60_000
 const SLICES = 12
 const SLICE_MS = WINDOW_MS / SLICES
 const TENANTS_MAX = 10_000
-/** What a challenge can ask for (decisions.md 23, proof-of-work settings). */
+/** Highest difficulty of a challenge (docs/reference/agents.md). */
 const BITS_MAX = 28
 
 export type DifficultySettings = Pick<
@@ -22,7 +22,7 @@ export type DifficultySettings = Pick<
   'pow_difficulty_bits' | 'pow_trickle_per_minute' | 'pow_flood_bits_max'
 >
 
-/** The bits for a start when `starts` were counted in the last minute, itself included. */
+/** The difficulty of a start. @param starts of the last minute, this one included. */
 export function bitsFor(starts: number, settings: DifficultySettings): number {
   const { pow_difficulty_bits, pow_trickle_per_minute, pow_flood_bits_max } = settings
   const doublings =
@@ -33,11 +33,11 @@ export function bitsFor(starts: number, settings: DifficultySettings): number {
 }
 
 export interface Difficulty {
-  /** Counts a start and says what it costs. */
+  /** Counts a start. @returns its difficulty in bits. */
   next(tenantId: string): number
 }
 
-/** Starts in slices of time; `slices[0]` is the one that runs since `sinceMs`. */
+/** Starts per time slice; `slices[0]` is the current one, which began at `sinceMs`. */
 type Tally = { sinceMs: number; slices: number[] }
 
 export function difficulty(clock: Clock, settings: DifficultySettings): Difficulty {
@@ -51,7 +51,7 @@ export function difficulty(clock: Clock, settings: DifficultySettings): Difficul
       known.slices = [...fresh, ...known.slices].slice(0, SLICES)
       known.sinceMs += passed * SLICE_MS
     }
-    // Deleted first, so that a tenant in use moves to the young end of the map.
+    // Deleted and set again, so that the map is in order of last use (LRU eviction).
     tallies.delete(tenantId)
     if (tallies.size >= TENANTS_MAX) tallies.delete(tallies.keys().next().value!)
     tallies.set(tenantId, known)

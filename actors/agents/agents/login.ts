@@ -1,6 +1,6 @@
 /**
- * Login: a challenge to sign, then tokens for the right signature. The challenge is spent by the
- * first verify, before anything else is judged, so that a wrong signature burns it (decisions.md 1.1).
+ * Login by signed challenge. The first verify spends the challenge before any other check, so a wrong
+ * signature invalidates it too (docs/reference/agents.md).
  */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -29,7 +29,7 @@ import type {
   VerifyChallenge,
   VerifyRefused,
 } from './protocol.js'
-import { chooseLogin, loginStands } from './rules.js'
+import { chooseLogin, mayLogIn } from './rules.js'
 
 const NONCE_BYTES = 32
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
@@ -50,7 +50,7 @@ export function login(needs: LoginNeeds) {
   const { database, clock, random, tenants, pow, tokens, issuer, settings } = needs
 
   return {
-    // One answer for every reason why not, so that nobody learns which agents or tenants exist.
+    // One error for every cause, so that callers cannot probe which agents or tenants exist.
     async challenge(
       { agent, tenant: selector }: RequestChallenge,
       context: MessageContext,
@@ -60,7 +60,7 @@ export function login(needs: LoginNeeds) {
       if (resolved.tag !== 'resolved') return UNKNOWN_AGENT
       const id = random.uuid()
       const nonce = random.token(NONCE_BYTES)
-      // The agent may be at home in another tenant than the one it logs in to.
+      // The agent's home tenant may differ from the tenant it logs in to.
       const issued = await database.system(async (tx) => {
         const candidates = await findLoginCandidates(tx, agent.by, agent.value, resolved.tenant.id)
         const chosen = chooseLogin(candidates, resolved)
@@ -93,16 +93,16 @@ export function login(needs: LoginNeeds) {
       context: MessageContext,
     ): Promise<AgentVerified | VerifyRefused> {
       const { challengeId, signature, keyId, scope, dpop } = message
-      // A DPoP proof is judged first: a client that is told to use a nonce repeats the request
-      // with the same challenge.
+      // The DPoP proof is checked first: a client that gets use_dpop_nonce repeats the request with
+      // the same challenge.
       const bound = dpop === null ? null : await tokens.ask('proveKey', dpop, context)
       if (bound?.tag === 'proof_refused') return bound
 
       if (!isUuid(challengeId)) return INVALID_GRANT
-      // The id is all the request has: which tenant it belongs to is read from the row.
+      // The request has only the id; the row says which tenant it belongs to.
       const spent = await database.system((tx) => spendAgentChallenge(tx, challengeId), context)
       if (spent === undefined) return INVALID_GRANT
-      if (!loginStands(spent, keyId)) return refuse(challengeId, spent, 'not_in_force', context)
+      if (!mayLogIn(spent, keyId)) return refuse(challengeId, spent, 'not_in_force', context)
       const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = spent
       const payload = payloadOf(challengeId, { keyId: fingerprint, ...spent })
       const verdict = await pow.ask(
@@ -111,8 +111,8 @@ export function login(needs: LoginNeeds) {
         context,
       )
       if (verdict.tag !== 'valid') return refuse(challengeId, spent, 'wrong_signature', context)
-      const asked = scope === undefined ? null : parseScope(scope)
-      const scopes = narrowScopes(asked, agentScopes(spent))
+      const requested = scope === undefined ? null : parseScope(scope)
+      const scopes = narrowScopes(requested, agentScopes(spent))
       if (scopes === undefined) return { tag: 'invalid_scope' }
 
       const jkt = bound?.jkt ?? null
@@ -137,7 +137,10 @@ export function login(needs: LoginNeeds) {
     },
   }
 
-  /** The caller learns nothing; the tenant does. One event a challenge: it is spent by now. */
+  /**
+   * Records the cause for the tenant and hides it from the caller. A challenge causes one event at most,
+   * because it is spent.
+   */
   async function refuse(
     challengeId: string,
     { tenantId, agentId, fingerprint }: SpentChallenge,

@@ -1,5 +1,6 @@
-/** Figures of registration by proof of work (decisions.md section 14, metrics). */
-import { Counter, Histogram, type Registry } from 'prom-client'
+/** Metrics of registration by proof of work. */
+import type { Registry } from 'prom-client'
+import { counter, histogram } from '../../platform/metrics.js'
 
 export type PowOutcome =
   | 'issued'
@@ -13,34 +14,27 @@ export type PowOutcome =
   | 'fingerprint_known'
   | 'anchor_known'
 
-export interface PowOutcomes {
+export interface PowMetrics {
   count(outcome: PowOutcome): void
-  /** The bits of a challenge that was issued. */
-  asked(bits: number): void
+  /** Records the difficulty of an issued challenge, in bits. */
+  observeDifficulty(bits: number): void
 }
 
-const NAME = 'svc_agent_pow_challenges_total'
-const BITS_NAME = 'svc_agent_pow_difficulty_bits'
-
-/** The counter of a registry, registered when it is asked for the first time. */
-export function powOutcomes(registry: Registry): PowOutcomes {
-  const known = registry.getSingleMetric(NAME) as Counter<'outcome'> | undefined
-  const counter =
-    known ??
-    new Counter({
-      name: NAME,
-      help: 'Proof-of-work challenges by what became of them.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    })
-  const knownBits = registry.getSingleMetric(BITS_NAME) as Histogram | undefined
-  const bits =
-    knownBits ??
-    new Histogram({
-      name: BITS_NAME,
-      help: 'Leading zero bits that issued challenges ask for; they rise in a flood.',
-      buckets: [8, 12, 16, 18, 20, 21, 22, 23, 24, 26, 28],
-      registers: [registry],
-    })
-  return { count: (outcome) => counter.inc({ outcome }), asked: (asked) => bits.observe(asked) }
+export function powMetrics(registry: Registry): PowMetrics {
+  const challenges = counter(
+    registry,
+    'svc_agent_pow_challenges_total',
+    'Proof-of-work challenges by outcome.',
+    ['outcome'],
+  )
+  const difficulty = histogram(
+    registry,
+    'svc_agent_pow_difficulty_bits',
+    'Difficulty of issued challenges, in leading zero bits; it rises in a flood.',
+    [8, 12, 16, 18, 20, 21, 22, 23, 24, 26, 28],
+  )
+  return {
+    count: (outcome) => challenges.inc({ outcome }),
+    observeDifficulty: (bits) => difficulty.observe(bits),
+  }
 }

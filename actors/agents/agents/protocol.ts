@@ -1,4 +1,4 @@
-/** Software principals: registration by proof of work and key ownership, login by signed challenge. */
+/** Agents: registration by proof of work and key ownership, login by signed challenge. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { AgentId, KeyFingerprint, TenantId } from '../../domain/ids.js'
 import type { KeyAlgorithm } from '../../domain/signed-strings.js'
@@ -7,25 +7,25 @@ import type { TenantConflict, TenantUnknown } from '../../identity/tenants/proto
 import type { PresentedProof, ProofRefused } from '../../oauth/tokens/protocol.js'
 
 export type AgentsProtocol = {
-  /** Issues a proof-of-work challenge for a key whose ownership was proven. */
+  /** Issues a proof-of-work challenge for a key with a valid ownership proof. */
   startRegistration: Ask<StartRegistration, RegistrationStarted | StartRefused>
   /** Spends a challenge of kind `agent` and registers its agent. */
   completeRegistration: Ask<CompleteRegistration, AgentRegistered | CompletionRefused>
-  /** Every check of a completion short of spending the challenge, for what registers more. */
+  /** Checks a completion without spending the challenge, for the workspace bootstrap. */
   checkCompletion: Ask<
     CompleteRegistration & { kind: ChallengeKind },
     CompletionChecked | CheckRefused
   >
-  /** Registers without proof of work, where the tenant trusts its context. */
+  /** Registers without proof of work, where the tenant allows it. */
   registerDirectly: Ask<RegisterDirectly, AgentRegistered | StartRefused>
-  /** Issues a login challenge to sign. */
+  /** Issues a login challenge. */
   challenge: Ask<RequestChallenge, AgentChallenged | { tag: 'unknown_agent' }>
-  /** Spends a login challenge and, when everything about it is right, issues tokens. */
+  /** Spends a login challenge and issues tokens for a valid signature. */
   verify: Ask<VerifyChallenge, AgentVerified | VerifyRefused>
   read: Ask<{ agentId: string }, { tag: 'found'; agent: AgentRecord } | { tag: 'unknown_agent' }>
 }
 
-/** Which route a challenge was started on; it cannot be completed on the other. */
+/** The route that issued a challenge; only that route completes it. */
 export type ChallengeKind = 'agent' | 'workspace'
 export type AnchorType = 'did_key' | 'did_web'
 
@@ -35,7 +35,7 @@ export type Registration = {
   readonly anchorValue?: string | undefined
   readonly publicKey: string
   readonly keyAlgorithm: KeyAlgorithm
-  /** base64url signature over the ownership string (decisions.md 1.2). */
+  /** base64url signature over the ownership string (docs/reference/agents.md). */
   readonly keyOwnershipProof?: string | undefined
 }
 export type StartRegistration = {
@@ -57,11 +57,11 @@ export type RegistrationStarted = {
 export type StartRefused =
   | { tag: 'invalid_registration'; pointer: string; detail: string }
   | { tag: 'invalid_ownership_proof'; detail: string }
-  /** The tenant does not admit agents, is suspended, or closed direct registration. */
+  /** The tenant admits no agents, is suspended, or does not allow direct registration. */
   | { tag: 'tenant_refuses'; detail: string }
   | { tag: 'fingerprint_known' }
   | { tag: 'anchor_known' }
-  /** The document of the anchor cannot be had just now; the same may be sent again. */
+  /** The DID document is temporarily unavailable; the request may be repeated. */
   | { tag: 'anchor_unavailable'; detail: string }
   | TenantUnknown
   | TenantConflict
@@ -77,14 +77,14 @@ export type CompletionRefused =
   | { tag: 'anchor_known' }
 export type CheckRefused =
   | { tag: 'unknown_challenge' }
-  /** Started on the other route, or another `challenge_token` was sent. */
+  /** Issued by the other route, or `challenge_token` differs. */
   | { tag: 'challenge_mismatch'; detail: string }
   | { tag: 'challenge_expired' }
   | { tag: 'challenge_consumed' }
   | { tag: 'invalid_proof' }
   | { tag: 'too_early'; waitSeconds: number }
 
-/** A valid proof after the minimum duration: what the challenge was issued for. */
+/** A valid proof after the minimum duration, with the registration data of its challenge. */
 export type CompletionChecked = {
   tag: 'checked'
   tenantId: TenantId
@@ -110,7 +110,7 @@ export type RequestChallenge = {
 export type AgentChallenged = {
   tag: 'challenged'
   challengeId: string
-  /** The exact string to sign (decisions.md 1.5). */
+  /** The exact string to sign (docs/reference/agents.md). */
   payload: string
   nonce: string
   agentId: AgentId
@@ -141,10 +141,10 @@ export type AgentVerified = {
   tenantId: TenantId
 }
 export type VerifyRefused =
-  /** Never says which check failed. */
+  /** Does not disclose which check failed. */
   { tag: 'invalid_grant' } | { tag: 'invalid_scope' } | ProofRefused
 
-/** decisions.md 1.6. */
+/** An agent as the API shows it. */
 export type AgentRecord = {
   readonly id: AgentId
   readonly tenantId: TenantId

@@ -1,9 +1,9 @@
-/** Rows to the records of decisions.md 1.6. */
+/** Maps rows to the records of the API. */
 import type { AgentKeyRow, AgentWithKeys } from '../../../storage/agents/agents.js'
 import { agentScopes } from '../../domain/scopes.js'
 import type { AgentRecord, KeyRecord } from './protocol.js'
 
-/** The record of an agent; its scopes are those it may have at home. */
+/** The record of an agent; its scopes are those in its home tenant. */
 export function agentRecord(row: AgentWithKeys): AgentRecord {
   const { controlPlane, role, keys, anchors, scopes: granted, ...agent } = row
   const anchor = anchors.find(({ status }) => status === 'active') ?? anchors[0]

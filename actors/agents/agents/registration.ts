@@ -1,9 +1,9 @@
 /**
- * Registration: a key whose ownership was proven, a proof of work, one row of an agent.
+ * Agent registration: proof of key ownership, proof of work, then the agent.
  *
- * A challenge goes issued -> consumed once, or issued -> expired by time or by too many wrong proofs.
- * A valid proof before the minimum duration leaves it as it is (interface.md, Proof-of-work
- * registration challenge).
+ * States of a challenge: issued -> consumed (once), or issued -> expired (by time or after too many
+ * invalid proofs). A valid proof before the minimum duration does not change it
+ * (docs/reference/agents.md).
  */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
@@ -36,7 +36,7 @@ import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { type Anchor, type AnchorNeeds, anchors } from './anchors.js'
 import { closedChallenges } from './closed-challenges.js'
 import { type DifficultySettings, difficulty } from './difficulty.js'
-import type { PowOutcome, PowOutcomes } from './metrics.js'
+import type { PowOutcome, PowMetrics } from './metrics.js'
 import type {
   AgentRegistered,
   ChallengeKind,
@@ -60,7 +60,7 @@ export type RegistrationNeeds = AnchorNeeds & {
   random: Random
   tenants: ActorRef<TenantsProtocol>
   pow: ActorRef<PowProtocol>
-  outcomes: PowOutcomes
+  outcomes: PowMetrics
   issuer: string
   settings: Pick<ChallengeSettings, 'pow_min_duration_secs' | 'pow_ttl_secs' | 'pow_max_invalid'> &
     DifficultySettings
@@ -73,11 +73,11 @@ export function registration(needs: RegistrationNeeds) {
   const { database, clock, random, tenants, pow, outcomes, issuer, settings } = needs
   const { judge: judgeAnchor } = anchors(needs)
   const closed = closedChallenges()
-  const cost = difficulty(clock, settings)
+  const tally = difficulty(clock, settings)
 
   async function admit(
     { registration, tenant: selector }: RegisterDirectly,
-    way: 'proof_of_work' | 'direct',
+    method: 'proof_of_work' | 'direct',
     kind: ChallengeKind,
     context: MessageContext,
   ): Promise<Admitted | StartRefused> {
@@ -85,7 +85,7 @@ export function registration(needs: RegistrationNeeds) {
     if (proof === undefined) {
       return { tag: 'invalid_ownership_proof', detail: 'key_ownership_proof is missing' }
     }
-    // A workspace starts in the control plane, whatever host it was asked on.
+    // A workspace bootstrap starts in the control plane, whichever host the request names.
     const named = selector.tenantId !== undefined || selector.tenantSlug !== undefined
     const resolved =
       kind === 'workspace' && !named
@@ -97,10 +97,10 @@ export function registration(needs: RegistrationNeeds) {
       return {
         tag: 'invalid_registration',
         pointer: selector.tenantId === undefined ? '/tenant_slug' : '/tenant_id',
-        detail: 'must name the control-plane tenant, or be left out',
+        detail: 'must name the control-plane tenant or be omitted',
       }
     }
-    const refused = refusal(tenant, way)
+    const refused = refusal(tenant, method)
     if (refused !== undefined) return refused
     const { publicKey, keyAlgorithm, anchorType, anchorValue } = registration
     const verdict = await pow.ask(
@@ -109,21 +109,21 @@ export function registration(needs: RegistrationNeeds) {
       context,
     )
     if (verdict.tag === 'invalid') return ownershipRefusal(verdict.reason)
-    // Asked for last: only who holds a key makes us connect anywhere.
+    // Checked last: only the holder of a key can make the service open a connection.
     const judged = await judgeAnchor({ type: anchorType, value: anchorValue }, verdict)
     if (judged.tag !== 'anchor') return judged
     return { tag: 'admitted', tenant, key: verdict, anchor: judged.anchor }
   }
 
-  // A flood starts hundreds in the time of one commit. Tenants may be flooded together, so one
-  // statement is for all of them; each row says which tenant it is of.
-  const issue = together(async (asked: readonly NewPowChallenge[]) => {
-    const ends = await database.system((tx) => insertPowChallenges(tx, asked))
-    return asked.map(({ id }) => ends.get(id))
+  // In a flood hundreds of starts arrive during one commit, so they are inserted in batches. A batch
+  // spans tenants; each row names its own.
+  const issue = together(async (challenges: readonly NewPowChallenge[]) => {
+    const expiries = await database.system((tx) => insertPowChallenges(tx, challenges))
+    return challenges.map(({ id }) => expiries.get(id))
   })
 
-  /** What kept a challenge from being issued. */
-  async function known(
+  /** Why a challenge was not issued. */
+  async function conflictOf(
     { tenantId, fingerprint }: NewPowChallenge,
     context: MessageContext,
   ): Promise<'fingerprint_known' | 'anchor_known'> {
@@ -135,7 +135,7 @@ export function registration(needs: RegistrationNeeds) {
     return taken ? 'fingerprint_known' : 'anchor_known'
   }
 
-  // The id is all the request has: which tenant it belongs to is read from the row.
+  // The request has only the id; the row says which tenant it belongs to.
   async function find(
     challengeId: string,
     context: MessageContext,
@@ -145,17 +145,17 @@ export function registration(needs: RegistrationNeeds) {
       : undefined
   }
 
-  /** Checks 2 to 6 of a completion, in their order (decisions.md 1.3). */
-  async function check(
+  /** The checks of a completion, in the order of docs/reference/agents.md. */
+  async function checkCompletion(
     message: CompleteRegistration & { kind: ChallengeKind },
     context: MessageContext,
   ): Promise<CompletionChecked | CheckRefused> {
     const { challengeId, nonce } = message
     const challenge = closed.get(challengeId) ?? (await find(challengeId, context))
     if (challenge !== undefined) closed.note(challenge)
-    const standing = judgeChallenge(challenge, message)
-    if (standing.tag !== 'open') return counted(outcomes, standing)
-    invariant(challenge !== undefined, 'an open challenge was found')
+    const verdict = judgeChallenge(challenge, message)
+    if (verdict.tag !== 'open') return counted(outcomes, verdict)
+    invariant(challenge !== undefined, 'an open challenge exists')
     const { challengeToken, difficultyBits } = challenge
     const work = await pow.ask('verify', { challengeToken, nonce, difficultyBits }, context)
     if (work.tag !== 'valid') {
@@ -181,9 +181,9 @@ export function registration(needs: RegistrationNeeds) {
   }
 
   return {
-    check,
+    checkCompletion,
 
-    async start(
+    async startRegistration(
       { kind, registration, tenant: selector }: StartRegistration,
       context: MessageContext,
     ): Promise<RegistrationStarted | StartRefused> {
@@ -200,7 +200,7 @@ export function registration(needs: RegistrationNeeds) {
         tenantId: tenant.id,
         kind,
         challengeToken: random.token(CHALLENGE_TOKEN_BYTES),
-        difficultyBits: cost.next(tenant.id),
+        difficultyBits: tally.next(tenant.id),
         minDurationSecs: settings.pow_min_duration_secs,
         name: registration.name,
         anchorType: anchor.type,
@@ -211,9 +211,9 @@ export function registration(needs: RegistrationNeeds) {
         ttlSecs: settings.pow_ttl_secs,
       }
       const expiresAt = await issue(challenge)
-      if (expiresAt === undefined) return { tag: await known(challenge, context) }
+      if (expiresAt === undefined) return { tag: await conflictOf(challenge, context) }
       outcomes.count('issued')
-      outcomes.asked(challenge.difficultyBits)
+      outcomes.observeDifficulty(challenge.difficultyBits)
       return {
         tag: 'started',
         challengeId: challenge.id,
@@ -225,18 +225,18 @@ export function registration(needs: RegistrationNeeds) {
       }
     },
 
-    async complete(
+    async completeRegistration(
       message: CompleteRegistration,
       context: MessageContext,
     ): Promise<AgentRegistered | CompletionRefused> {
-      const checked = await check({ ...message, kind: 'agent' }, context)
+      const checked = await checkCompletion({ ...message, kind: 'agent' }, context)
       if (checked.tag !== 'checked') return checked
       const agent = newAgent(checked)
       const redeemed = await database.tenant(
         checked.tenantId,
         async (tx) => {
           const redemption = await redeemPowChallenge(tx, message.challengeId, agent)
-          return redemption === 'registered' ? tell(tx, agent, context) : redemption
+          return redemption === 'registered' ? confirm(tx, agent, context) : redemption
         },
         context,
       )
@@ -266,7 +266,7 @@ export function registration(needs: RegistrationNeeds) {
         tenant.id,
         async (tx) => {
           const registered = await registerAgent(tx, agent)
-          return registered === 'registered' ? tell(tx, agent, context) : { tag: registered }
+          return registered === 'registered' ? confirm(tx, agent, context) : { tag: registered }
         },
         context,
       )
@@ -284,17 +284,17 @@ export function registration(needs: RegistrationNeeds) {
     }
   }
 
-  /** Reads back what was registered and, last in the transaction, writes its event. */
-  async function tell(
+  /** Reads the registered agent and, last in the transaction, appends its event. */
+  async function confirm(
     tx: Transaction,
     agent: NewAgent,
     context: MessageContext,
   ): Promise<AgentRegistered> {
     const row = await findAgent(tx, agent.id)
-    invariant(row !== undefined, 'an agent that was just registered is there')
+    invariant(row !== undefined, 'a registered agent exists')
     const record = agentRecord(row)
     const key = record.keys.find(({ id }) => id === agent.fingerprint)
-    invariant(key !== undefined, 'an agent has the key it was registered with')
+    invariant(key !== undefined, 'a registered agent has its key')
     appendEvents(tx, [agentRegistered(random.uuid(), agent, context.requestId)])
     return { tag: 'registered', agent: record, key, issuer }
   }
@@ -312,7 +312,7 @@ const OUTCOMES: Readonly<Record<CompletionRefused['tag'], PowOutcome>> = {
 }
 
 function counted<Refusal extends CompletionRefused>(
-  outcomes: PowOutcomes,
+  outcomes: PowMetrics,
   refused: Refusal,
 ): Refusal {
   outcomes.count(OUTCOMES[refused.tag])

@@ -1,22 +1,22 @@
-/** What agents may do when, decided from rows and messages alone. */
+/** Decisions of registration and login. All functions are pure. */
 import type { LoginCandidate, SpentChallenge } from '../../../storage/agents/agent-challenges.js'
 import type { PowChallengeRow } from '../../../storage/agents/pow-challenges.js'
 import type { OwnershipFault } from '../proof-of-work/protocol.js'
 import type { TenantResolved } from '../../identity/tenants/protocol.js'
 import type { ChallengeKind, StartRefused } from './protocol.js'
 
-/** Whether a tenant lets an agent register on this way; the text says why not. */
+/** Undefined when the tenant allows this method of registration. */
 export function refusal(
   tenant: TenantResolved['tenant'],
-  way: 'proof_of_work' | 'direct',
+  method: 'proof_of_work' | 'direct',
 ): { tag: 'tenant_refuses'; detail: string } | undefined {
   if (tenant.status !== 'active') {
     return { tag: 'tenant_refuses', detail: 'the tenant is suspended' }
   }
-  if (way === 'proof_of_work' && !tenant.admitAgents) {
+  if (method === 'proof_of_work' && !tenant.admitAgents) {
     return { tag: 'tenant_refuses', detail: 'the tenant does not admit agents' }
   }
-  if (way === 'direct' && !tenant.directAgentRegistration) {
+  if (method === 'direct' && !tenant.directAgentRegistration) {
     return { tag: 'tenant_refuses', detail: 'the tenant does not allow direct registration' }
   }
   return undefined
@@ -31,7 +31,7 @@ const FAULTS: Readonly<Record<OwnershipFault, StartRefused>> = {
   weak_key: {
     tag: 'invalid_registration',
     pointer: '/public_key',
-    detail: 'is a weak key: anybody could sign for it',
+    detail: 'is a weak key: anyone can forge its signatures',
   },
   anchor_mismatch: {
     tag: 'invalid_registration',
@@ -52,29 +52,29 @@ export function ownershipRefusal(reason: OwnershipFault): StartRefused {
   return FAULTS[reason]
 }
 
-export type Standing =
+export type ChallengeVerdict =
   | { tag: 'unknown_challenge' }
   | { tag: 'challenge_mismatch'; detail: string }
   | { tag: 'challenge_expired' }
   | { tag: 'challenge_consumed' }
   | { tag: 'open' }
 
-/** Checks 2 to 4 of a completion, in their order (decisions.md 1.3). */
+/** Checks kind, token, expiry and use of a challenge, in this order. */
 export function judgeChallenge(
   challenge: Pick<PowChallengeRow, 'kind' | 'status' | 'challengeToken' | 'outlived'> | undefined,
   sent: { readonly kind: ChallengeKind; readonly challengeToken?: string | undefined },
-): Standing {
+): ChallengeVerdict {
   if (challenge === undefined) return { tag: 'unknown_challenge' }
   if (challenge.kind !== sent.kind) {
     return {
       tag: 'challenge_mismatch',
-      detail: 'the challenge was started on the other registration route',
+      detail: 'the other registration route issued it',
     }
   }
   if (sent.challengeToken !== undefined && sent.challengeToken !== challenge.challengeToken) {
     return {
       tag: 'challenge_mismatch',
-      detail: 'challenge_token is not the one the challenge was issued with',
+      detail: 'challenge_token differs from the issued one',
     }
   }
   if (challenge.status === 'expired' || challenge.outlived) return { tag: 'challenge_expired' }
@@ -82,7 +82,7 @@ export function judgeChallenge(
   return { tag: 'open' }
 }
 
-/** Seconds until a proof counts, at least 1; null when it counts now. */
+/** Seconds until the minimum duration is over, at least 1; null when it is over. */
 export function secondsTooEarly({
   ageMs,
   minDurationSecs,
@@ -91,12 +91,12 @@ export function secondsTooEarly({
   return remainingMs > 0 ? Math.max(1, Math.ceil(remainingMs / 1000)) : null
 }
 
-/** Which key is challenged, and for which tenant. */
+/** The key to challenge and the tenant to log in to. */
 export type ChosenLogin = { readonly candidate: LoginCandidate; readonly tenantId: string }
 
 /**
- * An agent logs in to its home, or to a tenant of an organization it is a member of. Where the
- * request itself names no tenant and the agent has no business in the default one, its home is meant.
+ * An agent logs in to its home tenant or to a tenant of an organization it is a member of. A request
+ * that names no tenant means the default tenant if the agent belongs to it, else its home tenant.
  */
 export function chooseLogin(
   candidates: readonly LoginCandidate[],
@@ -107,7 +107,7 @@ export function chooseLogin(
   )
   if (here !== undefined) return { candidate: here, tenantId: tenant.id }
   if (by === 'explicit' || by === 'host') return undefined
-  // The same key may be registered in several tenants; guessing among them would be a trap.
+  // A key may be registered in several tenants. An ambiguous request is refused, not guessed.
   const homes = new Set(candidates.map(({ homeTenantId }) => homeTenantId))
   const [only] = candidates
   return only !== undefined && homes.size === 1
@@ -115,7 +115,7 @@ export function chooseLogin(
     : undefined
 }
 
-/** The control plane belongs to no organization: only agents at home there log in to it. */
+/** The control plane belongs to no organization, so only its own agents log in to it. */
 function belongs({
   tenantId,
   homeTenantId,
@@ -125,11 +125,11 @@ function belongs({
   return homeTenantId === tenantId || (!controlPlane && role !== null)
 }
 
-/** Everything short of the signature that a login needs. One verdict: nobody learns which failed. */
-export function loginStands(spent: SpentChallenge, keyId: string | undefined): boolean {
+/** Every condition of a login except the signature. The caller does not learn which one failed. */
+export function mayLogIn(spent: SpentChallenge, keyId: string | undefined): boolean {
   if (spent.outlived) return false
   if (spent.agentStatus !== 'active') return false
-  // A deprecated key finishes what it began before (decisions.md 21).
+  // A deprecated key completes a login that started before its deprecation.
   if (spent.keyStatus === 'revoked') return false
   if (spent.tenantStatus !== 'active' || spent.homeStatus !== 'active') return false
   if (keyId !== undefined && keyId !== spent.fingerprint) return false

@@ -1,17 +1,16 @@
 /**
- * Device-style delegation (RFC 8628 section 3, with agents for devices).
+ * Delegation by device flow (RFC 8628 section 3, with an agent as the device).
  *
- * A request: pending -> approved -> consumed by the one poll that fetches the token; pending ->
- * denied; pending or approved -> expired by time. Its delegation, from the approval on: active ->
- * revoked, or expired by time. Every transition is one conditional statement (interface.md, Device
- * delegation request; decisions.md section 3).
+ * States of a request: pending -> approved -> consumed (by the poll that gets the token), pending ->
+ * denied, and pending or approved -> expired. States of a delegation: active -> revoked or expired.
+ * Every transition is one conditional SQL statement (docs/reference/agents.md).
  */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { browserSessions } from '../../identity/sessions/protocol.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
-import { asking } from './request.js'
-import { deciding } from './approve.js'
-import { holding } from './manage.js'
+import { requestHandlers } from './request.js'
+import { approvalHandlers } from './approve.js'
+import { managementHandlers } from './manage.js'
 import { type DelegationProtocol, delegation } from './protocol.js'
 import type { DelegationNeeds } from './needs.js'
 
@@ -20,14 +19,18 @@ export const delegationActor = defineActor<DelegationProtocol, DelegationNeeds>(
   asks: { tokens, browserSessions },
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: {
-    // Polls of one request take turns here; across processes the row decides.
+    // Serialised per request. Across processes the row lock serialises.
     poll: ({ deviceCode }) => deviceCode,
     approve: ({ userCode }) => userCode,
     deny: ({ userCode }) => userCode,
     revoke: ({ delegationId }) => delegationId,
     revokeOwn: ({ delegationId }) => delegationId,
   },
-  // A failure is one statement's or one request's: there is no state that a restart would mend.
+  // The handlers share no state, so a restart after a failure would change nothing.
   supervision: { onFailure: 'resume' },
-  create: (needs) => ({ ...asking(needs), ...deciding(needs), ...holding(needs) }),
+  create: (needs) => ({
+    ...requestHandlers(needs),
+    ...approvalHandlers(needs),
+    ...managementHandlers(needs),
+  }),
 })

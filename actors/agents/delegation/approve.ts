@@ -1,7 +1,7 @@
 /**
- * The person's side. pending -> approved | denied, once; an approval makes the delegation. What the
- * page shows is decided from the rows and the session of the moment: that a browser came back proves
- * nothing. decisions.md section 3, 20 and 21, delegation page.
+ * The person approves or denies a request: pending -> approved | denied, once. An approval creates the
+ * delegation. Every page load reads the request and the session again, because a redirect back to the
+ * page does not prove a sign-in (docs/reference/agents.md).
  */
 import { byPerson } from '../../domain/audit.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -19,7 +19,7 @@ import { readUserCode } from '../../domain/user-code.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { DelegationNeeds } from './needs.js'
 import type {
-  Asked,
+  ApprovalQuestion,
   Decided,
   DecideRequest,
   DelegationProtocol,
@@ -28,24 +28,29 @@ import type {
   SignIn,
   UnknownRequest,
 } from './protocol.js'
-import { heldScopes } from './rules.js'
+import { grantableScopes } from './rules.js'
 
 const UNKNOWN: UnknownRequest = { tag: 'unknown_request' }
 const OVER: RequestOver = { tag: 'request_over' }
 export const PAGE_PATH = '/device/delegation'
 
 type Reply<K extends 'show' | 'approve' | 'deny'> = Promise<DelegationProtocol[K]['reply']>
-type Met = { readonly tag: 'met'; readonly row: ShownRequest; readonly session: BrowserSession }
+/** An open request with the session of the person who decides on it. */
+type Ready = {
+  readonly tag: 'ready'
+  readonly row: ShownRequest
+  readonly session: BrowserSession
+}
 
-export function deciding(needs: DelegationNeeds) {
+export function approvalHandlers(needs: DelegationNeeds) {
   const { database, clock, random, browserSessions, metrics, settings } = needs
-  const present: SessionDemand = { level: 2, maxAgeSecs: settings.approval_max_auth_age_secs }
+  const recentMfa: SessionDemand = { level: 2, maxAgeSecs: settings.approval_max_auth_age_secs }
 
   async function find(
-    typed: string,
+    userCode: string,
     { signal }: MessageContext,
   ): Promise<ShownRequest | undefined> {
-    const code = readUserCode(typed)
+    const code = readUserCode(userCode)
     if (code === null) return undefined
     return database.system((tx) => findDelegationRequest(tx, code), { signal })
   }
@@ -53,7 +58,7 @@ export function deciding(needs: DelegationNeeds) {
   const isOpen = ({ status, expiresAt, standing }: ShownRequest) =>
     status === 'pending' && expiresAt > clock.now() && standing
 
-  /** A decided request is shown to the person who decided, and is over for everybody else. */
+  /** Only the person who decided sees the outcome; for other sessions the request is over. */
   async function outcomeFor(
     row: ShownRequest,
     token: string | null,
@@ -65,46 +70,46 @@ export function deciding(needs: DelegationNeeds) {
     const { tenantId, sub } = read.session
     if (tenantId !== row.tenantId || sub !== row.decidedBy) return OVER
     const decision = row.status === 'denied' ? 'denied' : 'approved'
-    return { tag: 'decided', tenant: faceOfTenant(row), agentName: row.agentName, decision }
+    return { tag: 'decided', tenant: brandingOfTenant(row), agentName: row.agentName, decision }
   }
 
-  async function demanded(
+  async function requireSession(
     row: ShownRequest,
     token: string | null,
     demand: SessionDemand,
     context: MessageContext,
-  ): Promise<Met | SignIn> {
+  ): Promise<Ready | SignIn> {
     const flow = {
       returnTo: `${PAGE_PATH}/${row.userCode}`,
       reason: { tag: 'agent', name: row.agentName },
     } as const
     const message = { token, tenantId: row.tenantId, demand, flow }
     const verdict = await browserSessions.ask('demand', message, context)
-    return verdict.tag === 'met' ? { tag: 'met', row, session: verdict.session } : verdict
+    return verdict.tag === 'met' ? { tag: 'ready', row, session: verdict.session } : verdict
   }
 
-  /** An open request and the person before it, as sure and as fresh as the decision needs. */
-  async function meeting(
+  /** An open request with a session that satisfies `demand` (assurance level and age). */
+  async function prepare(
     { userCode, sessionToken, sessionId }: DecideRequest,
     demand: SessionDemand,
     context: MessageContext,
-  ): Promise<Met | SignIn | UnknownRequest | RequestOver | { tag: 'back'; location: string }> {
+  ): Promise<Ready | SignIn | UnknownRequest | RequestOver | { tag: 'back'; location: string }> {
     const row = await find(userCode, context)
     if (row === undefined) return UNKNOWN
     const back = { tag: 'back', location: `${PAGE_PATH}/${row.userCode}` } as const
     if (!isOpen(row)) {
-      // The second of two clicks: the page tells what the first one did.
+      // A double click: the page shows the outcome of the first one.
       const outcome = await outcomeFor(row, sessionToken, context)
       return outcome.tag === 'decided' ? back : outcome
     }
-    const met = await demanded(row, sessionToken, demand, context)
-    // Somebody else signed in since the page was shown: they are asked anew.
-    return met.tag === 'met' && met.session.id !== sessionId ? back : met
+    const ready = await requireSession(row, sessionToken, demand, context)
+    // Another account signed in after the page was shown: show the page again.
+    return ready.tag === 'ready' && ready.session.id !== sessionId ? back : ready
   }
 
-  /** Writes the decision down with its audit event; false when another one was faster. */
+  /** Stores the decision and its audit event. False when a concurrent decision came first. */
   async function decide(
-    { row, session }: Met,
+    { row, session }: Ready,
     scopes: readonly string[] | null,
     address: string,
     { requestId }: MessageContext,
@@ -113,7 +118,7 @@ export function deciding(needs: DelegationNeeds) {
     const { tenantId, id } = row
     const decision = scopes === null ? 'denied' : 'approved'
     return database.tenant(tenantId, async (tx) => {
-      // What the person may give was read from their session: it is over when that is.
+      // The grantable scopes were read from the session, so it must still be open.
       if (!(await holdOpenSession(tx, tenantId, session.id))) return false
       if (!(await decideDelegationRequest(tx, row, decision, session.sub, now))) return false
       if (scopes !== null) {
@@ -130,7 +135,7 @@ export function deciding(needs: DelegationNeeds) {
           amr: session.amr,
           authTime: session.authTime,
           createdAt: now,
-          // Its life begins when the agent fetches its token, which it has to do in time.
+          // The agent must fetch its token before the request expires; the lifetime starts then.
           expiresAt: row.expiresAt,
         })
       }
@@ -156,13 +161,16 @@ export function deciding(needs: DelegationNeeds) {
     })
   }
 
-  async function question({ row, session }: Met, { signal }: MessageContext): Promise<Asked> {
+  async function question(
+    { row, session }: Ready,
+    { signal }: MessageContext,
+  ): Promise<ApprovalQuestion> {
     const { tenantId, agentId } = row
-    const held = heldScopes(row.scopes, session.role)
+    const held = grantableScopes(row.scopes, session.role)
     const of = { tenantId, agentId, subject: session.sub }
     return {
       tag: 'asked',
-      tenant: faceOfTenant(row),
+      tenant: brandingOfTenant(row),
       email: session.email,
       sessionId: session.id,
       userCode: row.userCode,
@@ -185,28 +193,28 @@ export function deciding(needs: DelegationNeeds) {
       const row = await find(userCode, context)
       if (row === undefined) return UNKNOWN
       if (!isOpen(row)) return outcomeFor(row, sessionToken, context)
-      const met = await demanded(row, sessionToken, present, context)
-      return met.tag === 'met' ? question(met, context) : met
+      const ready = await requireSession(row, sessionToken, recentMfa, context)
+      return ready.tag === 'ready' ? question(ready, context) : ready
     },
 
     async approve(message: DecideRequest, context: MessageContext): Reply<'approve'> {
-      const met = await meeting(message, present, context)
-      if (met.tag !== 'met') return met
-      const { row, session } = met
-      const scopes = heldScopes(row.scopes, session.role)
-      if (scopes.length === 0) return { tag: 'nothing_held', asked: await question(met, context) }
-      if (await decide(met, scopes, message.address, context)) metrics.took('approved')
+      const ready = await prepare(message, recentMfa, context)
+      if (ready.tag !== 'ready') return ready
+      const { row, session } = ready
+      const scopes = grantableScopes(row.scopes, session.role)
+      if (scopes.length === 0) return { tag: 'nothing_held', asked: await question(ready, context) }
+      if (await decide(ready, scopes, message.address, context)) metrics.countStep('approved')
       return { tag: 'back', location: `${PAGE_PATH}/${row.userCode}` }
     },
 
     async deny(message: DecideRequest, context: MessageContext): Reply<'deny'> {
-      const met = await meeting(message, { level: 1 }, context)
-      if (met.tag !== 'met') return met
-      if (await decide(met, null, message.address, context)) metrics.took('denied')
-      return { tag: 'back', location: `${PAGE_PATH}/${met.row.userCode}` }
+      const ready = await prepare(message, { level: 1 }, context)
+      if (ready.tag !== 'ready') return ready
+      if (await decide(ready, null, message.address, context)) metrics.countStep('denied')
+      return { tag: 'back', location: `${PAGE_PATH}/${ready.row.userCode}` }
     },
   }
 }
 
-const faceOfTenant = ({ tenantId, tenantName, tenantSettings }: ShownRequest) =>
+const brandingOfTenant = ({ tenantId, tenantName, tenantSettings }: ShownRequest) =>
   brandingOf(tenantId, tenantName, tenantSettings)

@@ -1,5 +1,4 @@
-/** Delegations once they are made: looked at, and ended. decisions.md section 3, 17 and 21. */
-import { byPerson } from '../../domain/audit.js'
+/** Reading, listing and revoking delegations. */
 import { highestRole } from '../../domain/scopes.js'
 import { reachOf } from '../../domain/assurance.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -15,10 +14,10 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import { personFactors } from '../../../storage/identity/passkeys.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
-import { actorOf, doneBy } from '../../domain/audit.js'
-import { delegationRevoked, type EndedBy } from '../../domain/events.js'
+import { byBrowser, byCaller, delegationsRevoked, type RevokedBy } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
+import { page } from '../../platform/paging.js'
 import type { DelegationNeeds } from './needs.js'
 import type {
   DelegationProtocol,
@@ -32,11 +31,11 @@ import { isSteppedUp, MANAGE_SCOPE, recordOf, visibleTo } from './rules.js'
 const UNKNOWN: UnknownDelegation = { tag: 'unknown_delegation' }
 type Reply<K extends keyof DelegationProtocol> = Promise<DelegationProtocol[K]['reply']>
 
-export function holding(needs: DelegationNeeds) {
+export function managementHandlers(needs: DelegationNeeds) {
   const { database, clock, random, browserSessions, tokens, metrics, settings } = needs
   const maxAgeSecs = settings.approval_max_auth_age_secs
 
-  /** Whether the account is active is nobody's own: it crosses tenants. */
+  /** A person's roles depend on their account, which spans tenants: hence the system transaction. */
   async function visible(
     principal: Principal,
     { signal }: MessageContext,
@@ -48,41 +47,44 @@ export function holding(needs: DelegationNeeds) {
     return visibleTo(principal, roles === undefined ? null : highestRole(roles))
   }
 
-  async function end(
+  async function revokeIn(
     tx: Transaction,
     { tenantId, id }: DelegationRow,
-    by: EndedBy,
+    by: RevokedBy,
   ): Promise<Date | undefined> {
-    const ended = await revokeDelegation(tx, tenantId, id, 'revoked', clock.now())
-    if (ended === undefined) return undefined
-    appendEvents(tx, [delegationRevoked(random.uuid(), ended, by)])
-    return ended.revokedAt ?? undefined
+    const revoked = await revokeDelegation(tx, tenantId, id, 'revoked', clock.now())
+    if (revoked === undefined) return undefined
+    appendEvents(tx, delegationsRevoked(random, [revoked], by))
+    return revoked.revokedAt ?? undefined
   }
 
-  /** Ends it once, then has this process forget its tokens; the others hear of it by the commit. */
-  async function revoking(
+  /**
+   * Revokes a delegation; a repeated call returns the first revocation. Then invalidates its tokens in
+   * the caches of this process; the other processes get a notification at the commit.
+   */
+  async function revokeOnce(
     tenantId: string,
     delegationId: string,
     of: DelegationsOf,
-    by: EndedBy,
+    by: RevokedBy,
   ): Promise<{ tag: 'revoked'; id: string; revokedAt: Date } | UnknownDelegation> {
     if (!isUuid(delegationId)) return UNKNOWN
-    // Not cancelled with the request: it must not depend on whether the one who asked stays.
+    // Not cancelled when the client disconnects: a revocation must complete.
     const outcome = await database.tenant(tenantId, async (tx) => {
       const row = await findDelegation(tx, tenantId, delegationId, of)
       if (row === undefined) return UNKNOWN
-      const first = row.revokedAt === null ? await end(tx, row, by) : undefined
-      // Another call was faster: it has committed, as its row lock is gone.
-      const again = first ?? (await findDelegation(tx, tenantId, delegationId))?.revokedAt
-      if (again == null) throw new Error('a delegation that ended has an end')
-      if (first !== undefined) metrics.took('revoked')
-      return { tag: 'revoked' as const, id: delegationId, revokedAt: again }
+      const first = row.revokedAt === null ? await revokeIn(tx, row, by) : undefined
+      // Undefined when a concurrent call revoked it; that call has committed, as its row lock is gone.
+      const revokedAt = first ?? (await findDelegation(tx, tenantId, delegationId))?.revokedAt
+      if (revokedAt == null) throw new Error('a revoked delegation has a revocation time')
+      if (first !== undefined) metrics.countStep('revoked')
+      return { tag: 'revoked' as const, id: delegationId, revokedAt }
     })
     if (outcome.tag === 'revoked') tokens.send('standingChanged', { ids: [delegationId] })
     return outcome
   }
 
-  /** Of the person's account, which belongs to no tenant. decisions.md 3, highest AAL. */
+  /** The highest assurance level that the person's factors reach. An account spans tenants. */
   async function highestLevel(
     { tenantId, subject }: Principal,
     { signal }: MessageContext,
@@ -117,20 +119,14 @@ export function holding(needs: DelegationNeeds) {
       const { tenantId } = principal
       const of = await visible(principal, context)
       if (of === null) return { tag: 'may_not_see' }
-      // One more than asked for tells whether there is another page.
       const rows = await database.tenant(
         tenantId,
         (tx) => listDelegations(tx, tenantId, of, limit + 1, after),
         { signal: context.signal },
       )
       const now = clock.now()
-      const page = rows.slice(0, limit)
-      const last = page.at(-1)
-      return {
-        tag: 'listed',
-        delegations: page.map((row) => recordOf(row, now)),
-        next: rows.length > limit && last !== undefined ? last : null,
-      }
+      const { items, next } = page(rows, limit)
+      return { tag: 'listed', delegations: items.map((row) => recordOf(row, now)), next }
     },
 
     async revoke(message: OneDelegation, context: MessageContext): Reply<'revoke'> {
@@ -141,11 +137,10 @@ export function holding(needs: DelegationNeeds) {
       const level = await highestLevel(principal, context)
       if (!isSteppedUp(principal, level, clock.nowSecs(), maxAgeSecs))
         return { tag: 'step_up_needed', level, maxAgeSecs }
-      const { requestId } = context
-      const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
+      const by = byCaller(caller, context.requestId)
       const { subject } = found.delegation
       const of = { agentId: null, subject }
-      return revoking(principal.tenantId, message.delegationId, of, by)
+      return revokeOnce(principal.tenantId, message.delegationId, of, by)
     },
 
     async ofPerson(
@@ -178,14 +173,10 @@ export function holding(needs: DelegationNeeds) {
         context,
       )
       if (verdict.tag === 'sign_in') return verdict
-      const by = {
-        actor: { type: 'human', id: sub },
-        audit: byPerson(session, address),
-        requestId: context.requestId,
-      }
+      const by = byBrowser(sub, address, context.requestId)
       const of = { agentId: null, subject: sub }
-      const ended = await revoking(tenantId, delegationId, of, by)
-      return ended.tag === 'revoked' ? { tag: 'revoked' } : ended
+      const outcome = await revokeOnce(tenantId, delegationId, of, by)
+      return outcome.tag === 'revoked' ? { tag: 'revoked' } : outcome
     },
   }
 }

@@ -1,4 +1,4 @@
-/** What the steps of a delegation are given. */
+/** The dependencies of the delegation handlers. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'

@@ -1,6 +1,6 @@
 /**
- * Device-style delegation: an agent asks, a person decides in their browser, the agent polls.
- * interface.md, Device delegation; decisions.md section 3 and 21.
+ * Delegation by device flow: an agent starts a request, a person approves it in their browser, the
+ * agent polls for its token (docs/reference/agents.md).
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
@@ -8,36 +8,37 @@ import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type DelegationProtocol = {
-  /** An agent asks for authority; nobody has decided. */
+  /** An agent requests a delegation. */
   start: Ask<
     StartDelegation,
     Started | { tag: 'invalid_scope'; scopes: readonly string[] } | InvalidTarget
   >
   poll: Ask<PollDelegation, PollOutcome>
-  /** The page of a request: for whoever opens it, until it is decided. */
-  show: Ask<ShowRequest, Asked | Decided | SignIn | UnknownRequest | RequestOver>
+  /** The approval page of a request. */
+  show: Ask<ShowRequest, ApprovalQuestion | Decided | SignIn | UnknownRequest | RequestOver>
   approve: Ask<DecideRequest, Back | NothingHeld | SignIn | UnknownRequest | RequestOver>
   deny: Ask<DecideRequest, Back | SignIn | UnknownRequest | RequestOver>
-  /** What the caller may see: a person their own, an agent those it holds. */
+  /** The visible delegations: a person sees those they approved, an agent those it received. */
   list: Ask<ListDelegations, DelegationsListed | MayNotSee>
   read: Ask<OneDelegation, DelegationFound | UnknownDelegation | MayNotSee>
-  /** Ends a delegation, by a person who is surely there. */
+  /** Revokes a delegation. Needs a recent sign-in at the person's highest assurance level. */
   revoke: Ask<OneDelegation, DelegationRevoked | UnknownDelegation | StepUpNeeded>
-  /** Those of a person that are in force, for the page of their account. */
+  /** The active delegations of a person, for the account page. */
   ofPerson: Ask<
     { tenantId: TenantId; sub: string },
     { tag: 'listed'; delegations: DelegationRecord[] }
   >
-  /** Ends one from the page of the account. */
+  /** Revokes a delegation on the account page. */
   revokeOwn: Ask<RevokeOwn, { tag: 'revoked' } | UnknownDelegation | SignIn>
 }
 
 export type StartDelegation = {
   readonly caller: Caller
   readonly scope: string
-  /** The audience of an application of the tenant; null: this service. */
+  /** The audience of an application of the tenant; null for this service. */
   readonly audience: string | null
 }
 export type Started = {
@@ -63,19 +64,19 @@ export type PollOutcome =
   | { readonly tag: 'slow_down'; readonly intervalSecs: number }
   | { readonly tag: 'denied' }
   | { readonly tag: 'expired' }
-  /** Unknown, another agent's, or redeemed before. */
+  /** Unknown, issued to another agent, or redeemed already. */
   | { readonly tag: 'invalid' }
 
-/** A browser at the page of a user code, as its person typed it. */
+/** A page load. `userCode` is as typed. */
 export type ShowRequest = { readonly userCode: string; readonly sessionToken: string | null }
 export type DecideRequest = ShowRequest & {
-  /** The session to which the page was shown. */
+  /** The session that loaded the page. */
   readonly sessionId: string
   readonly address: string
 }
 
-/** The question: who asks, from where, for what, and what of it the person can give. */
-export type Asked = {
+/** The content of the approval page. `held` marks the scopes that the person can grant. */
+export type ApprovalQuestion = {
   readonly tag: 'asked'
   readonly tenant: PageTenant
   readonly email: string
@@ -90,39 +91,38 @@ export type Asked = {
   /** The application whose audience it is; null for this service. */
   readonly audienceName: string | null
   readonly scopes: readonly { readonly name: string; readonly held: boolean }[]
-  /** How long the delegation holds from the moment the agent fetches its token. */
+  /** Lifetime of the delegation from the moment the agent gets its token. */
   readonly lifetimeSecs: number
-  /** When the agent registered; null for one that is gone. */
+  /** When the agent registered; null for a deleted agent. */
   readonly agentSince: Date | null
-  /** When this person last let this agent act for them; null where nothing of it is kept. */
+  /** When this person last approved this agent; null when there is no record. */
   readonly lastDelegatedAt: Date | null
 }
-/** What became of it, for the person who decided. */
+/** The outcome, shown to the person who decided. */
 export type Decided = {
   readonly tag: 'decided'
   readonly tenant: PageTenant
   readonly agentName: string
   readonly decision: 'approved' | 'denied'
 }
-/** The same question again: the person holds nothing of what was asked for. */
-export type NothingHeld = { readonly tag: 'nothing_held'; readonly asked: Asked }
-/** To the page of the request. An own path. */
+/** The page again: the person holds none of the requested scopes. */
+export type NothingHeld = { readonly tag: 'nothing_held'; readonly asked: ApprovalQuestion }
+/** Redirects to the page of the request, a same-origin path. */
 export type Back = { readonly tag: 'back'; readonly location: string }
 export type SignIn = { readonly tag: 'sign_in'; readonly location: string }
 export type UnknownRequest = { readonly tag: 'unknown_request' }
 export type RequestOver = { readonly tag: 'request_over' }
 
-export type Cursor = { readonly createdAt: Date; readonly id: string }
 export type ListDelegations = {
   readonly principal: Principal
   readonly limit: number
-  readonly after: Cursor | null
+  readonly after: ListCursor | null
 }
 export type OneDelegation = { readonly caller: Caller; readonly delegationId: string }
 export type DelegationsListed = {
   readonly tag: 'listed'
   readonly delegations: readonly DelegationRecord[]
-  readonly next: Cursor | null
+  readonly next: ListCursor | null
 }
 export type DelegationFound = { readonly tag: 'found'; readonly delegation: DelegationRecord }
 export type DelegationRevoked = {
@@ -131,12 +131,12 @@ export type DelegationRevoked = {
   readonly revokedAt: Date
 }
 export type UnknownDelegation = { readonly tag: 'unknown_delegation' }
-/** Neither a person nor an agent: an application sees delegations with delegations:manage. */
+/** An application needs `delegations:manage` to see delegations. */
 export type MayNotSee = { readonly tag: 'may_not_see' }
-/** RFC 9470: the same token cannot do it, a fresher or stronger one can. */
+/** RFC 9470: needs a token of a more recent or stronger sign-in. */
 export type StepUpNeeded = {
   readonly tag: 'step_up_needed'
-  /** The highest that the person can reach. */
+  /** The highest level that the person's factors reach. */
   readonly level: 2 | 3
   readonly maxAgeSecs: number
 }

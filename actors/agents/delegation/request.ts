@@ -1,4 +1,4 @@
-/** The agent's side: it asks, and polls until there is an answer. decisions.md section 3. */
+/** The agent starts a delegation request and polls for the token. */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findSessionKey } from '../../../storage/agents/agent-status.js'
@@ -17,19 +17,19 @@ import type {
   PollOutcome,
   StartDelegation,
 } from './protocol.js'
-import { askedScopes, judgePoll } from './rules.js'
+import { requestedScopes, judgePoll } from './rules.js'
 
 const DEVICE_CODE_BYTES = 32
-/** RFC 8628 section 3.5: five seconds for every poll that came too fast. */
+/** RFC 8628 section 3.5: each poll that comes too fast adds five seconds to the interval. */
 const SLOW_DOWN_SECS = 5
-/** With a million requests under way, a code is taken once in 25,000 tries. */
+/** With a million open requests, one code in 25,000 collides. */
 const CODE_TRIES_MAX = 8
 
 function deviceCodeSha256(code: string): Uint8Array {
   return createHash('sha256').update(code, 'utf8').digest()
 }
 
-export function asking(needs: DelegationNeeds) {
+export function requestHandlers(needs: DelegationNeeds) {
   const { database, clock, random, tokens, metrics, issuer, settings } = needs
 
   async function start(
@@ -37,11 +37,11 @@ export function asking(needs: DelegationNeeds) {
     context: MessageContext,
   ): Promise<DelegationProtocol['start']['reply']> {
     const { tenantId, subject: agentId, sessionId } = caller.principal
-    const asked = askedScopes(scope)
-    if ('unknown' in asked) return { tag: 'invalid_scope', scopes: asked.unknown }
+    const requested = requestedScopes(scope)
+    if ('unknown' in requested) return { tag: 'invalid_scope', scopes: requested.unknown }
     const target = audience ?? issuer
     const deviceCode = random.token(DEVICE_CODE_BYTES)
-    // The agent may be at home in another tenant, where its login began.
+    // Crosses tenants, because the agent's home tenant may be another one.
     const outcome = await database.system(
       async (tx) => {
         if (target !== issuer && (await knownAudiences(tx, tenantId, [target])).length === 0) {
@@ -56,7 +56,7 @@ export function asking(needs: DelegationNeeds) {
           agentId,
           keyFingerprint,
           deviceCodeSha256: deviceCodeSha256(deviceCode),
-          scopes: asked.scopes,
+          scopes: requested.scopes,
           audience: target,
           address: caller.address,
           interval: settings.interval_secs,
@@ -74,17 +74,17 @@ export function asking(needs: DelegationNeeds) {
               occurredAt: now,
               resource: { type: 'delegation_request', id: request.id },
               requestId: context.requestId,
-              data: { scope: asked.scopes.join(' '), audience: target },
+              data: { scope: requested.scopes.join(' '), audience: target },
             }),
           ])
           return { tag: 'started', userCode } as const
         }
-        throw new Error('no user code was free')
+        throw new Error('no free user code found')
       },
       { signal: context.signal },
     )
     if (outcome.tag === 'invalid_target') return outcome
-    metrics.took('requested')
+    metrics.countStep('requested')
     return {
       ...outcome,
       deviceCode,
@@ -93,7 +93,7 @@ export function asking(needs: DelegationNeeds) {
     }
   }
 
-  async function judged(
+  async function outcomeOf(
     { principal, deviceCode }: PollDelegation,
     context: MessageContext,
   ): Promise<PollOutcome> {
@@ -124,15 +124,15 @@ export function asking(needs: DelegationNeeds) {
       },
       context,
     )
-    // Another poll was faster, or the person took it back in this very moment.
+    // A concurrent poll redeemed it, or the person revoked it at this moment.
     return outcome.tag === 'gone' ? { tag: 'invalid' } : outcome
   }
 
   return {
     start,
     async poll(message: PollDelegation, context: MessageContext): Promise<PollOutcome> {
-      const outcome = await judged(message, context)
-      metrics.polled(outcome.tag)
+      const outcome = await outcomeOf(message, context)
+      metrics.countPoll(outcome.tag)
       return outcome
     },
   }

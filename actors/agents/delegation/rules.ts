@@ -1,4 +1,4 @@
-/** What polls deserve, what people can give, and who sees which delegation. All of it is pure. */
+/** Decisions on polls, grantable scopes and visibility. All functions are pure. */
 import type { DelegationsOf, DelegationRow } from '../../../storage/agents/delegations.js'
 import type { PolledRequest } from '../../../storage/agents/delegation-requests.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
@@ -9,8 +9,8 @@ import type { DelegationRecord, PollOutcome } from './protocol.js'
 export const MANAGE_SCOPE = 'delegations:manage'
 
 /**
- * What a poll deserves, given the request as the poll found it. A decision is told however fast the
- * agent asks; `approved` is to be redeemed.
+ * The outcome of a poll. The interval applies to pending requests only: a decided request is answered
+ * however fast the agent polls. `approved` means that the caller redeems the request.
  */
 export function judgePoll(
   { status, expiresAt, tooFast, interval, revoked }: Omit<PolledRequest, 'id'>,
@@ -23,30 +23,35 @@ export function judgePoll(
   return { tag: tooFast ? 'slow_down' : 'pending', intervalSecs: interval }
 }
 
-/** A request may say `ssh` for the scope that signs SSH certificates (decisions.md 24, ssh-sign). */
+/** `ssh` is short for the scope that signs SSH certificates. */
 const SHORT_NAMES: ReadonlyMap<string, string> = new Map([['ssh', 'vault:sign']])
 
-/** The scopes of a request in catalogue order, or those that are in no catalogue; none is a fault. */
-export function askedScopes(
+/** The requested scopes in catalogue order, or the unknown ones. An empty request is refused too. */
+export function requestedScopes(
   scope: string,
 ): { readonly scopes: readonly string[] } | { readonly unknown: readonly string[] } {
-  const asked = parseScope(scope).map((one) => SHORT_NAMES.get(one) ?? one)
+  const requested = parseScope(scope).map((name) => SHORT_NAMES.get(name) ?? name)
   const known: readonly string[] = SCOPES
-  const unknown = asked.filter((one) => !known.includes(one))
-  if (unknown.length > 0 || asked.length === 0) return { unknown }
-  return { scopes: known.filter((one) => asked.includes(one)) }
+  const unknown = requested.filter((name) => !known.includes(name))
+  if (unknown.length > 0 || requested.length === 0) return { unknown }
+  return { scopes: known.filter((name) => requested.includes(name)) }
 }
 
-/** What of it the person may give (interface.md, Authentication 6). */
-export function heldScopes(asked: readonly string[], role: OrganizationRole): readonly string[] {
+/** The requested scopes that the person holds and can therefore grant. */
+export function grantableScopes(
+  requested: readonly string[],
+  role: OrganizationRole,
+): readonly string[] {
   const held: readonly string[] = HUMAN_SCOPES[role]
-  return asked.filter((scope) => held.includes(scope))
+  return requested.filter((scope) => held.includes(scope))
 }
 
 /**
- * Whose delegations the caller may see; null when none. `role` is that of a person. With
- * delegations:manage an agent or application that speaks for itself sees those of the tenant, and so
- * does an admin; a person without it, or whoever acts for them, sees what is theirs (decisions.md 21).
+ * The delegations that the caller may see; null for none. With `delegations:manage`, an agent or an
+ * application that acts for itself sees all of the tenant, and so does an admin. Everyone else sees
+ * their own: a person (or an agent acting for them) those they approved, an agent those it received.
+ *
+ * @param role the role of a person, null for other principals.
  */
 export function visibleTo(
   principal: Principal,
@@ -54,19 +59,16 @@ export function visibleTo(
 ): DelegationsOf | null {
   const { subject, subjectType, actors, scopes } = principal
   const manages = scopes.includes(MANAGE_SCOPE)
-  const everybody = { agentId: null, subject: null }
-  if (subjectType === 'service') return manages ? everybody : null
-  if (subjectType === 'agent') return manages ? everybody : { agentId: subject, subject: null }
+  const allOfTenant = { agentId: null, subject: null }
+  if (subjectType === 'service') return manages ? allOfTenant : null
+  if (subjectType === 'agent') return manages ? allOfTenant : { agentId: subject, subject: null }
   if (!isDirect(principal)) {
     return { agentId: manages ? null : (actors[0]?.sub ?? null), subject }
   }
-  return manages && role !== null && role !== 'member' ? everybody : { agentId: null, subject }
+  return manages && role !== null && role !== 'member' ? allOfTenant : { agentId: null, subject }
 }
 
-/**
- * Whether a token shows that its person is there: at the level, and not long ago. decisions.md 3,
- * revoke not stepped up.
- */
+/** True if the token proves a sign-in at the assurance level, within the maximum age (RFC 9470). */
 export function isSteppedUp(
   { acr, authTimeSecs }: Principal,
   needed: AssuranceLevel,

@@ -1,4 +1,4 @@
-/** [device_authorization]: device flow and device-style delegation. decisions.md section 15. */
+/** [device_authorization]: device flow and delegation. */
 import { seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
@@ -6,12 +6,12 @@ export const deviceAuthorizationSettings = section(
   'device_authorization',
   {
     ttl_secs: seconds(900, 3_600).describe('Lifetime of a device code.'),
-    interval_secs: seconds(5, 60).describe('Least time between two polls.'),
+    interval_secs: seconds(5, 60).describe('Minimum time between two polls.'),
     delegation_ttl_secs: seconds(604_800).describe('Lifetime of an approved delegation.'),
     approval_max_auth_age_secs: seconds(300).describe('How recent the approving sign-in must be.'),
   },
   {
-    about: 'Authority that a human grants on another device.',
+    about: 'Device flow, and delegation that a person approves on another device.',
     rules: [
       {
         keys: ['interval_secs', 'ttl_secs'],

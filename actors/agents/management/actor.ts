@@ -1,19 +1,18 @@
 /**
- * Agents as those who look after a tenant see and change them.
+ * Agent management by tenant administrators.
  *
- * active <-> suspended, either way any number of times; removed is the end. Suspension is of two
- * kinds: at home it holds everywhere, by another tenant it holds there (decisions.md 22, suspending
- * a member agent).
+ * States: active <-> suspended, then removed, which is final. The home tenant suspends an agent
+ * everywhere; another tenant suspends it in that tenant only (docs/reference/agents.md).
  */
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import {
-  type AgentPlace,
+  type VisibleAgent,
   deleteAgent,
   deleteAgentSuspension,
-  findAgentPlace,
+  findVisibleAgent,
   holdAgent,
   insertAgentSuspension,
-  listAgentPlaces,
+  listVisibleAgents,
   setAgentScopes,
   setAgentStatus,
 } from '../../../storage/agents/agent-management.js'
@@ -25,21 +24,27 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { AgentRecord } from '../agents/protocol.js'
 import { agentRecord } from '../agents/records.js'
-import { actorOf, audited, type AuditOnlyType, doneBy } from '../../domain/audit.js'
-import { delegationRevoked } from '../../domain/events.js'
+import { audited, type AuditOnlyType } from '../../domain/audit.js'
+import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
 import { pow } from '../proof-of-work/protocol.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
 import { agentAnchors } from './anchors.js'
 import { agentKeys } from './keys.js'
-import { type AgentFound, type OneAgent, type RosterProtocol, roster } from './protocol.js'
+import {
+  type AgentFound,
+  type OneAgent,
+  type AgentManagementProtocol,
+  agentManagement,
+} from './protocol.js'
 import { scopesFault } from './rules.js'
-import type { RosterNeeds } from './needs.js'
+import type { AgentManagementNeeds } from './needs.js'
 
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
 
-export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
-  address: roster,
+export const agentManagementActor = defineActor<AgentManagementProtocol, AgentManagementNeeds>({
+  address: agentManagement,
   asks: { pow, tokens },
   mailbox: { capacity: 1024, inflightMax: 64 },
   lane: {
@@ -56,20 +61,20 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
   create: (needs) => {
     const { database, clock, random, tokens } = needs
 
-    const place = (tx: Transaction, { caller, agentId }: OneAgent) =>
-      isUuid(agentId) ? findAgentPlace(tx, caller.principal.tenantId, agentId) : undefined
+    const findVisible = (tx: Transaction, { caller, agentId }: OneAgent) =>
+      isUuid(agentId) ? findVisibleAgent(tx, caller.principal.tenantId, agentId) : undefined
 
     /**
-     * Runs a change of an agent that the tenant sees, then has this process forget what it
-     * remembers; the others hear of it by the commit. Not cancelled with the request: a suspension
-     * must not depend on whether the one who asked for it stays on the line.
+     * Changes an agent that the tenant sees, then invalidates its tokens in the caches of this
+     * process; the other processes get a notification at the commit. Not cancelled when the client
+     * disconnects: a suspension must complete.
      */
-    async function changing<Result>(
+    async function change<Result>(
       message: OneAgent,
-      work: (tx: Transaction, found: AgentPlace) => Promise<Result>,
+      work: (tx: Transaction, found: VisibleAgent) => Promise<Result>,
     ): Promise<Result | typeof UNKNOWN_AGENT> {
       const result = await database.system(async (tx) => {
-        const found = await place(tx, message)
+        const found = await findVisible(tx, message)
         if (found === undefined || !(await holdAgent(tx, found.id))) return UNKNOWN_AGENT
         return work(tx, found)
       })
@@ -77,7 +82,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
       return result
     }
 
-    async function tell(
+    async function writeAudit(
       tx: Transaction,
       { caller, agentId }: OneAgent,
       type: AuditOnlyType,
@@ -97,8 +102,8 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
       ])
     }
 
-    /** Ends what people allowed the agent, each told to the tenant it was in. */
-    async function endBorrowed(
+    /** Revokes delegations of the agent. Each event belongs to the tenant of its delegation. */
+    async function revokeDelegations(
       tx: Transaction,
       { caller }: OneAgent,
       of: DelegationsToEnd,
@@ -107,14 +112,10 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
       { requestId }: MessageContext,
     ): Promise<void> {
       const ended = await endDelegations(tx, of, reason, now)
-      const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
-      appendEvents(
-        tx,
-        ended.map((one) => delegationRevoked(random.uuid(), one, by)),
-      )
+      appendEvents(tx, delegationsRevoked(random, ended, byCaller(caller, requestId)))
     }
 
-    const isHome = ({ caller }: OneAgent, found: AgentPlace) =>
+    const isHome = ({ caller }: OneAgent, found: VisibleAgent) =>
       found.homeTenantId === caller.principal.tenantId
 
     return {
@@ -125,22 +126,21 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
         const { tenantId } = caller.principal
         return database.system(
           async (tx) => {
-            // One more than asked for tells whether there is another page.
-            const places = await listAgentPlaces(tx, tenantId, limit + 1, after)
-            const page = places.slice(0, limit)
+            const { items, next } = page(
+              await listVisibleAgents(tx, tenantId, limit + 1, after),
+              limit,
+            )
             const rows = await findAgents(
               tx,
-              page.map(({ id }) => id),
+              items.map(({ id }) => id),
             )
-            const suspended = new Set(page.filter((one) => one.suspendedHere).map(({ id }) => id))
-            const last = page.at(-1)
+            const suspended = new Set(
+              items.filter(({ suspendedHere }) => suspendedHere).map(({ id }) => id),
+            )
             return {
               tag: 'listed',
               agents: rows.map((row) => recordOf(row, suspended.has(row.id))),
-              next:
-                places.length > limit && last !== undefined
-                  ? { createdAt: last.createdAt, id: last.id }
-                  : null,
+              next,
             }
           },
           { signal },
@@ -150,7 +150,7 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
       async read(message, { signal }) {
         return database.system(
           async (tx) => {
-            const found = await place(tx, message)
+            const found = await findVisible(tx, message)
             return found === undefined ? UNKNOWN_AGENT : present(tx, found, found.suspendedHere)
           },
           { signal },
@@ -158,68 +158,74 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
       },
 
       suspend: (message, context) =>
-        changing(message, async (tx, found) => {
+        change(message, async (tx, found) => {
           const now = clock.now()
           const home = isHome(message, found)
           const { tenantId } = message.caller.principal
           const reach = home ? null : tenantId
-          const borrowed = { tenantId: reach, agentId: found.id }
-          await endBorrowed(tx, message, borrowed, 'agent_suspended', now, context)
+          const delegations = { tenantId: reach, agentId: found.id }
+          await revokeDelegations(tx, message, delegations, 'agent_suspended', now, context)
           const changed = home
             ? await setAgentStatus(tx, found.id, 'suspended', now)
             : await insertAgentSuspension(tx, tenantId, found.id, now)
           if (changed) {
             const of = { agentId: found.id, tenantId: reach, fingerprint: null }
             await endAgentSessions(tx, of, 'agent_suspended', now)
-            await tell(tx, message, 'admin.agent.suspended', { everywhere: home }, context)
+            await writeAudit(tx, message, 'admin.agent.suspended', { everywhere: home }, context)
           }
           return present(tx, found, !home)
         }),
 
       activate: (message, context) =>
-        changing(message, async (tx, found) => {
+        change(message, async (tx, found) => {
           const home = isHome(message, found)
           const changed = home
             ? await setAgentStatus(tx, found.id, 'active', clock.now())
             : await deleteAgentSuspension(tx, message.caller.principal.tenantId, found.id)
           if (changed)
-            await tell(tx, message, 'admin.agent.activated', { everywhere: home }, context)
+            await writeAudit(tx, message, 'admin.agent.activated', { everywhere: home }, context)
           const active = await present(tx, found, false)
-          // Lifted here, and still suspended at home: this tenant cannot make it active.
+          // The home tenant still suspends it, which this tenant cannot change.
           return active.agent.status === 'active' ? active : { tag: 'suspended_at_home' as const }
         }),
 
       remove: (message, context) =>
-        changing(message, async (tx, found) => {
+        change(message, async (tx, found) => {
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
           const of = { agentId: found.id, tenantId: null, fingerprint: null }
           const now = clock.now()
-          const borrowed = { tenantId: null, agentId: found.id }
-          await endBorrowed(tx, message, borrowed, 'agent_deleted', now, context)
+          const delegations = { tenantId: null, agentId: found.id }
+          await revokeDelegations(tx, message, delegations, 'agent_deleted', now, context)
           await endAgentSessions(tx, of, 'agent_deleted', now)
           await deleteAgent(tx, found.id)
-          await tell(tx, message, 'admin.agent.deleted', {}, context)
+          await writeAudit(tx, message, 'admin.agent.deleted', {}, context)
           return { tag: 'removed' as const }
         }),
 
       update: (message, context) =>
-        changing(message, async (tx, found) => {
-          const { caller, scopes: asked } = message
+        change(message, async (tx, found) => {
+          const { caller, scopes: requested } = message
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
-          if (asked === undefined) return present(tx, found, false)
+          if (requested === undefined) return present(tx, found, false)
           const row = await findAgent(tx, found.id)
-          const scopes = [...new Set(asked)]
+          const scopes = [...new Set(requested)]
           const held = caller.principal.scopes
           const fault = scopesFault(scopes, held, row?.controlPlane ?? false)
           if (fault !== undefined) return fault
           const before = (await setAgentScopes(tx, found.id, scopes, clock.now())) ?? []
-          // What is taken away ends now, not when the refresh tokens do: also in tenants where the
-          // agent is a member and holds what is stored.
+          // A removed scope ends now, not with the refresh tokens. Sessions end in every tenant,
+          // because the stored scopes also apply where the agent is a member.
           if (before.some((scope) => !scopes.includes(scope))) {
             const of = { agentId: found.id, tenantId: null, fingerprint: null }
             await endAgentSessions(tx, of, 'scopes_narrowed', clock.now())
           }
-          await tell(tx, message, 'admin.agent.updated', { scopes, scopes_before: before }, context)
+          await writeAudit(
+            tx,
+            message,
+            'admin.agent.updated',
+            { scopes, scopes_before: before },
+            context,
+          )
           return present(tx, found, false)
         }),
     }
@@ -228,11 +234,11 @@ export const rosterActor = defineActor<RosterProtocol, RosterNeeds>({
 
 async function present(
   tx: Transaction,
-  { id }: AgentPlace,
+  { id }: VisibleAgent,
   suspendedHere: boolean,
 ): Promise<AgentFound> {
   const row = await findAgent(tx, id)
-  if (row === undefined) throw new Error('an agent that was found is there')
+  if (row === undefined) throw new Error('a locked agent exists')
   return { tag: 'found', agent: recordOf(row, suspendedHere) }
 }
 

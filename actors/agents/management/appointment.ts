@@ -1,6 +1,6 @@
 /**
- * An agent that looks after the deployment itself. Nobody becomes one over HTTP: whoever holds the
- * deployment says which agent of the control plane it is (decisions.md 17, control-plane operator).
+ * Deployment operators: agents of the control plane with deployment-wide scopes. Only the command line
+ * of the deployment appoints and dismisses them, no HTTP route does.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -14,17 +14,17 @@ import { APPOINTED_SCOPES, type AppointedScope } from '../../domain/scopes.js'
 
 export type Appointed =
   | { readonly tag: 'appointed' | 'dismissed'; readonly name: string; readonly changed: boolean }
-  /** There is no such agent, or it is at home in a tenant. */
+  /** There is no such agent, or its home tenant is not the control plane. */
   | { readonly tag: 'unknown_agent' }
 
 export type Appointment = {
   readonly agentId: string
   readonly to: 'appointed' | 'dismissed'
-  /** What is given or taken away. */
+  /** The scopes to add or remove. */
   readonly scopes: readonly AppointedScope[]
 }
 
-/** In a transaction that crosses tenants. A dismissed agent's sessions end with the commit. */
+/** Needs a transaction that crosses tenants. Dismissal ends the agent's sessions. */
 export async function appoint(
   tx: Transaction,
   { agentId, to, scopes: named }: Appointment,
@@ -36,7 +36,7 @@ export async function appoint(
   const { name, scopes: before, tenantId } = agent
   const isNamed = (scope: string) => (named as readonly string[]).includes(scope)
   const held = APPOINTED_SCOPES.filter((scope) => before.includes(scope))
-  const others = before.filter((scope) => !held.some((one) => one === scope))
+  const others = before.filter((scope) => !held.some((name) => name === scope))
   const kept =
     to === 'appointed'
       ? APPOINTED_SCOPES.filter((scope) => held.includes(scope) || isNamed(scope))

@@ -1,11 +1,11 @@
 /**
- * The keys of an agent: active -> deprecated -> revoked, active -> revoked, revoked is final. Changes
- * of one agent's keys follow one another across all processes: each holds the agent's row.
+ * The keys of an agent: active -> deprecated -> revoked, or active -> revoked. `revoked` is final. A
+ * lock on the agent's row serialises changes of its keys across all processes.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   deprecateAgentKey,
-  findAgentPlace,
+  findVisibleAgent,
   findKeyStatuses,
   holdAgent,
   insertAgentKey,
@@ -21,35 +21,43 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { KeyRecord } from '../agents/protocol.js'
 import { keyRecord } from '../agents/records.js'
 import { ownershipRefusal } from '../agents/rules.js'
-import { actorOf, audited, type AuditOnlyType, type Caller, doneBy } from '../../domain/audit.js'
-import { delegationRevoked } from '../../domain/events.js'
+import { audited, type AuditOnlyType, type Caller } from '../../domain/audit.js'
+import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
-import type { RosterNeeds } from './needs.js'
-import type { AddKey, KeyChanged, KeyUnchanged, OneKey, RosterProtocol } from './protocol.js'
+import type { AgentManagementNeeds } from './needs.js'
+import type {
+  AddKey,
+  KeyChanged,
+  KeyUnchanged,
+  OneKey,
+  AgentManagementProtocol,
+} from './protocol.js'
 import { isItself, judgeDeprecation, judgeRevocation, keyAuthority, scopesBeyond } from './rules.js'
 
-/** Keys that are not revoked, per agent. */
+/** Limit of keys per agent, revoked ones excluded. */
 const KEYS_MAX = 20
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
 
-type Outcome<K extends keyof RosterProtocol> = Promise<RosterProtocol[K]['reply']>
+type Outcome<K extends keyof AgentManagementProtocol> = Promise<AgentManagementProtocol[K]['reply']>
 
-/** The agent's home, where the caller may change what the agent proves itself by. */
+/** Whether the caller may change the agent's keys and anchors. @returns the agent's home tenant. */
 export async function authorized(tx: Transaction, caller: Caller, agentId: string) {
   const { principal } = caller
-  // An agent changes its own keys with a token of whatever tenant it works in.
-  const place = isUuid(agentId) ? await findAgentPlace(tx, principal.tenantId, agentId) : undefined
-  if (place === undefined) return UNKNOWN_AGENT
-  const authority = keyAuthority(principal, place)
+  // An agent changes its own keys with a token of any tenant that it works in.
+  const agent = isUuid(agentId)
+    ? await findVisibleAgent(tx, principal.tenantId, agentId)
+    : undefined
+  if (agent === undefined) return UNKNOWN_AGENT
+  const authority = keyAuthority(principal, agent)
   return authority === 'granted'
-    ? { tag: 'granted' as const, homeTenantId: place.homeTenantId, place }
+    ? { tag: 'granted' as const, homeTenantId: agent.homeTenantId, agent }
     : { tag: authority }
 }
 
-export function agentKeys(needs: RosterNeeds) {
+export function agentKeys(needs: AgentManagementNeeds) {
   const { database, clock, random, pow, tokens, issuer } = needs
 
-  async function tell(
+  async function writeAudit(
     tx: Transaction,
     { caller, agentId }: { caller: Caller; agentId: string },
     tenantId: string,
@@ -77,7 +85,7 @@ export function agentKeys(needs: RosterNeeds) {
   ): Promise<KeyChanged | KeyUnchanged | { tag: 'last_active_key' }> {
     const { caller, agentId, keyId } = message
     const now = clock.now()
-    // Not cancelled with the request: whoever takes a key back must not be stopped by a lost line.
+    // Not cancelled when the client disconnects: a revocation must complete.
     const outcome = await database.system(async (tx) => {
       const granted = await authorized(tx, caller, agentId)
       if (granted.tag !== 'granted') return granted
@@ -96,15 +104,12 @@ export function agentKeys(needs: RosterNeeds) {
           await revokeAgentKey(tx, agentId, keyId, now)
           const ended = { agentId, tenantId: null, fingerprint: keyId }
           await endAgentSessions(tx, ended, 'key_revoked', now)
-          const borrowed = await endDelegations(tx, ended, 'key_revoked', now)
-          const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: context.requestId }
-          appendEvents(
-            tx,
-            borrowed.map((one) => delegationRevoked(random.uuid(), one, by)),
-          )
+          const delegations = await endDelegations(tx, ended, 'key_revoked', now)
+          const by = byCaller(caller, context.requestId)
+          appendEvents(tx, delegationsRevoked(random, delegations, by))
         }
         const type = `admin.agent.key.${to}` as const
-        await tell(tx, message, granted.homeTenantId, type, { key_id: keyId }, context)
+        await writeAudit(tx, message, granted.homeTenantId, type, { key_id: keyId }, context)
       }
       return { tag: 'changed' as const, key: await readKey(tx, agentId, keyId) }
     })
@@ -118,7 +123,7 @@ export function agentKeys(needs: RosterNeeds) {
       const { signal } = context
       const granted = await database.system((tx) => authorized(tx, caller, agentId), { signal })
       if (granted.tag !== 'granted') return granted
-      const beyond = scopesBeyond(caller.principal, granted.place)
+      const beyond = scopesBeyond(caller.principal, granted.agent)
       if (beyond.length > 0) return { tag: 'beyond_caller', scopes: beyond }
       const { homeTenantId: tenantId } = granted
       const verdict = await pow.ask(
@@ -150,7 +155,7 @@ export function agentKeys(needs: RosterNeeds) {
         })
         if (!inserted) return { tag: 'fingerprint_known' as const }
         const data = { key_id: fingerprint, algorithm: keyAlgorithm, did }
-        await tell(tx, message, tenantId, 'admin.agent.key.added', data, context)
+        await writeAudit(tx, message, tenantId, 'admin.agent.key.added', data, context)
         const key = await readKey(tx, agentId, fingerprint)
         return { tag: 'added' as const, key, replayed: false }
       }
@@ -168,7 +173,8 @@ export function agentKeys(needs: RosterNeeds) {
 
     async deprecateKey(message: OneKey, context: MessageContext): Outcome<'deprecateKey'> {
       const outcome = await change(message, 'deprecated', context)
-      if (outcome.tag === 'last_active_key') throw new Error('a deprecation minds no last key')
+      if (outcome.tag === 'last_active_key')
+        throw new Error('the last active key can be deprecated')
       return outcome
     },
 
@@ -180,6 +186,6 @@ export function agentKeys(needs: RosterNeeds) {
 async function readKey(tx: Transaction, agentId: string, keyId: string): Promise<KeyRecord> {
   const agent = await findAgent(tx, agentId)
   const key = agent?.keys.find(({ fingerprint }) => fingerprint === keyId)
-  if (key === undefined) throw new Error('a key that is held is there')
+  if (key === undefined) throw new Error('a locked key exists')
   return keyRecord(key)
 }

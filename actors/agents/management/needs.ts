@@ -1,4 +1,4 @@
-/** What looking after agents is given. */
+/** The dependencies of agent management. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -6,7 +6,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import type { PowProtocol } from '../proof-of-work/protocol.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 
-export type RosterNeeds = {
+export type AgentManagementNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

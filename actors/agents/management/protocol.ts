@@ -1,30 +1,30 @@
 /**
- * The agents of a tenant, looked after: decisions.md 1.6, 17 and 21. A tenant sees the agents at home
- * in it and those that are members of its organization; any other agent does not exist for it.
+ * Agent management. A tenant sees the agents that are registered in it (their home tenant) and the
+ * agents that are members of its organization (docs/reference/agents.md).
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { AgentRecord, AnchorRecord, KeyRecord } from '../agents/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { KeyAlgorithm } from '../../domain/signed-strings.js'
+import type { ListCursor } from '../../domain/paging.js'
 
-export type RosterProtocol = {
+export type AgentManagementProtocol = {
   list: Ask<ListAgents, AgentsListed>
   read: Ask<OneAgent, AgentFound | UnknownAgent>
-  /** At home: everywhere. A member from elsewhere: in this tenant. Ends sessions and tokens at once. */
+  /** The home tenant suspends everywhere, another tenant in itself. Sessions and tokens end at once. */
   suspend: Ask<OneAgent, AgentFound | UnknownAgent>
   activate: Ask<OneAgent, AgentFound | UnknownAgent | { tag: 'suspended_at_home' }>
   remove: Ask<OneAgent, { tag: 'removed' } | UnknownAgent | AtHomeElsewhere>
   update: Ask<UpdateAgent, AgentFound | UnknownAgent | AtHomeElsewhere | ScopesRefused>
   addKey: Ask<AddKey, KeyAdded | KeyRefused | UnknownAgent | MayNotManage | AtHomeElsewhere>
   deprecateKey: Ask<OneKey, KeyChanged | KeyUnchanged>
-  /** Ends what logins with the key led to, at once. */
+  /** Also ends the sessions and delegations of logins with the key, at once. */
   revokeKey: Ask<OneKey, KeyChanged | KeyUnchanged | { tag: 'last_active_key' }>
-  /** The agent is no longer known by it; sessions and keys stay. */
+  /** The agent loses this name; sessions and keys stay. */
   revokeAnchor: Ask<OneAnchor, AnchorRevoked | AnchorUnchanged>
 }
 
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type ListAgents = {
   readonly caller: Caller
   /** 1 to 200. */
@@ -40,13 +40,13 @@ export type AgentsListed = {
 export type OneAgent = { readonly caller: Caller; readonly agentId: string }
 export type AgentFound = { readonly tag: 'found'; readonly agent: AgentRecord }
 export type UnknownAgent = { readonly tag: 'unknown_agent' }
-/** The tenant sees the agent and does not decide this about it. */
+/** Only the agent's home tenant can change this. */
 export type AtHomeElsewhere = { readonly tag: 'at_home_elsewhere' }
 
 export type UpdateAgent = OneAgent & { readonly scopes: readonly string[] | undefined }
 export type ScopesRefused =
   | { readonly tag: 'unknown_scopes'; readonly scopes: readonly string[] }
-  /** More than the caller itself holds. */
+  /** Scopes that the caller does not hold. */
   | { readonly tag: 'beyond_caller'; readonly scopes: readonly string[] }
 
 export type AddKey = OneAgent & {
@@ -65,7 +65,7 @@ export type KeyRefused =
   | { readonly tag: 'invalid_ownership_proof'; readonly detail: string }
   | { readonly tag: 'fingerprint_known' }
   | { readonly tag: 'too_many_keys'; readonly most: number }
-  /** The agent may have more than the caller, who could log in as it. */
+  /** The agent has scopes that the caller lacks and would gain by a login with the new key. */
   | { readonly tag: 'beyond_caller'; readonly scopes: readonly string[] }
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
@@ -91,7 +91,10 @@ export type AnchorUnchanged =
   | MayNotManage
   | AtHomeElsewhere
   | { readonly tag: 'last_active_anchor' }
-/** Neither the agent itself with a direct token nor a holder of agents:manage; or a token for one organization. */
+/**
+ * `may_not_manage`: neither the agent with a direct token nor a caller with `agents:manage`.
+ * `bound_token`: a token that is restricted to one organization.
+ */
 export type MayNotManage = { readonly tag: 'may_not_manage' } | { readonly tag: 'bound_token' }
 
-export const roster = address<RosterProtocol>('roster', ['list', 'read'])
+export const agentManagement = address<AgentManagementProtocol>('roster', ['list', 'read'])

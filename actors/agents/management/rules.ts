@@ -1,36 +1,36 @@
-/** Who may do what to an agent, decided from the token and the agent's place alone. */
-import type { AgentPlace, KeyStatus } from '../../../storage/agents/agent-management.js'
+/** Authorization rules of agent management. All functions are pure. */
+import type { VisibleAgent, KeyStatus } from '../../../storage/agents/agent-management.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
 import { REGISTERED_AGENT_SCOPES, SCOPES, TENANT_SCOPES } from '../../domain/scopes.js'
 import type { ScopesRefused } from './protocol.js'
 
-/** The agent itself, with a token that nobody else shares. */
+/** True for the agent itself with a direct token, that is without an `act` chain. */
 export function isItself(principal: Principal, agentId: string): boolean {
   return principal.subjectType === 'agent' && principal.subject === agentId && isDirect(principal)
 }
 
 /**
- * Whether keys may be changed: by the agent, or by those who look after its home. A token bound to one
- * organization does not become one of all of them by way of a new key.
+ * The agent and administrators of its home tenant may change its keys. A token restricted to one
+ * organization may not, because a login with a new key would not have that restriction.
  */
 export function keyAuthority(
   principal: Principal,
-  place: Pick<AgentPlace, 'id' | 'homeTenantId' | 'seenFromControlPlane'>,
+  agent: Pick<VisibleAgent, 'id' | 'homeTenantId' | 'seenFromControlPlane'>,
 ): 'granted' | 'may_not_manage' | 'at_home_elsewhere' | 'bound_token' {
-  if (place.seenFromControlPlane && principal.organizationId !== null) return 'bound_token'
-  if (isItself(principal, place.id)) return 'granted'
+  if (agent.seenFromControlPlane && principal.organizationId !== null) return 'bound_token'
+  if (isItself(principal, agent.id)) return 'granted'
   if (!principal.scopes.includes('agents:manage')) return 'may_not_manage'
-  return place.homeTenantId === principal.tenantId ? 'granted' : 'at_home_elsewhere'
+  return agent.homeTenantId === principal.tenantId ? 'granted' : 'at_home_elsewhere'
 }
 
 /**
- * What the agent was given and the caller does not hold. Whoever adds a key to an agent can log in as
- * it: but for the agent itself, nobody adds one to an agent that was given more than they have. What
- * every agent has comes with `agents:manage` (decisions.md 17).
+ * The agent's scopes that the caller lacks. A caller who adds a key can log in as the agent, so
+ * they must hold its scopes already, or be the agent. The scopes that every agent gets at registration
+ * are implied by `agents:manage`.
  */
 export function scopesBeyond(
   principal: Principal,
-  { id, scopes, owner }: Pick<AgentPlace, 'id' | 'scopes' | 'owner'>,
+  { id, scopes, owner }: Pick<VisibleAgent, 'id' | 'scopes' | 'owner'>,
 ): readonly string[] {
   if (isItself(principal, id)) return []
   const held = owner ? [...new Set([...TENANT_SCOPES, ...scopes])] : scopes
@@ -38,7 +38,7 @@ export function scopesBeyond(
   return held.filter((scope) => !common.includes(scope) && !principal.scopes.includes(scope))
 }
 
-/** Nobody gives what it does not have, nor what means nothing in the agent's home. */
+/** A caller can grant only scopes that it holds and that exist in the agent's home tenant. */
 export function scopesFault(
   scopes: readonly string[],
   caller: readonly string[],
@@ -58,7 +58,7 @@ export function judgeDeprecation(status: KeyStatus): KeyVerdict {
   return status === 'deprecated' ? 'unchanged' : 'change'
 }
 
-/** An agent cannot lock itself out; those who look after it can lock it out. */
+/** An agent cannot revoke its own last active key; an administrator can. */
 export function judgeRevocation(
   fingerprint: string,
   keys: readonly { readonly fingerprint: string; readonly status: KeyStatus }[],
@@ -70,7 +70,7 @@ export function judgeRevocation(
   return byItself && status === 'active' && others.length === 0 ? 'last_active_key' : 'change'
 }
 
-/** An agent keeps a name by which others know it; those who look after it can take the last one. */
+/** An agent cannot revoke its own last active anchor; an administrator can. */
 export function judgeAnchorRevocation(
   value: string,
   anchors: readonly { readonly value: string; readonly status: 'active' | 'revoked' }[],

@@ -1,4 +1,4 @@
-/** Hands proofs to the pool in the batches that gather within a tick. Keeps nothing between them. */
+/** Verifies proofs in the pool, in batches of one event-loop tick. Stateless. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Compute, PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import { pow, type PowProtocol } from './protocol.js'
@@ -6,13 +6,13 @@ import { isNonce } from './work.js'
 
 const CAPACITY = 4096
 const INFLIGHT_MAX = 2048
-/** A proof of work is some 2 microseconds of hashing: many make a trip to a thread worthwhile. */
+/** One proof is about 2 microseconds of hashing, so a batch amortises the thread hop. */
 const BATCH_MAX = 256
 
 export type PowCompute = Compute<typeof import('./compute.js')>
 export type PowNeeds = { readonly compute: PowCompute }
 
-/** How the pool behind `PowNeeds.compute` is opened. */
+/** Options of the pool behind `PowNeeds.compute`. */
 export function powPool(processors: number): PoolOptions {
   return {
     name: 'pow',
@@ -29,7 +29,7 @@ export const powActor = defineActor<PowProtocol, PowNeeds>({
   mailbox: { capacity: CAPACITY, inflightMax: INFLIGHT_MAX },
   create: ({ compute }) => ({
     async verify(message, context) {
-      // Nonsense is answered here: it is not worth a place in a batch.
+      // A malformed nonce is refused here, without a place in a batch.
       if (!isNonce(message.nonce)) return { tag: 'malformed' }
       return { tag: await compute.run('work', message, context) }
     },

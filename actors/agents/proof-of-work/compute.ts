@@ -1,4 +1,4 @@
-/** The pure functions of the pow pool. Each checks one proof; the pool gathers them into batches. */
+/** The pure functions of the pow pool. Each verifies one proof; the pool batches the calls. */
 import { judgeOwnership, judgeSignature } from './signatures.js'
 import type {
   OwnershipVerdict,

@@ -11,7 +11,7 @@ export function fromBase64Url(text: string): Uint8Array | null {
   return toBase64Url(bytes) === text ? bytes : null
 }
 
-/** As `fromBase64Url`, and also the standard alphabet and correct padding. */
+/** As `fromBase64Url`, and accepts the standard alphabet and correct padding too. */
 export function fromAnyBase64(text: string): Uint8Array | null {
   const bare = text.replace(/={1,2}$/, '')
   if (bare.length !== text.length && text.length % 4 !== 0) return null

@@ -1,13 +1,13 @@
-/** Public keys of agents: reading what was sent, their did:key, their JWK and their fingerprint. */
+/** Public keys of agents: parsing, did:key, JWK and fingerprint. */
 import { ECDH, createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { base58btc } from 'multiformats/bases/base58'
 import { fromAnyBase64, fromBase64Url, toBase64Url } from './encoding.js'
 import type { KeyAlgorithm, PublicJwk } from './protocol.js'
 
 const DID_KEY_PREFIX = 'did:key:'
-/** Longer than base64 of either key, shorter than multibase of either: tells the two apart. */
+/** Longer than base64 of any key and shorter than multibase of any key, so it distinguishes them. */
 const MULTIBASE_CHARS_MIN = 46
-/** The longest spelling of any key is 49 characters. */
+/** The longest encoding of any key has 49 characters. */
 const KEY_CHARS_MAX = 64
 
 /** Multicodec codes as varints (did:key method, key-type table) and raw key lengths. */
@@ -40,7 +40,7 @@ export function didKey(raw: Uint8Array, algorithm: KeyAlgorithm): string {
 
 export type DidKey = { readonly algorithm: KeyAlgorithm; readonly raw: Uint8Array }
 
-/** The key a did:key names, null when it is not a did:key of one of our algorithms. */
+/** The key of a did:key; null for anything but a did:key of a supported algorithm. */
 export function readDidKey(did: string): DidKey | null {
   if (!did.startsWith(DID_KEY_PREFIX)) return null
   const multibase = did.slice(DID_KEY_PREFIX.length)
@@ -84,7 +84,7 @@ export function fingerprint(jwk: PublicJwk): string {
   return createHash('sha256').update(JSON.stringify(members)).digest('base64url')
 }
 
-/** The key as node:crypto verifies with it. @throws when `raw` is not a key of the algorithm. */
+/** The key for `node:crypto`. @throws when `raw` is not a key of the algorithm. */
 export function keyObject(raw: Uint8Array, algorithm: KeyAlgorithm): KeyObject {
   return createPublicKey({ key: publicJwk(raw, algorithm), format: 'jwk' })
 }
@@ -111,8 +111,8 @@ function fromMultibase(text: string, algorithm: KeyAlgorithm): Uint8Array | null
 const ED25519_FIELD = bytesOf('ed' + 'ff'.repeat(30) + '7f')
 
 /**
- * The y coordinates of the eight points of small order. Under such a key a signature can be made
- * that verifies for many messages, so holding it proves nothing.
+ * The y coordinates of the eight points of small order. With such a key one signature verifies for many
+ * messages, so a signature proves no possession.
  */
 const ED25519_SMALL_ORDER = [
   '00'.repeat(32),

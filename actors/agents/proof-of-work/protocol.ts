@@ -1,4 +1,4 @@
-/** Checks proofs: of work done, of a key held, of a signature made. Stateless (decisions.md 1.2-1.5). */
+/** Verifies proofs of work, key-ownership proofs and signatures (docs/reference/agents.md). */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type PowProtocol = {
@@ -16,7 +16,7 @@ export type PublicJwk =
 
 export type VerifyWork = {
   challengeToken: string
-  /** As sent; syntax is part of the verdict. */
+  /** As received; its syntax is part of the verdict. */
   nonce: string
   difficultyBits: number
 }
@@ -24,7 +24,7 @@ export type VerifyWork = {
 export type WorkVerdict = { tag: 'valid' } | { tag: 'invalid' } | { tag: 'malformed' }
 
 export type VerifyOwnership = {
-  /** The `public_key` member exactly as sent: base64url, base64 or multibase `z`. */
+  /** The `public_key` member exactly as received: base64url, base64 or multibase `z`. */
   publicKey: string
   keyAlgorithm: KeyAlgorithm
   /** The `key_ownership_proof` member: base64url of 64 bytes. */
@@ -32,7 +32,7 @@ export type VerifyOwnership = {
   issuer: string
   tenantId: string
   anchorType: string
-  /** Of the type did_key: must name the same key; absent when the agent sent none. */
+  /** With anchor type did_key it must name the same key; absent when the request has none. */
   anchorValue?: string | undefined
 }
 export type OwnershipVerdict =
@@ -48,9 +48,9 @@ export type OwnershipVerdict =
     }
   | { tag: 'invalid'; reason: OwnershipFault }
 export type OwnershipFault =
-  /** Not a key of that algorithm: encoding, length, prefix, or (es256) no point of the curve. */
+  /** Not a key of that algorithm: wrong encoding, length or prefix, or (es256) not on the curve. */
   | 'malformed_key'
-  /** A point of small order or a non-canonical encoding: anybody could sign for it. */
+  /** A point of small order or a non-canonical encoding, for which signatures can be forged. */
   | 'weak_key'
   /** The anchor is not a did:key or names another key. */
   | 'anchor_mismatch'
@@ -65,7 +65,7 @@ export type VerifySignature = {
   keyAlgorithm: KeyAlgorithm
   /** The signed string; its UTF-8 bytes are verified. */
   payload: string
-  /** base64url of 64 bytes, as sent. */
+  /** base64url of 64 bytes, as received. */
   signature: string
 }
 export type SignatureVerdict = { tag: 'valid' } | { tag: 'invalid' }

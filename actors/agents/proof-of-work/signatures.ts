@@ -14,14 +14,14 @@ import type {
 const SIGNATURE_BYTES = 64
 const SIGNATURE_CHARS = 86
 
-/** The 64 bytes of a signature as sent, null when it is anything else. */
+/** The 64 bytes of an encoded signature; null for anything else. */
 export function readSignature(text: string): Uint8Array | null {
   if (text.length !== SIGNATURE_CHARS) return null
   const bytes = fromBase64Url(text)
   return bytes?.length === SIGNATURE_BYTES ? bytes : null
 }
 
-/** Whether `signature` was made over `payload` by the holder of `raw`. Never throws. */
+/** Verifies `signature` over `payload` with the raw public key. Never throws. */
 export function isSignedBy(
   raw: Uint8Array,
   algorithm: KeyAlgorithm,
@@ -46,12 +46,12 @@ export function judgeOwnership(claim: VerifyOwnership): OwnershipVerdict {
   if (reading.tag === 'weak') return refused('weak_key')
   const { raw } = reading
   const { anchorType, anchorValue } = claim
-  // What another kind of anchor names is not to be told from the key.
+  // Only a did:key can be compared with the key here.
   const named = anchorType === 'did_key' && anchorValue !== undefined
   if (named && !names(anchorValue, raw, claim.keyAlgorithm)) return refused('anchor_mismatch')
   const proof = readSignature(claim.proof)
   if (proof === null) return refused('malformed_proof')
-  // No such string exists, so nothing can have been signed; `ownershipString` would throw.
+  // `ownershipString` throws for such a type, because no valid ownership string contains it.
   if (claim.anchorType.includes(FIELD_SEPARATOR)) return refused('wrong_signature')
   if (!isSignedBy(raw, claim.keyAlgorithm, ownershipString(claim), proof)) {
     return refused('wrong_signature')

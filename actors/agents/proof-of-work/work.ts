@@ -1,4 +1,4 @@
-/** The rule of the proof of work (decisions.md 1.3): SHA-256 over `{challenge_token}:{nonce}`. */
+/** Proof of work: SHA-256 over `{challenge_token}:{nonce}` (docs/reference/agents.md). */
 import { createHash } from 'node:crypto'
 import type { WorkVerdict } from './protocol.js'
 
@@ -22,12 +22,12 @@ export function leadingZeroBits(digest: Uint8Array): number {
   return bits
 }
 
-/** The digest whose leading bits are judged. */
+/** The digest whose leading zero bits count. */
 export function workDigest(challengeToken: string, nonce: string): Uint8Array {
   return createHash('sha256').update(`${challengeToken}:${nonce}`, 'utf8').digest()
 }
 
-/** Whether `nonce` is proof of `difficultyBits` of work on `challengeToken`. */
+/** Verifies that `nonce` proves `difficultyBits` of work for `challengeToken`. */
 export function judgeWork(
   challengeToken: string,
   nonce: string,

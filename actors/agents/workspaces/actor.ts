@@ -1,4 +1,4 @@
-/** Workspace bootstrap: checks by the agents actor, one transaction, then the first tokens. */
+/** Workspace bootstrap: proof-of-work checks, one transaction, then the first tokens. */
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -35,7 +35,7 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
   address: workspaces,
   asks: { agents, tenants, tokens, users },
   mailbox: { capacity: 512, inflightMax: 32 },
-  // In turn, so that racers for one challenge do not each hash a password to find it spent.
+  // Serialised per challenge, so that concurrent completions do not each hash a password.
   lane: { complete: ({ challengeId }) => challengeId },
   create: (needs) => {
     const { database, clock, random, agents, tenants, users, issuer } = needs
@@ -57,7 +57,7 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
           context,
         )
         if (checked.tag !== 'checked') return checked
-        // Hashed before the transaction: it takes longer than everything in it.
+        // Hashed before the transaction, because hashing takes longer than the transaction.
         const fixture = await users.ask('prepareFixture', {}, context)
         if (fixture.tag === 'busy') return fixture
 
@@ -70,8 +70,8 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
           scopes: [...REGISTERED_AGENT_SCOPES],
           createdAt: now,
         }
-        // The agent is at home in the control plane, the rest in a tenant that comes to be.
-        const made = await database.system(
+        // The agent belongs to the control plane, everything else to the new tenant.
+        const provisioned = await database.system(
           (tx) =>
             provision(
               tx,
@@ -89,14 +89,15 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
             ),
           context,
         )
-        if (made.tag !== 'provisioned') {
-          return { tag: made.tag === 'closed' ? 'challenge_consumed' : made.tag }
+        if (provisioned.tag !== 'provisioned') {
+          const { tag } = provisioned
+          return { tag: tag === 'closed' ? 'challenge_consumed' : tag }
         }
-        return handOver(needs, message, agent, made, fixture.password, context)
+        return issueTokens(needs, message, agent, provisioned, fixture.password, context)
       },
 
       async readInvite({ token }, { signal }) {
-        // The token is all the page has: which tenant it belongs to is read from the row.
+        // The request has only the token; the row says which tenant it belongs to.
         const invite = await database.system(
           (tx) => findOperatorInvite(tx, inviteTokenSha256(token)),
           { signal },
@@ -112,14 +113,14 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
 })
 
 /**
- * Everything committed, the agent gets its first tokens. Should that fail, the workspace stands and
- * the agent logs in by challenge.
+ * Issues the agent's first tokens after the commit. If this fails, the workspace exists and the agent
+ * logs in by challenge.
  */
-async function handOver(
+async function issueTokens(
   { agents, tokens, issuer }: WorkspacesNeeds,
   message: CompleteBootstrap,
   agent: { id: string; tenantId: string; fingerprint: string },
-  made: Provisioned,
+  provisioned: Provisioned,
   password: string,
   context: MessageContext,
 ): Promise<WorkspaceProvisioned> {
@@ -138,12 +139,12 @@ async function handOver(
     )
   const [controlPlane, sandbox, read] = await Promise.all([
     token(agent.tenantId, true),
-    token(made.tenant.id, false),
+    token(provisioned.tenant.id, false),
     agents.ask('read', { agentId: agent.id }, context),
   ])
-  invariant(read.tag === 'found', 'an agent that was just registered is there')
-  const { organization, tenant, application, clientSecret, fixtureUser, invite } = made
-  const given = {
+  invariant(read.tag === 'found', 'a registered agent exists')
+  const { organization, tenant, application, clientSecret, fixtureUser, invite } = provisioned
+  const environment = {
     issuer,
     tenant: {
       id: tenant.id,
@@ -162,7 +163,7 @@ async function handOver(
   }
   return {
     tag: 'provisioned',
-    ...given,
+    ...environment,
     agent: read.agent,
     organization: { id: organization.id, name: organization.name, slug: organization.slug },
     fixtureUser: {
@@ -177,7 +178,7 @@ async function handOver(
     tenantAccessToken: sandbox.accessToken,
     tenantExpiresInSeconds: sandbox.expiresInSecs,
     startSnippet: startSnippet(message.framework),
-    envBlock: envBlock(given),
+    envBlock: envBlock(environment),
     operatorInvite:
       invite === null
         ? null

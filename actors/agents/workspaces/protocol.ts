@@ -1,15 +1,15 @@
-/** A sandbox workspace for an agent nobody created before it: organization, tenant, application. */
+/** Workspace bootstrap: an agent creates its own organization, sandbox tenant and application. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { AgentRecord, CompletionRefused, CompleteRegistration } from '../agents/protocol.js'
 import type { ApplicationId, OrganizationId, TenantId } from '../../domain/ids.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
 
 export type WorkspacesProtocol = {
-  /** What the ownership proof of a bootstrap must sign. Creates nothing. */
+  /** What the ownership proof of a bootstrap must sign. Has no side effect. */
   metadata: Ask<Record<never, never>, BootstrapMetadata>
   /** Spends a challenge of kind `workspace` and provisions everything in one transaction. */
   complete: Ask<CompleteBootstrap, WorkspaceProvisioned | BootstrapRefused>
-  /** What an operator invite is worth now. */
+  /** The status of an operator invite. */
   readInvite: Ask<{ token: string }, InviteValid | { tag: 'unknown_invite' } | { tag: 'spent' }>
 }
 
@@ -35,13 +35,13 @@ export type CompleteBootstrap = CompleteRegistration & {
   readonly organizationName: string
   readonly redirectUris: readonly string[]
   readonly issueOperatorInvite: boolean
-  /** A value that is not in the list counts as `generic`. */
+  /** An unknown value counts as `generic`. */
   readonly framework: string
 }
 export type BootstrapRefused =
   | CompletionRefused
   | { tag: 'invalid_redirect_uri'; index: number; detail: string }
-  /** The password workers are busy; the challenge is untouched. */
+  /** The password workers are busy; the challenge is not spent. */
   | { tag: 'busy' }
 
 export type WorkspaceProvisioned = {

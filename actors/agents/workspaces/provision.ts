@@ -1,4 +1,4 @@
-/** The one transaction in which a workspace comes to be, or does not. */
+/** Creates a workspace in one transaction. */
 import { createHash } from 'node:crypto'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -59,7 +59,7 @@ export type Provisioned = {
   invite: { token: string; expiresAt: Date } | null
 }
 
-/** Spends the challenge and makes everything; when the challenge cannot be spent, nothing. */
+/** Spends the challenge and creates everything, or nothing when the challenge is closed. */
 export async function provision(
   tx: Transaction,
   order: WorkspaceOrder,
@@ -130,7 +130,7 @@ export async function provision(
   }
 }
 
-/** Inserts under the first slug that nobody has. */
+/** Inserts with the first free slug. */
 async function firstFree<Row>(
   slugs: readonly string[],
   insert: (slug: string) => Promise<Row | undefined>,
@@ -139,7 +139,7 @@ async function firstFree<Row>(
     const row = await insert(slug)
     if (row !== undefined) return row
   }
-  throw new Error('no free slug, though several were made unique')
+  throw new Error('no free slug among unique candidates')
 }
 
 async function insertFixture(
@@ -195,12 +195,12 @@ async function insertInvite(
   return { token, expiresAt }
 }
 
-/** What is kept of an invite's token. */
+/** The stored hash of an invite token. */
 export function inviteTokenSha256(token: string): Uint8Array {
   return createHash('sha256').update(token, 'utf8').digest()
 }
 
-/** The registration belongs to the control plane, the rest to the tenant that came to be. */
+/** The registration event belongs to the control plane, the others to the new tenant. */
 function events(
   { agent, now, requestId }: WorkspaceOrder,
   organization: OrganizationRow,

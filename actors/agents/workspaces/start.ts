@@ -1,8 +1,8 @@
-/** What an agent is handed to start with: a sample for its framework and the environment it reads. */
+/** Quick start for a new workspace: a code sample per framework and a dotenv block. */
 import { readFileSync } from 'node:fs'
 import { FRAMEWORKS, type WorkspaceProvisioned } from './protocol.js'
 
-/** From dist/actors/workspaces back to the texts beside the source. */
+/** Relative to dist/actors/agents/workspaces: the samples are not compiled. */
 const SAMPLES = new URL('../../../../actors/agents/workspaces/samples/', import.meta.url)
 
 const samples = new Map<string, string>(
@@ -12,12 +12,12 @@ const samples = new Map<string, string>(
   ]),
 )
 
-/** Runnable text: a client_credentials request, and the check of a bearer token by the key set. */
+/** A runnable sample: a client_credentials request and the verification of a token with the JWKS. */
 export function startSnippet(framework: string): string {
   return samples.get(framework) ?? samples.get('generic')!
 }
 
-/** dotenv lines (decisions.md 2.2). The secret only where there is one. */
+/** dotenv lines; without SVC_CLIENT_SECRET for a public application. */
 export function envBlock({
   issuer,
   tenant,
@@ -38,7 +38,7 @@ export function envBlock({
     .join('')
 }
 
-/** Plain where every reader of such files, shells included, takes it literally; else in quotes. */
+/** Unquoted where every dotenv parser and shell reads the value literally, else quoted. */
 function dotenvValue(value: string): string {
   if (/^[A-Za-z0-9_.:/@%+,=-]*$/.test(value)) return value
   return value.includes("'") ? `"${value.replace(/["$\\`]/g, '\\$&')}"` : `'${value}'`

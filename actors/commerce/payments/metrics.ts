@@ -1,52 +1,42 @@
-/** Figures of commerce: payments by rail and by what became of them. */
-import { Counter, type Registry } from 'prom-client'
+/** Metrics of payments and of the card provider. */
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 
-const NAME = 'svc_commerce_payments_total'
-const CALLS = 'svc_commerce_card_calls_total'
-const EVENTS = 'svc_commerce_card_events_total'
-
-/** The counter of a registry, registered when it is asked for the first time. */
+/** Counts payments by payment provider and outcome. */
 export function paymentOutcomes(
   registry: Registry,
 ): (rail: string, outcome: 'succeeded' | 'failed') => void {
-  const known = registry.getSingleMetric(NAME) as Counter<'rail' | 'outcome'> | undefined
-  const counter =
-    known ??
-    new Counter({
-      name: NAME,
-      help: 'Payments by rail and by what became of them.',
-      labelNames: ['rail', 'outcome'],
-      registers: [registry],
-    })
-  return (rail, outcome) => counter.inc({ rail, outcome })
+  const payments = counter(
+    registry,
+    'svc_commerce_payments_total',
+    'Payments by rail and by what became of them.',
+    ['rail', 'outcome'],
+  )
+  return (rail, outcome) => payments.inc({ rail, outcome })
 }
 
-/** Counts calls to the card provider by what became of them. */
+/** Counts calls to the card provider by outcome. */
 export function providerCalls(
   registry: Registry,
 ): (outcome: 'ok' | 'refused' | 'unavailable') => void {
-  const counter =
-    (registry.getSingleMetric(CALLS) as Counter<'outcome'> | undefined) ??
-    new Counter({
-      name: CALLS,
-      help: 'Calls to the card provider by what became of them.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    })
-  return (outcome) => counter.inc({ outcome })
+  const calls = counter(
+    registry,
+    'svc_commerce_card_calls_total',
+    'Calls to the card provider by what became of them.',
+    ['outcome'],
+  )
+  return (outcome) => calls.inc({ outcome })
 }
 
-/** Counts webhooks of the card provider by what became of them. */
+/** Counts webhooks of the card provider by outcome. */
 export function providerEvents(
   registry: Registry,
 ): (outcome: 'received' | 'repeated' | 'ignored' | 'refused') => void {
-  const counter =
-    (registry.getSingleMetric(EVENTS) as Counter<'outcome'> | undefined) ??
-    new Counter({
-      name: EVENTS,
-      help: 'Webhooks of the card provider by what became of them.',
-      labelNames: ['outcome'],
-      registers: [registry],
-    })
-  return (outcome) => counter.inc({ outcome })
+  const events = counter(
+    registry,
+    'svc_commerce_card_events_total',
+    'Webhooks of the card provider by what became of them.',
+    ['outcome'],
+  )
+  return (outcome) => events.inc({ outcome })
 }

@@ -3,6 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type CommerceProtocol = {
   createProduct: Ask<CreateProduct, Created<Product> | GoodsRefused>
@@ -93,8 +94,6 @@ export type Charge = {
   readonly updatedAt: Date
 }
 
-/** Place in a list ordered by creation, newest first: the last row seen. */
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type ListOf = {
   readonly tenantId: TenantId
   /** 1 to 200. */

@@ -3,9 +3,9 @@ import type { ChargeView } from '../../../storage/commerce/charges.js'
 import type { PaymentLinkRow, PriceRow, ProductRow } from '../../../storage/commerce/products.js'
 import type { RefundRow } from '../../../storage/commerce/refunds.js'
 import type { SubscriptionRow } from '../../../storage/commerce/subscriptions.js'
+import { page } from '../../platform/paging.js'
 import type {
   Charge,
-  ListCursor,
   Listed,
   PaymentLink,
   Price,
@@ -81,15 +81,12 @@ export function subscriptionOf(row: SubscriptionRow): Subscription {
   }
 }
 
-/** One page out of one row more than the page holds. */
+/** The reply of a list message: the page of `rows`, each shown by `show`. */
 export function listedOf<Row extends { createdAt: Date; id: string }, Shown>(
   rows: readonly Row[],
   limit: number,
   show: (row: Row) => Shown,
 ): Listed<Shown> {
-  const page = rows.slice(0, limit)
-  const last = page.at(-1)
-  const next: ListCursor | null =
-    rows.length > limit && last !== undefined ? { createdAt: last.createdAt, id: last.id } : null
-  return { tag: 'listed', rows: page.map(show), next }
+  const { items, next } = page(rows, limit)
+  return { tag: 'listed', rows: items.map(show), next }
 }

@@ -1,4 +1,7 @@
-/** Sells payment links and checkout sessions by x402: tells their price, takes proofs, has them settled. */
+/**
+ * Sells payment links and checkout sessions by x402: states the price, verifies payment proofs and
+ * has them settled.
+ */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import { findCharge } from '../../../storage/commerce/charges.js'
@@ -24,13 +27,13 @@ import type { X402Needs } from './needs.js'
 
 const CAPACITY = 2048
 const INFLIGHT_MAX = 1024
-/** A signature takes some two milliseconds. */
+/** A signature check takes about two milliseconds. */
 const BATCH_MAX = 8
 
 const PROOF_MISSING = 'PAYMENT-SIGNATURE header is required'
 const UNKNOWN = { tag: 'unknown' } as const
 
-/** How the pool behind `X402Needs.compute` is opened: no thread before the first signature. */
+/** Options of the pool behind `X402Needs.compute`. No thread starts before the first signature. */
 export function x402Pool(processors: number): PoolOptions {
   return {
     name: 'x402',
@@ -77,7 +80,10 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       return { tag: 'refused', challenge: challenge(reason, sale), settlement }
     }
 
-    /** Judges the proof as far as that can be done here, then has it carried out. */
+    /**
+     * Verifies the proof as far as possible without the facilitator, then has the payment carried
+     * out.
+     */
     async function judge(
       sale: Sale,
       proof: Proof,
@@ -105,7 +111,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       return compute.run('isSignedByPayer', { domain, authorization, signature })
     }
 
-    /** Everybody with the same proof for the same link waits for one judgement. */
+    /** Concurrent requests with the same proof for the same target wait for one judgement. */
     function judgeOnce(...args: Parameters<typeof judge>): Promise<Verdict> {
       const [sale, proof] = args
       const hashes = [proof.proofSha256, proof.payloadSha256].map((hash) => hash.toString('hex'))
@@ -119,7 +125,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       return judged
     }
 
-    /** What a proof led to while its link or session was still for sale. */
+    /** The stored outcome of a proof whose link or session may be inactive by now. */
     async function remembered(found: Found, order: PayOrder): Promise<PayOutcome | undefined> {
       const read = proofOf(order, v1)
       if (read?.tag !== 'proof') return undefined
@@ -179,7 +185,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       },
     }
 
-    /** The answer to a payment that is settled, now and whenever its proof comes again. */
+    /** The response for a settled payment, at first and whenever the same proof is sent again. */
     async function settled(payment: X402PaymentRow): Promise<PayOutcome> {
       const { tenantId, chargeId, transaction, payer, amount, version } = payment
       const charge = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, chargeId))
@@ -196,11 +202,11 @@ function settlementOf({ accepted, authorization }: Proof) {
   return { transaction: '', network: accepted.network, payer: authorization.from }
 }
 
-/** The proof that was sent, if one was; fields of both versions say two things. */
+/** The proof that was sent, if any. Sending the fields of both versions is contradictory. */
 function proofOf({ proof, proofV1 }: PayOrder, v1: boolean) {
   const older = v1 ? proofV1 : undefined
   if (proof !== undefined && older !== undefined) {
-    const detail = 'PAYMENT-SIGNATURE and X-PAYMENT may not come together.'
+    const detail = 'Send either PAYMENT-SIGNATURE or X-PAYMENT, not both.'
     return { tag: 'malformed', pointer: '', detail } as const
   }
   if (proof !== undefined) return readProof(proof, 2)

@@ -1,9 +1,9 @@
-/** Which tokens can be paid with, and what a price is in them. decisions.md sections 11, 15, 22. */
+/** The tokens that can be paid with, and prices in them (docs/reference/commerce.md, x402). */
 import type { ChainsSettings } from '../payments/settings.js'
 import { currencyExponent } from '../../domain/commerce/currencies.js'
 
 export type Asset = {
-  /** CAIP-2, of the namespace eip155. */
+  /** CAIP-2 id in namespace eip155. */
   readonly network: string
   /** Contract address. */
   readonly address: string
@@ -11,13 +11,13 @@ export type Asset = {
   readonly name: string
   readonly version: string
   readonly decimals: number
-  /** ISO 4217: prices in this currency can be paid with it, one to one. */
+  /** ISO 4217 code. The token pays prices in this currency, one to one. */
   readonly currency: string
-  /** `[[chains]].pay_to`: default payee of the operator's own tenant; null where nothing is set. */
+  /** `[[chains]].pay_to`: default payee of the operator's own tenant. Null when unset. */
   readonly payTo: string | null
   /** Null where the chain is not watched. */
   readonly rpcUrl: string | null
-  /** Blocks behind the latest one before a transfer pays a checkout. */
+  /** Confirmations (blocks) that a transfer needs before it pays a checkout. */
   readonly confirmations: number
 }
 
@@ -45,7 +45,7 @@ const BUILT_IN: readonly Asset[] = [
   },
 ]
 
-/** Names of networks in version 1 of the protocol. */
+/** Network names of x402 version 1. */
 const V1_NETWORKS: Readonly<Record<string, string>> = {
   'eip155:1': 'ethereum',
   'eip155:137': 'polygon',
@@ -57,7 +57,7 @@ const V1_NETWORKS: Readonly<Record<string, string>> = {
   'eip155:11155111': 'sepolia',
 }
 
-/** Those of [[chains]], then those built in of networks that it does not name. */
+/** The assets of [[chains]], then the built-in assets of networks that [[chains]] does not name. */
 export function knownAssets(chains: ChainsSettings): readonly Asset[] {
   const configured = chains.map((chain) => configuredAsset(chain))
   const named = new Set(configured.map(({ network }) => network))
@@ -79,12 +79,12 @@ function configuredAsset(chain: ChainsSettings[number]): Asset {
   }
 }
 
-/** Addresses are compared without regard to case (decisions.md section 22). */
+/** Compares addresses case-insensitively. */
 export function sameAddress(left: string, right: string): boolean {
   return left.toLowerCase() === right.toLowerCase()
 }
 
-/** The chain id of an eip155 network. */
+/** Chain id of an eip155 network. */
 export function chainIdOf(network: string): number {
   return Number(network.slice('eip155:'.length))
 }

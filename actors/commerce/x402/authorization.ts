@@ -1,29 +1,26 @@
 /**
- * Whether an authorization pays what was offered, apart from its signature. x402 v2 section 6.1.2,
- * EIP-3009; decisions.md section 11, verification.
+ * Checks whether an authorization pays the offer, apart from its signature. x402 v2 section 6.1.2,
+ * EIP-3009.
  */
 import { sameAddress } from './assets.js'
 import type { Offer } from './offers.js'
 import type { Authorization } from './proof.js'
 import type { ErrorReason } from './reasons.js'
 
-/** A facilitator needs this long to bring a transaction into a block. */
+/** Time that a facilitator needs to get a transaction into a block. */
 const SETTLE_SECS_MIN = 6
 
 /**
- * Beyond the time that the offer allows. An authorization that is good for longer keeps a payment of
- * unknown outcome open for as long: it fails only when it can no longer be spent.
+ * Tolerance beyond the offer's timeout. A longer authorization would keep a payment of unknown
+ * outcome open: it fails only once the authorization can no longer be spent.
  */
 const CLOCK_SLACK_SECS = 60
 
-/** The order of the curve secp256k1, halved: tokens refuse signatures with a larger s. */
+/** Half the order of secp256k1. Tokens refuse signatures with a larger s. */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 const SIGNATURE_CHARS = 2 + 65 * 2
 
-/**
- * @param nowSecs Unix time.
- * @returns null when it does.
- */
+/** @param nowSecs Unix time. @returns null when the authorization pays the offer. */
 export function authorizationFault(
   authorization: Authorization,
   { payTo, amount, maxTimeoutSecs }: Offer,
@@ -35,7 +32,8 @@ export function authorizationFault(
   if (authorization.value !== amount) {
     return 'invalid_exact_evm_payload_authorization_value_mismatch'
   }
-  // The contract demands validAfter < now < validBefore of the block that it runs in, which is later.
+  // The token contract requires validAfter < now < validBefore at its block, which is later than
+  // now.
   if (BigInt(authorization.validAfter) > BigInt(nowSecs)) {
     return 'invalid_exact_evm_payload_authorization_valid_after'
   }
@@ -48,8 +46,8 @@ export function authorizationFault(
 }
 
 /**
- * Whether a signature has the one form that tokens accept: 65 bytes, v 27 or 28, the smaller s. What
- * contracts sign for accounts of their own (EIP-1271, EIP-6492) cannot be judged without the chain.
+ * True if the signature has the only form that tokens accept: 65 bytes, v 27 or 28, the smaller s.
+ * Contract signatures (EIP-1271, EIP-6492) cannot be verified without the chain.
  */
 export function isPlainSignature(signature: string): boolean {
   if (signature.length !== SIGNATURE_CHARS) return false

@@ -1,14 +1,16 @@
-/** Whether the nodes of the chains answer, for readiness (interface.md, Health). */
+/**
+ * Watches whether the chain nodes respond, for readiness (docs/reference/operations.md, Health).
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chainIdOf } from './assets.js'
 import type { Chain } from './chain.js'
 
 const LOOK_EVERY_MS = 5_000
-/** One answer that does not come is no outage. */
+/** A single missed response is not an outage. */
 const MISSES_MAX = 2
 
 export interface ChainWatch {
-  /** The chains that do not answer, or answer for another chain, in words. */
+  /** Descriptions of the chains whose node does not respond, or responds for another chain. */
   unfit(): readonly string[]
   close(): Promise<void>
 }
@@ -34,7 +36,7 @@ export function watchChains(chains: ReadonlyMap<string, Chain>): ChainWatch {
     unfit: () =>
       [...misses]
         .filter(([, missed]) => missed > MISSES_MAX)
-        .map(([network]) => `the chain ${network} does not answer`),
+        .map(([network]) => `chain ${network} unavailable`),
     async close() {
       ended.abort()
       await watching

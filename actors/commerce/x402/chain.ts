@@ -1,6 +1,6 @@
 /**
- * What a chain knows of an authorization, asked by JSON-RPC: whether it is spent, and by which
- * transfer. EIP-3009; Ethereum JSON-RPC. decisions.md section 15, embedded_chain_monitor.
+ * Queries a chain by JSON-RPC for the state of an authorization: whether it is spent, and by which
+ * transfer. EIP-3009, Ethereum JSON-RPC.
  */
 import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
 import { postJson } from './json-post.js'
@@ -14,12 +14,15 @@ const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523
 const AUTHORIZATION_USED = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5'
 /** `AuthorizationCanceled(address,bytes32)`. */
 const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81'
-/** Nodes give the logs of so many blocks at once; looked through backwards, a few hours of them. */
+/**
+ * Block range of one log query that nodes accept. The search runs backwards over a few hours of
+ * blocks.
+ */
 const BLOCKS_EACH = 1_800
 const PAGES_MAX = 12
 
 export type OnChain = {
-  /** Address of the token. */
+  /** Contract address of the token. */
   readonly asset: string
   readonly payer: string
   readonly payTo: string
@@ -30,14 +33,14 @@ export type OnChain = {
 export type Sighting =
   /** The transfer is in a block. */
   | { readonly tag: 'settled'; readonly transaction: string }
-  /** Spent without paying us: the payer took it back. */
+  /** Spent without paying: the payer cancelled the authorization. */
   | { readonly tag: 'cancelled' }
   /** Not spent. `blockTimeSecs` is the Unix time of the latest block. */
   | { readonly tag: 'unspent'; readonly blockTimeSecs: number }
-  /** The chain did not answer, or its answers do not make a whole. */
+  /** The node did not respond, or its responses contradict each other. */
   | { readonly tag: 'unclear'; readonly error: string }
 
-/** A transfer of a token in a block. Addresses and hashes in lower case. */
+/** A token transfer in a block. Addresses and hashes are in lower case. */
 export type TransferLog = {
   readonly asset: string
   readonly payer: string
@@ -49,17 +52,17 @@ export type TransferLog = {
 }
 
 export interface Chain {
-  /** Number of the latest block; null when the node does not answer. */
+  /** Number of the latest block. Null when the node does not respond. */
   latestBlock(): Promise<number | null>
-  /** Transfers of tokens to addresses, from block to block; null when the node does not answer. */
+  /** Transfers of tokens to addresses in a block range. Null when the node does not respond. */
   transfers(
     among: { readonly assets: readonly string[]; readonly payTo: readonly string[] },
     from: number,
     to: number,
   ): Promise<readonly TransferLog[] | null>
-  /** @param transaction a hash to look at first, where one is known. */
+  /** @param transaction a transaction hash to check first, if one is known. */
   look(payment: OnChain, transaction: string | null): Promise<Sighting>
-  /** Whether the node answers, and for which chain: readiness. */
+  /** Chain id that the node reports, for readiness. Null when the node does not respond. */
   chainId(): Promise<number | null>
 }
 
@@ -84,15 +87,15 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     if (answer.tag === 'failed') throw new NoAnswer(answer.error)
     const { json } = answer
     if (typeof json !== 'object' || json === null || !('result' in json)) {
-      throw new NoAnswer(`${method} was not answered`)
+      throw new NoAnswer(`${method} got no response`)
     }
     return json.result
   }
 
   /**
-   * Whether this transaction made the transfer; undefined where it has no receipt yet. The transfer of an
-   * authorization is what its token says next: one transaction may use many authorizations and pay us
-   * for one of them, which is not a payment by each.
+   * True if the transaction made the transfer. Undefined while it has no receipt. The Transfer log
+   * of an authorization directly follows its AuthorizationUsed log: one transaction may use several
+   * authorizations and pay us for only one of them.
    */
   async function transferIn(transaction: string, payment: OnChain): Promise<boolean | undefined> {
     const receipt = (await call('eth_getTransactionReceipt', [transaction])) as {
@@ -109,7 +112,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     return next !== undefined && isTransfer(next, payment)
   }
 
-  /** The log that spent the authorization, or took it back. */
+  /** The log that used or cancelled the authorization. */
   async function spending(payment: OnChain): Promise<Log | undefined> {
     let to = quantity(await call('eth_blockNumber', []))
     for (let page = 0; page < PAGES_MAX && to >= 0; page += 1) {
@@ -126,7 +129,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
           ],
         },
       ])
-      if (!Array.isArray(logs)) throw new NoAnswer('eth_getLogs gave no list')
+      if (!Array.isArray(logs)) throw new NoAnswer('eth_getLogs returned no list')
       const found = logs.filter(isLog).find((log) => concerns(log, payment))
       if (found !== undefined) return found
       to = from - 1
@@ -138,8 +141,8 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     if (transaction !== null && (await transferIn(transaction, payment)) === true) {
       return { tag: 'settled', transaction }
     }
-    // The time before the state: an authorization unspent at a block whose time is past its end
-    // stays unspent for good.
+    // Reads the block time before the state: an authorization that is unspent at a block after its
+    // expiry stays unspent for good.
     const block = (await call('eth_getBlockByNumber', ['latest', false])) as {
       timestamp?: unknown
       number?: unknown
@@ -148,7 +151,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
     const data = AUTHORIZATION_STATE + word(payment.payer).slice(2) + payment.nonce.slice(2)
     const state = await call('eth_call', [{ to: payment.asset, data }, block?.number])
     if (typeof state !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(state)) {
-      throw new NoAnswer('the asset knows no authorizations')
+      throw new NoAnswer('the asset does not support authorizations')
     }
     if (BigInt(state) === 0n) return { tag: 'unspent', blockTimeSecs }
     const log = await spending(payment)
@@ -173,7 +176,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
         topics: [TRANSFER, null, payTo.map(word)],
       },
     ])
-    if (!Array.isArray(logs)) throw new NoAnswer('eth_getLogs gave no list')
+    if (!Array.isArray(logs)) throw new NoAnswer('eth_getLogs returned no list')
     return logs.filter(isLog).flatMap((log) => transferOf(log))
   }
 
@@ -192,7 +195,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
   }
 }
 
-/** Null where the node gave no answer. */
+/** @returns null when the node does not respond. */
 async function orNull<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask()
@@ -202,7 +205,7 @@ async function orNull<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
-/** None for a log that is no transfer, or that a reorganization removed. */
+/** Empty for a log that is not a transfer, or that a reorganization removed. */
 function transferOf(log: Log): readonly TransferLog[] {
   const { address, topics, data, transactionHash, logIndex } = log
   const [event, payer, payTo] = topics.map((topic) => topic.toLowerCase())
@@ -232,7 +235,7 @@ function quantity(value: unknown): number {
   return Number.parseInt(value, 16)
 }
 
-/** An address as a word of 32 bytes. */
+/** An address as a 32-byte word. */
 function word(address: string): string {
   return `0x${address.slice(2).toLowerCase().padStart(64, '0')}`
 }
@@ -264,7 +267,7 @@ function isUse(log: Log, payment: OnChain): boolean {
   return log.topics[0]?.toLowerCase() === AUTHORIZATION_USED && concerns(log, payment)
 }
 
-/** Whether the token says it of this authorization. */
+/** True if the token emitted the log for this authorization. */
 function concerns({ address, topics }: Log, { asset, payer, nonce }: OnChain): boolean {
   return (
     address.toLowerCase() === asset.toLowerCase() &&

@@ -1,10 +1,10 @@
-/** The pure function of the x402 pool: who signed an authorization (EIP-712, EIP-3009). */
+/** The pure function of the x402 pool: verifies who signed an authorization (EIP-712, EIP-3009). */
 import { hashTypedData, recoverAddress } from 'viem/utils'
 import type { Authorization } from './proof.js'
 
 type Hex = `0x${string}`
 
-/** EIP-3009, the type that a payer signs. */
+/** The EIP-3009 type that a payer signs. */
 const TYPES = {
   TransferWithAuthorization: [
     { name: 'from', type: 'address' },
@@ -21,7 +21,7 @@ export type SignedAuthorization = {
     readonly name: string
     readonly version: string
     readonly chainId: number
-    /** Address of the token. */
+    /** Contract address of the token. */
     readonly verifyingContract: string
   }
   readonly authorization: Authorization
@@ -29,12 +29,12 @@ export type SignedAuthorization = {
   readonly signature: string
 }
 
-/** Whether the payer that it names signed it. */
+/** True if the named payer signed it. */
 export async function isSignedByPayer(signed: SignedAuthorization): Promise<boolean> {
   const { domain, authorization, signature } = signed
   try {
     const hash = hashTypedData({
-      // Lower case: an address in mixed case would have to carry its checksum.
+      // Lower case: viem checks the checksum of mixed-case addresses.
       domain: { ...domain, verifyingContract: domain.verifyingContract.toLowerCase() as Hex },
       types: TYPES,
       primaryType: 'TransferWithAuthorization',
@@ -50,7 +50,7 @@ export async function isSignedByPayer(signed: SignedAuthorization): Promise<bool
     const signer = await recoverAddress({ hash, signature: signature as Hex })
     return signer.toLowerCase() === authorization.from
   } catch {
-    // No point of the curve has these coordinates: nobody signed it.
+    // The coordinates are not a point of the curve, so the signature is invalid.
     return false
   }
 }

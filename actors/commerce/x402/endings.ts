@@ -1,6 +1,6 @@
 /**
- * How payments end: in one transaction with their charge, the ledger and the events. Used by whoever
- * holds the lease, request or reconciliation.
+ * Transitions of payments, each in one transaction with its charge, the ledger and the events. Used
+ * by the lease holder: a request or the reconciliation.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -47,7 +47,7 @@ export type Held = Pick<
   | 'nonce'
 > & { readonly version: 1 | 2; readonly lease: string }
 
-/** What is paid: a link, which makes a charge of its own, or a session, which has one. */
+/** The item that is paid: a link, which creates a charge, or a session, which has one. */
 export type Bill = LinkBill | SessionBill
 export type SessionBill = {
   readonly tag: 'session'
@@ -67,7 +67,7 @@ export type LinkBill = {
   readonly buyerRegion: string
 }
 
-/** What a payment pays: the same proof for another target is another payment. */
+/** The item that a payment pays. The same proof for another target is another payment. */
 export type Target = {
   readonly paymentLinkId: string | null
   readonly checkoutSessionId: string | null
@@ -79,7 +79,7 @@ export function targetOfBill(bill: Bill): Target {
     : { paymentLinkId: null, checkoutSessionId: bill.sessionId }
 }
 
-/** An account as CAIP-10 names it. */
+/** The payer's account as a CAIP-10 id. */
 export function buyerOf({ network, payer }: Pick<Held, 'network' | 'payer'>): string {
   return `${network}:${payer}`
 }
@@ -92,7 +92,7 @@ export function onChain({ asset, payer, payTo, amount, nonce }: Held): OnChain {
   return { asset, payer, payTo, amount, nonce }
 }
 
-/** What else belongs into the transaction that ends a payment. */
+/** Additional work in the transaction that ends a payment. */
 type Also = (tx: Transaction) => Promise<unknown> | void
 const nothing: Also = () => undefined
 
@@ -102,9 +102,9 @@ export function endings({ database, clock, random }: EndingNeeds) {
   return {
     /**
      * verifying -> settling, with the pending charge.
-     * @param leaseSecs until a worker looks into it.
-     * @returns `lost` when the lease was lost, `taken` when the session is paid by somebody else or
-     * cannot be paid any more.
+     * @param leaseSecs time until a worker checks the payment.
+     * @returns `lost` when the lease was lost, `taken` when another payment pays the session or it
+     *   cannot be paid any more.
      */
     begin(
       held: Held,
@@ -122,7 +122,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
         if (!(await beginX402Settlement(tx, tenantId, id, lease, leaseSecs))) return 'lost'
         if (bill.tag === 'session') {
           const payment = { tenantId, id: bill.sessionId, rail: RAIL, customerEmail: null, now }
-          // The payment's own row says when to look at it.
+          // The due time is in the payment's own row.
           if (await beginPaying(tx, { ...payment, dueAt: null })) return 'begun'
           throw new Error('an open session has a charge that is not pending')
         }
@@ -134,7 +134,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
           rail: RAIL,
           railReference: id,
           buyerId: buyerOf(held),
-          // The payment's own row says when to look at it.
+          // The due time is in the payment's own row.
           dueAt: null,
           createdAt: now,
         }
@@ -145,7 +145,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
       })
     },
 
-    /** @returns false when the lease was lost. */
+    /** settling -> settled. @returns false when the lease was lost. */
     settled(held: Held, transaction: string, requestId?: string, also: Also = nothing) {
       const { tenantId, id, chargeId, lease } = held
       return database.tenant(tenantId, async (tx) => {
@@ -159,7 +159,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
           mandate: null,
           disputed: null,
           buyerId: buyerOf(held),
-          // The token moved from the buyer to the merchant; nothing of it passes through us.
+          // The token moved from the buyer to the merchant. No money passes through this service.
           direct: true,
         } as const
         const events = await applyAnswer(tx, means, charge, RAIL, answer, requestId)
@@ -171,7 +171,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
       })
     },
 
-    /** The charge of a link fails; a session is open again. @returns false when the lease was lost. */
+    /** Fails the charge of a link, or reopens a session. @returns false when the lease was lost. */
     failed(held: Held, reason: ErrorReason, requestId?: string, also: Also = nothing) {
       const { tenantId, id, chargeId, checkoutSessionId, lease } = held
       return database.tenant(tenantId, async (tx) => {
@@ -193,7 +193,7 @@ export function endings({ database, clock, random }: EndingNeeds) {
       })
     },
 
-    /** To be looked at again. @returns false when the lease was lost. */
+    /** Schedules another check. @returns false when the lease was lost. */
     postponed({ tenantId, id, lease }: Held, againSecs: number, transaction: string | null) {
       return database.tenant(tenantId, (tx) =>
         postponeX402Payment(tx, tenantId, id, lease, againSecs, transaction),
@@ -205,8 +205,8 @@ export function endings({ database, clock, random }: EndingNeeds) {
 export type Endings = ReturnType<typeof endings>
 
 /**
- * What the facilitator said, held against the chain where it is watched: a settlement is none
- * without its transfer, and a failure is none where the authorization was spent.
+ * Verifies the facilitator's result on the chain, where it is watched: a settlement needs its
+ * transfer, and a failure needs an unspent authorization.
  */
 export async function confirmed(
   settlement: Settlement,
@@ -222,7 +222,7 @@ export async function confirmed(
   return { tag: 'unknown', error, transaction }
 }
 
-/** Looks until the chain shows the transfer, or for as long as it may take. */
+/** Polls until the chain shows the transfer or the time is over. */
 export function patientLook(
   chain: Chain,
   held: Held,

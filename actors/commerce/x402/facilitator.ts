@@ -1,6 +1,6 @@
 /**
- * The facilitator: asked whether a payment is good, and to carry it out. What it says is believed
- * as far as it fits the payment; anything else is an outcome that nobody knows. x402 v2 section 7.
+ * Client of the facilitator, which verifies and settles payments. Its response is accepted only if
+ * it matches the payment. Any other response leaves the outcome unknown. x402 v2 section 7.
  */
 import { createDialer } from '../../platform/outbound-http/dialer.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
@@ -15,25 +15,25 @@ const WORDS_CHARS_MAX = 200
 export type Verification =
   | { readonly tag: 'valid' }
   | { readonly tag: 'invalid'; readonly reason: ErrorReason }
-  /** No verdict: nothing has been charged. */
+  /** No verdict. No money was taken. */
   | { readonly tag: 'unavailable'; readonly error: string }
 
 export type Settlement =
-  /** `transaction` is a hash, lower case. */
+  /** `transaction` is a lower-case hash. */
   | { readonly tag: 'settled'; readonly transaction: string }
   /** No transaction was sent. */
   | { readonly tag: 'failed'; readonly reason: ErrorReason }
   /**
-   * The authorization is spent already; by an earlier request of ours, or not by us at all: only
-   * the chain can tell.
+   * The authorization is already spent, by an earlier request of ours or by the payer. Only the
+   * chain can tell.
    */
   | { readonly tag: 'spent' }
-  /** The payment may have been carried out or may still be. */
+  /** The payment may have been settled, or may still be. */
   | { readonly tag: 'unknown'; readonly error: string; readonly transaction: string | null }
 
-/** What an answer has to agree with. */
+/** Values that a response must match. */
 export type Expected = {
-  /** As the request names it: CAIP-2, or the name of version 1. */
+  /** As in the request: the CAIP-2 id, or the name of version 1. */
   readonly network: string
   readonly payer: string
   readonly amount: string
@@ -49,7 +49,7 @@ export type FacilitatorOptions = {
   readonly url: string
   readonly verifyTimeoutMs: number
   readonly settleTimeoutMs: number
-  /** Loopback and private addresses as well; not in production. */
+  /** Allows loopback and private addresses. Not in production. */
   readonly privateNetworks: boolean
 }
 
@@ -74,11 +74,11 @@ export function createFacilitator(options: FacilitatorOptions): Facilitator {
   }
 }
 
-/** Exported for its properties. */
+/** Exported for property tests. */
 export function judgeVerification(answer: JsonAnswer, { payer }: Expected): Verification {
   if (answer.tag === 'failed') return { tag: 'unavailable', error: answer.error }
   const { isValid, invalidReason, invalidMessage, payer: named } = membersOf(answer.json)
-  // Refusals come with 200 and, from some, with a status of their own.
+  // Refusals have status 200, or another status with some facilitators.
   if (isValid === false) {
     const message = typeof invalidMessage === 'string' ? invalidMessage : null
     const reason = reasonOf(wordsOf(invalidReason), 'unexpected_verify_error', message)
@@ -90,10 +90,10 @@ export function judgeVerification(answer: JsonAnswer, { payer }: Expected): Veri
   return { tag: 'valid' }
 }
 
-/** Exported for its properties. */
+/** Exported for property tests. */
 export function judgeSettlement(answer: JsonAnswer, expected: Expected): Settlement {
   if (answer.tag === 'failed') {
-    // A request that never left has changed nothing.
+    // A request that was never sent changed nothing.
     return answer.sent
       ? { tag: 'unknown', error: answer.error, transaction: null }
       : { tag: 'failed', reason: 'unexpected_settle_error' }
@@ -113,7 +113,7 @@ export function judgeSettlement(answer: JsonAnswer, expected: Expected): Settlem
   }
   if (said['success'] !== false) return unknown(errorOf(answer.status))
   const words = wordsOf(said['errorReason'])
-  // A transaction was sent: it may still move the money, whatever the facilitator calls it.
+  // A transaction was sent. It may still move the money, whatever the facilitator reports.
   if (transaction !== null) return unknown(words ?? 'failed_with_transaction')
   if (saysSpent(words)) return { tag: 'spent' }
   const reason = refusalBeforeBroadcast(words)

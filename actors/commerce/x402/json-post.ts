@@ -1,6 +1,7 @@
 /**
- * Posts JSON to a peer that the operator names, through the dialer, and reads its JSON answer:
- * bounded in time and bytes, no redirect followed, nothing thrown. Facilitators and chains.
+ * Posts JSON to a facilitator or chain node that the operator configured, through the dialer, and
+ * parses the JSON response. Time and size are bounded, redirects are not followed, and nothing is
+ * thrown.
  */
 import type { Dispatcher } from 'undici'
 import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
@@ -18,12 +19,12 @@ export type JsonPost = {
 export type JsonAnswer =
   | { readonly tag: 'answered'; readonly status: number; readonly json: unknown }
   /**
-   * No answer that could be read. `sent` is false when the peer cannot have seen the request: the
-   * connection never came about.
+   * No parsable response. `sent` is false when no connection was established, so that the peer
+   * cannot have seen the request.
    */
   | { readonly tag: 'failed'; readonly error: string; readonly sent: boolean }
 
-/** Given to undici as the reason of an end that we wanted. */
+/** Marks an abort of ours in undici. */
 class BrokenOff extends Error {
   override readonly name = 'BrokenOff'
 }
@@ -69,7 +70,7 @@ export function postJson(upstreams: Upstreams, post: JsonPost): Promise<JsonAnsw
         {
           onRequestStart(started) {
             controller = started
-            // From here on the bytes are on a connection, and what becomes of them is not known.
+            // From here on the bytes may reach the peer, so the outcome is unknown.
             sent = true
             if (over) started.abort(new BrokenOff())
           },
@@ -96,7 +97,7 @@ export function postJson(upstreams: Upstreams, post: JsonPost): Promise<JsonAnsw
   })
 }
 
-/** undefined where it is not JSON. */
+/** @returns undefined when the bytes are not JSON. */
 function parsed(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8')) as unknown

@@ -1,5 +1,6 @@
-/** What became of payments, and how the facilitator did. */
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+/** Metrics of x402 payments and of the facilitator. */
+import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { counter, gauge, histogram } from '../../platform/metrics.js'
 
 export type X402Metrics = {
   readonly challenges: Counter
@@ -9,42 +10,32 @@ export type X402Metrics = {
 }
 
 export function x402Metrics(registry: Registry): X402Metrics {
-  const registers = [registry]
   return {
-    challenges: new Counter({
-      name: 'svc_x402_challenges_total',
-      help: 'Payment challenges given.',
-      registers,
-    }),
-    payments: new Counter({
-      name: 'svc_x402_payments_total',
-      help: 'Proofs of payment by what became of them.',
-      labelNames: ['outcome'],
-      registers,
-    }),
+    challenges: counter(registry, 'svc_x402_challenges_total', 'Payment challenges given.'),
+    payments: counter(
+      registry,
+      'svc_x402_payments_total',
+      'Proofs of payment by what became of them.',
+      ['outcome'],
+    ),
     facilitator: facilitatorSeconds(registry),
-    resolved: new Counter({
-      name: 'svc_x402_resolutions_total',
-      help: 'Payments of unknown outcome that an operator ended, by how.',
-      labelNames: ['outcome'],
-      registers,
-    }),
+    resolved: counter(
+      registry,
+      'svc_x402_resolutions_total',
+      'Payments of unknown outcome that an operator ended, by how.',
+      ['outcome'],
+    ),
   }
 }
 
-/** The same histogram for whoever asks the facilitator in this process. */
+/** Duration of facilitator calls. All callers of the facilitator in a process share the histogram. */
 export function facilitatorSeconds(registry: Registry): Histogram<'operation' | 'outcome'> {
-  const name = 'svc_x402_facilitator_seconds'
-  const known = registry.getSingleMetric(name) as Histogram<'operation' | 'outcome'> | undefined
-  return (
-    known ??
-    new Histogram({
-      name,
-      help: 'How long the facilitator took.',
-      labelNames: ['operation', 'outcome'],
-      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
-      registers: [registry],
-    })
+  return histogram(
+    registry,
+    'svc_x402_facilitator_seconds',
+    'How long the facilitator took.',
+    [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+    ['operation', 'outcome'],
   )
 }
 
@@ -55,23 +46,18 @@ export type ReconciliationMetrics = {
 }
 
 export function reconciliationMetrics(registry: Registry): ReconciliationMetrics {
-  const registers = [registry]
   return {
-    reconciled: new Counter({
-      name: 'svc_x402_reconciliations_total',
-      help: 'Looks at payments of unknown outcome, by what was found.',
-      labelNames: ['outcome'],
-      registers,
-    }),
-    unknown: new Gauge({
-      name: 'svc_x402_unknown_payments',
-      help: 'Payments whose outcome is not known.',
-      registers,
-    }),
-    oldest: new Gauge({
-      name: 'svc_x402_unknown_oldest_seconds',
-      help: 'Age of the oldest payment whose outcome is not known.',
-      registers,
-    }),
+    reconciled: counter(
+      registry,
+      'svc_x402_reconciliations_total',
+      'Looks at payments of unknown outcome, by what was found.',
+      ['outcome'],
+    ),
+    unknown: gauge(registry, 'svc_x402_unknown_payments', 'Payments whose outcome is not known.'),
+    oldest: gauge(
+      registry,
+      'svc_x402_unknown_oldest_seconds',
+      'Age of the oldest payment whose outcome is not known.',
+    ),
   }
 }

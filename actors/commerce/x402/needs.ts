@@ -1,4 +1,4 @@
-/** What payments by x402 are given. */
+/** Dependencies of the x402 actor. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Compute } from '../../../runtime/kernel/threads/pool.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -14,16 +14,16 @@ export type X402Needs = {
   readonly clock: Clock
   readonly random: Random
   readonly compute: X402Compute
-  /** Null where `commerce.x402_enabled` is false: nothing is for sale. */
+  /** Null where `commerce.x402_enabled` is false. */
   readonly facilitator: Facilitator | null
-  /** The chains that are watched, by network. */
+  /** The watched chains, by network. */
   readonly chains: ReadonlyMap<string, Chain>
   /** Every chain with an `rpc_url`, watched or not. */
   readonly nodes: ReadonlyMap<string, Chain>
   readonly assets: readonly Asset[]
   readonly metrics: X402Metrics
   readonly timing: Timing
-  /** Public address of the service, without a trailing slash. */
+  /** Public base URL of the service, without a trailing slash. */
   readonly baseUrl: string
   /** `commerce.x402_max_timeout_secs`. */
   readonly maxTimeoutSecs: number

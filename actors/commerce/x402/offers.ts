@@ -1,6 +1,6 @@
 /**
- * What a payment link can be paid with, and how that is said in each version of the protocol.
- * x402 v2 sections 5.1 and 6.1, scheme exact on EVM; x402 v1; decisions.md sections 11 and 22.
+ * The offers that pay a link or session, and their form in each version of the protocol. x402 v2
+ * sections 5.1 and 6.1, scheme exact on EVM; x402 v1.
  */
 import { type Asset, atomicAmount, chainIdOf, sameAddress, v1NetworkOf } from './assets.js'
 import { defaultPayee, type Payees } from './payees.js'
@@ -18,21 +18,21 @@ export type Offer = {
   readonly maxTimeoutSecs: number
 }
 
-/** What is paid for. */
+/** The item to be paid. */
 export type Resource = {
-  /** Absolute, without the query. */
+  /** Absolute URL without the query. */
   readonly url: string
   readonly description: string
 }
 
-/** Of a link: the members that narrow the offer. */
+/** Members of a link that narrow its offers. */
 export type LinkTerms = {
   readonly network: string | null
   readonly asset: string | null
   readonly payTo: string | null
 }
 
-/** The terms of a link as they are stored. */
+/** Parses the stored terms of a link. */
 export function termsOf(
   x402: {
     readonly network: string
@@ -45,14 +45,16 @@ export function termsOf(
 
 export type Priced = { readonly amountMinor: number; readonly currency: string }
 
-/** What a deployment can be paid with. */
+/** What the deployment accepts. */
 export type OfferMeans = {
   readonly assets: readonly Asset[]
   /** `commerce.x402_max_timeout_secs`. */
   readonly maxTimeoutSecs: number
 }
 
-/** The offers of a tenant, the configured chains first; empty where it cannot be paid this way. */
+/**
+ * The offers of a tenant, configured chains first. Empty where the tenant cannot be paid by x402.
+ */
 export function offersOf(
   terms: LinkTerms | null,
   { amountMinor, currency }: Priced,
@@ -69,7 +71,7 @@ export function offersOf(
   })
 }
 
-/** PaymentRequirements, version 2. */
+/** PaymentRequirements of version 2. */
 export function requirementsV2({ asset, amount, payTo, maxTimeoutSecs }: Offer) {
   return {
     scheme: SCHEME,
@@ -82,7 +84,10 @@ export function requirementsV2({ asset, amount, payTo, maxTimeoutSecs }: Offer) 
   }
 }
 
-/** PaymentRequirements, version 1; undefined for a network that has no name there. */
+/**
+ * PaymentRequirements of version 1.
+ * @returns undefined for a network without a name in version 1.
+ */
 export function requirementsV1(offer: Offer, { url, description }: Resource) {
   const network = v1NetworkOf(offer.asset.network)
   if (network === undefined) return undefined
@@ -104,7 +109,9 @@ export function requirementsV1(offer: Offer, { url, description }: Resource) {
 export type RequirementsV2 = ReturnType<typeof requirementsV2>
 export type RequirementsV1 = NonNullable<ReturnType<typeof requirementsV1>>
 
-/** The extension as a server declares it, or as a client with an id echoes it. */
+/**
+ * The payment-identifier extension: as a server declares it, or as a client with an id echoes it.
+ */
 export function paymentIdentifier(id: string | null) {
   return {
     [PAYMENT_IDENTIFIER]: {
@@ -126,7 +133,7 @@ export function resourceInfo({ url, description }: Resource) {
   return { url, description, mimeType: MIME_TYPE }
 }
 
-/** PaymentRequired, version 2. */
+/** PaymentRequired of version 2. */
 export function paymentRequired(error: string, resource: Resource, offers: readonly Offer[]) {
   return {
     x402Version: 2 as const,
@@ -137,7 +144,7 @@ export function paymentRequired(error: string, resource: Resource, offers: reado
   }
 }
 
-/** The challenge of version 1; undefined where no offer can be said in it. */
+/** PaymentRequired of version 1. @returns undefined where version 1 can express no offer. */
 export function paymentRequiredV1(error: string, resource: Resource, offers: readonly Offer[]) {
   const accepts = offers
     .map((offer) => requirementsV1(offer, resource))
@@ -150,14 +157,14 @@ export type Matched =
   | { readonly tag: 'mismatch'; readonly reason: MismatchReason }
 export type MismatchReason = 'invalid_scheme' | 'invalid_network' | 'invalid_payment_requirements'
 
-/** The offer that the payer accepted, equal field for field (decisions.md sections 11 and 22). */
+/** Finds the offer that the payer accepted. Every member must be equal. */
 export function matchOffer(accepted: Accepted, offers: readonly Offer[]): Matched {
   if (accepted.scheme !== SCHEME) return { tag: 'mismatch', reason: 'invalid_scheme' }
   const there = offers.filter(
     ({ asset }) => networkOf(asset, accepted.version) === accepted.network,
   )
   if (there.length === 0) return { tag: 'mismatch', reason: 'invalid_network' }
-  // Version 1 names no more than the network: the first offer there is what its client paid for.
+  // Version 1 names only the network: its first offer there is the one that was accepted.
   const offer = accepted.version === 1 ? there[0] : there.find((one) => equals(accepted, one))
   return offer === undefined
     ? { tag: 'mismatch', reason: 'invalid_payment_requirements' }
@@ -180,7 +187,7 @@ function equals(accepted: Extract<Accepted, { version: 2 }>, offer: Offer): bool
   )
 }
 
-/** What a facilitator is asked, rebuilt from what was checked and from nothing else. */
+/** Builds the request to the facilitator from verified values only. */
 export function facilitatorRequest(
   proof: {
     readonly version: Version
@@ -217,7 +224,7 @@ export function facilitatorRequest(
 
 export type FacilitatorRequest = ReturnType<typeof facilitatorRequest>
 
-/** The chain id that signatures for an offer are bound to. */
+/** Chain id to which signatures for the offer are bound. */
 export function chainOf({ asset }: Offer): number {
   return chainIdOf(asset.network)
 }

@@ -1,11 +1,11 @@
-/** Who receives a payment by x402. decisions.md section 24, default payee. */
+/** The address that receives a payment by x402 (docs/reference/commerce.md, Payee). */
 import type { Asset } from './assets.js'
 
-/** What a tenant says about where its money goes. */
+/** Payee settings of a tenant. */
 export type Payees = {
   /** Tenant setting `x402_pay_to`: addresses by CAIP-2 network. */
   readonly own: Readonly<Record<string, string>>
-  /** True for the operator's own tenant: only it may be paid at `[[chains]].pay_to`. */
+  /** True for the operator's own tenant. Only that tenant falls back to `[[chains]].pay_to`. */
   readonly operator: boolean
 }
 
@@ -20,7 +20,7 @@ export function payeesOf({
   return { own: own ?? {}, operator: controlPlane }
 }
 
-/** The default payee of a tenant for an asset; null where the tenant names none. */
+/** Default payee of a tenant for an asset. @returns null where the tenant has none. */
 export function defaultPayee({ own, operator }: Payees, { network, payTo }: Asset): string | null {
   if (Object.hasOwn(own, network)) return own[network]!
   return operator ? payTo : null

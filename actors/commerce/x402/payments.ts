@@ -1,7 +1,7 @@
 /**
- * Carries a payment out, once. Verified here, then claimed by its authorization, verified by the
- * facilitator, charged as pending, settled. Whoever comes with the same proof meanwhile or later
- * learns what became of it; a holder that dies leaves it to the reconciliation.
+ * Carries a payment out, once: it is verified here, claimed by its authorization, verified by the
+ * facilitator, charged as pending, and settled. Concurrent and later requests with the same proof
+ * get the same outcome. If the holder dies, the reconciliation finishes the payment.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -35,9 +35,9 @@ import { facilitatorRequest, type FacilitatorRequest, type Offer, type Resource 
 import type { Proof } from './proof.js'
 import type { ErrorReason } from './reasons.js'
 
-/** How long others leave a payment to the one who has it in hand, beyond what asking may take. */
+/** Lease time of a holder beyond the timeouts of its requests. */
 const LEASE_MARGIN_SECS = 5
-/** The first look at an outcome that nobody knows. */
+/** Delay of the first check of an unknown outcome. */
 const LOOK_AFTER_SECS = 2
 const POLL_MS = 150
 const CONFIRM_POLL_MS = 250
@@ -45,7 +45,7 @@ const CONFIRM_POLL_MS = 250
 export type Timing = {
   readonly verifyMs: number
   readonly settleMs: number
-  /** For the chain to show a settlement. */
+  /** Time limit for the chain to confirm a settlement, in milliseconds. */
   readonly confirmMs: number
 }
 
@@ -54,7 +54,7 @@ export type PaymentNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly facilitator: Facilitator
-  /** The chains that are watched, by network. */
+  /** The watched chains, by network. */
   readonly chains: ReadonlyMap<string, Chain>
   readonly timing: Timing
   readonly metrics: X402Metrics
@@ -90,8 +90,9 @@ export function payments(needs: PaymentNeeds) {
   const patienceMs = timing.verifyMs + timing.settleMs
 
   /**
-   * What this very proof, or its identifier, has led to before; undefined when nothing yet. Waits
-   * for whoever has it in hand.
+   * The outcome that this proof, or its identifier, has had before. Waits for a holder that still
+   * works on it.
+   * @returns undefined when there is none.
    */
   async function known(
     tenantId: string,
@@ -117,7 +118,7 @@ export function payments(needs: PaymentNeeds) {
     }
   }
 
-  /** Takes the authorization for this purchase, and sees it through. */
+  /** Claims the authorization for this purchase and completes it. */
   async function carryOut(purchase: Purchase, errand: Errand): Promise<Verdict> {
     const payment = rowOf(purchase)
     const lease = random.uuid()
@@ -129,7 +130,9 @@ export function payments(needs: PaymentNeeds) {
     return findOut(payment, purchase, errand)
   }
 
-  /** Somebody had it before. Waits for what becomes of it, and goes on where they left it. */
+  /**
+   * The authorization is claimed already. Waits for the outcome, and takes over if the holder died.
+   */
   async function findOut(payment: Claim, purchase: Purchase, errand: Errand): Promise<Verdict> {
     const { tenantId } = payment
     const endMs = clock.monotonicMs() + patienceMs
@@ -151,7 +154,7 @@ export function payments(needs: PaymentNeeds) {
         }
       })
       if (named !== undefined) return { tag: 'identifier_reused' }
-      // Nothing to be seen: another tenant's, or one that was dropped a moment ago.
+      // Not visible: the payment belongs to another tenant, or was dropped a moment ago.
       if (row === undefined) return SPENT
       if (!isSamePayment(row, payment)) return SPENT
       if (mine)
@@ -164,7 +167,7 @@ export function payments(needs: PaymentNeeds) {
     }
   }
 
-  /** Verifies, charges and settles a payment that is ours. */
+  /** Verifies, charges and settles a payment that this process holds. */
   async function see(
     payment: Claim,
     lease: string,
@@ -178,7 +181,7 @@ export function payments(needs: PaymentNeeds) {
     if (verification.tag !== 'valid') {
       await database.tenant(tenantId, (tx) => dropX402Payment(tx, tenantId, id, lease))
       if (verification.tag === 'invalid') return { tag: 'refused', reason: verification.reason }
-      log.warn({ error: verification.error }, 'x402: the facilitator gave no verdict')
+      log.warn({ error: verification.error }, 'x402: facilitator unavailable for verification')
       return UNAVAILABLE
     }
     const begun = await ends.begin(held, bill, settleLeaseSecs, requestId)
@@ -207,17 +210,17 @@ export function payments(needs: PaymentNeeds) {
     }
     if (settlement.tag === 'failed') {
       if (!(await ends.failed(held, settlement.reason, requestId))) return lost(payment)
-      log.info({ charge_id: chargeId, reason: settlement.reason }, 'x402: not settled')
+      log.info({ charge_id: chargeId, reason: settlement.reason }, 'x402: payment failed')
       return { tag: 'refused', reason: settlement.reason }
     }
     const { error, transaction } =
       settlement.tag === 'unknown' ? settlement : { error: 'spent', transaction: null }
     if (!(await ends.postponed(held, LOOK_AFTER_SECS, transaction))) return lost(payment)
-    log.warn({ charge_id: chargeId, error }, 'x402: nobody knows whether it was settled')
+    log.warn({ charge_id: chargeId, error }, 'x402: settlement outcome unknown')
     return { tag: 'pending', payment: asRow(payment, 'unknown', transaction) }
   }
 
-  /** Our lease ran out and somebody else has it: what they made of it counts. */
+  /** Our lease expired and another worker holds the payment: its outcome counts. */
   async function lost(payment: Claim): Promise<Verdict> {
     const { tenantId } = payment
     const row = await database.tenant(tenantId, (tx) => findX402Payment(tx, tenantId, payment))
@@ -282,7 +285,7 @@ function pays(row: Target, { paymentLinkId, checkoutSessionId }: Target): boolea
   return row.paymentLinkId === paymentLinkId && row.checkoutSessionId === checkoutSessionId
 }
 
-/** What a payment's state means to its buyer; null while it is only being verified. */
+/** The verdict for the buyer. @returns null while the payment is only being verified. */
 function verdictOf(row: X402PaymentRow): Verdict | null {
   switch (row.state) {
     case 'settled':

@@ -1,11 +1,14 @@
 /**
- * A payment proof as it comes in a header field: base64 of JSON, read strictly. x402 v2 section 5.2
- * and transport http; x402 v1; decisions.md section 11.
+ * Parses a payment proof from a header field: base64 of JSON, read strictly. x402 v2 section 5.2
+ * and transport http; x402 v1.
  */
 import { createHash } from 'node:crypto'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
 
-/** Longer fields are no proof of the scheme `exact`; the transports cut off at 16 KiB anyway. */
+/**
+ * Longer fields are not proofs of scheme `exact`. The transports limit headers to 16 KiB in any
+ * case.
+ */
 const HEADER_CHARS_MAX = 16_384
 const JSON_DEPTH_MAX = 16
 const UINT256_MAX = 2n ** 256n - 1n
@@ -15,14 +18,14 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/
 const BYTES_32 = /^0x[0-9a-fA-F]{64}$/
 const HEX = /^0x(?:[0-9a-fA-F]{2})+$/
 const DECIMAL = /^(?:0|[1-9][0-9]{0,77})$/
-/** decisions.md section 11, idempotency extension. */
+/** The id of the payment-identifier extension. */
 const PAYMENT_ID = /^[A-Za-z0-9_-]{16,128}$/
 
 export const PAYMENT_IDENTIFIER = 'payment-identifier'
 
 export type Version = 1 | 2
 
-/** EIP-3009 `TransferWithAuthorization`. Hex is lower case, numbers are decimal. */
+/** EIP-3009 `TransferWithAuthorization`. Hex is in lower case, numbers are decimal. */
 export type Authorization = {
   readonly from: string
   readonly to: string
@@ -36,7 +39,7 @@ export type Authorization = {
   readonly nonce: string
 }
 
-/** What the payer says to have accepted; compared with what is offered. */
+/** What the payer accepted. Compared with the offers. */
 export type Accepted =
   | {
       readonly version: 2
@@ -56,17 +59,19 @@ export type Proof = {
   /** Lower-case hex. */
   readonly signature: string
   readonly authorization: Authorization
-  /** The client's key of the payment-identifier extension. */
+  /** The client's id of the payment-identifier extension. */
   readonly paymentId: string | null
-  /** SHA-256 of everything that was sent, however its members were ordered. */
+  /** SHA-256 of the whole payload in canonical order. */
   readonly payloadSha256: Buffer
-  /** SHA-256 of what makes the payment: version, network, authorization and signature. */
+  /**
+   * SHA-256 of the members that define the payment: version, network, authorization and signature.
+   */
   readonly proofSha256: Buffer
 }
 
 export type ProofRead =
   | { readonly tag: 'proof'; readonly proof: Proof }
-  /** `pointer` is a JSON pointer into the payload; empty for the whole. */
+  /** `pointer` is a JSON pointer into the payload. Empty for the whole payload. */
   | { readonly tag: 'malformed'; readonly pointer: string; readonly detail: string }
 
 class Malformed extends Error {
@@ -79,7 +84,7 @@ class Malformed extends Error {
   }
 }
 
-/** Reads PAYMENT-SIGNATURE (version 2) or X-PAYMENT (version 1). Never throws. */
+/** Parses PAYMENT-SIGNATURE (version 2) or X-PAYMENT (version 1). Never throws. */
 export function readProof(field: string, version: Version): ProofRead {
   try {
     return { tag: 'proof', proof: proofOf(decode(field), version) }
@@ -89,7 +94,7 @@ export function readProof(field: string, version: Version): ProofRead {
   }
 }
 
-/** base64 of JSON, as every x402 header field is written. */
+/** Encodes JSON in base64, the form of every x402 header field. */
 export function encodeField(message: unknown): string {
   return Buffer.from(JSON.stringify(message), 'utf8').toString('base64')
 }
@@ -98,7 +103,7 @@ function decode(field: string): Members {
   if (field.length > HEADER_CHARS_MAX) throw new Malformed('', 'The proof is too long.')
   const bytes = Buffer.from(field, 'base64')
   const bare = field.replace(/=+$/, '')
-  // Characters that the decoder would skip, and bits that it would drop, mean another text.
+  // Refuses characters and bits that the decoder would drop, because they would mean another text.
   if (!BASE64.test(field) || bytes.toString('base64').replace(/=+$/, '') !== bare) {
     throw new Malformed('', 'The proof is not base64.')
   }
@@ -218,7 +223,7 @@ function sha256(value: string): Buffer {
   return createHash('sha256').update(value, 'utf8').digest()
 }
 
-/** JSON with its members in order, so that two spellings of one message are the same text. */
+/** JSON with sorted members, so that equal messages have equal text. */
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (!isMembers(value)) return JSON.stringify(value)

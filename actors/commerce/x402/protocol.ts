@@ -1,41 +1,47 @@
-/** Payments of payment links and checkout sessions by the x402 protocol (decisions.md sections 11, 18 and 22). */
+/**
+ * Payments of payment links and checkout sessions by the x402 protocol (docs/reference/commerce.md,
+ * x402).
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Changed, Listed, ListOf, Unknown } from '../payments/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 
 export type X402Protocol = {
-  /** What a link or a session costs and how it is paid. */
+  /** The price of a link or session, and how to pay it. */
   challenge: Ask<X402Order, ChallengeOutcome>
-  /** Shows a proof of payment, or none. */
+  /** Submits a payment proof, or none. */
   pay: Ask<PayOrder, PayOutcome>
-  /** What became of payments, for their merchant. */
+  /** Lists the payments of a merchant. */
   listPayments: Ask<ListPayments, Listed<X402Payment>>
-  /** Ends a payment that neither chain nor facilitator tells the outcome of. */
+  /** Ends a payment whose outcome neither the chain nor the facilitator reveals. */
   resolvePayment: Ask<ResolvePayment, Changed<X402Payment> | ResolutionRefused | Unknown>
 }
 
-/** What is paid, as it was sent. */
+/** The target as named in the request. */
 export type X402Target = { tag: 'link'; token: string } | { tag: 'session'; id: string }
 
 export type X402Order = {
   target: X402Target
-  /** As sent; undefined where they were not. */
+  /** As sent. Undefined when absent. */
   buyerCountry: string | undefined
   buyerRegion: string | undefined
 }
 
 export type PayOrder = X402Order & {
-  /** The PAYMENT-SIGNATURE field: version 2. */
+  /** The PAYMENT-SIGNATURE field (version 2). */
   proof: string | undefined
-  /** The X-PAYMENT field: version 1. */
+  /** The X-PAYMENT field (version 1). */
   proofV1: string | undefined
 }
 
-/** A challenge as it crosses HTTP. */
+/** A challenge in its HTTP form. */
 export type PaymentChallenge = {
   /** Value of the PAYMENT-REQUIRED field. */
   header: string
-  /** PaymentRequired of version 2, or of version 1 where that is spoken and can be. */
+  /**
+   * PaymentRequired of version 2, or of version 1 where the deployment supports it and it can
+   * express the offer.
+   */
   body: Record<string, unknown>
 }
 
@@ -46,15 +52,15 @@ export type SettlementResponse = {
   network: string
   payer: string
   amount?: string
-  /** Of the list of x402 v2 section 9. */
+  /** A code of the list in x402 v2 section 9. */
   errorReason?: string
 }
 
 export type OrderFault =
-  /** No such link or session, an inactive one, or one that is not payable this way. */
+  /** The link or session does not exist, is inactive, or cannot be paid by x402. */
   | { tag: 'unknown' }
   | { tag: 'invalid_buyer'; parameter: 'buyer_country' | 'buyer_region' }
-  /** The session is paid, or is being paid, or has ended. */
+  /** The session is paid, is being paid, or has ended. */
   | { tag: 'not_open' }
 
 export type PaymentRequired = { tag: 'payment_required'; challenge: PaymentChallenge }
@@ -70,28 +76,28 @@ export type PayOutcome =
       settlement: SettlementResponse
     }
   | PaymentRequired
-  /** Not paid; the buyer may pay anew. */
+  /** Not paid. The buyer may pay again. */
   | { tag: 'refused'; challenge: PaymentChallenge; settlement: SettlementResponse }
   | { tag: 'malformed'; pointer: string; detail: string }
   /** The identifier was used for another payment. */
   | { tag: 'identifier_reused' }
-  /** Nobody knows yet whether it was paid: the same proof again will tell. */
+  /** The outcome is unknown for now. The same proof, sent again, returns it. */
   | { tag: 'pending'; chargeId: string }
-  /** The payment could not be verified. Nothing was charged. */
+  /** The payment could not be verified. No money was taken. */
   | { tag: 'unavailable' }
   | OrderFault
 
-/** `unknown`: nobody has told yet whether it was settled. */
+/** `unknown`: the settlement is not confirmed yet. */
 export type PaymentState = 'verifying' | 'settling' | 'unknown' | 'settled' | 'failed'
 
 export type X402Payment = {
   id: string
   chargeId: string
-  /** One of both. */
+  /** Exactly one of the two ids is set. */
   paymentLinkId: string | null
   checkoutSessionId: string | null
   state: PaymentState
-  /** CAIP-2. */
+  /** CAIP-2 id. */
   network: string
   asset: string
   payer: string
@@ -99,23 +105,23 @@ export type X402Payment = {
   /** Atomic units of the asset, decimal. */
   amount: string
   nonce: string
-  /** Unix seconds, decimal: after this the authorization cannot be spent any more. */
+  /** Unix seconds, decimal. After this the authorization cannot be spent. */
   validBefore: string
-  /** Hash; also one that a facilitator named and nobody has seen. */
+  /** Transaction hash, or the unconfirmed hash that a facilitator named. */
   transaction: string | null
   errorReason: string | null
-  /** How often it was looked at. */
+  /** Number of checks so far. */
   checks: number
   createdAt: Date
 }
 
-/** `state`: null for every one. */
+/** `state`: null for every state. */
 export type ListPayments = ListOf & { state: PaymentState | null }
 
-/** What an operator has found out, on the chain itself or from the facilitator. */
+/** The outcome that an operator found on the chain or at the facilitator. */
 export type Resolution = { outcome: 'settled'; transaction: string } | { outcome: 'failed' }
 export type ResolvePayment = { caller: Caller; id: string; resolution: Resolution }
-/** What is known speaks against it, or does not allow it yet. */
+/** Known facts contradict the outcome, or it is too early for it. */
 export type ResolutionRefused = { tag: 'refused_resolution'; detail: string }
 
 export const x402 = address<X402Protocol>('x402')

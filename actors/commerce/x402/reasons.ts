@@ -1,4 +1,4 @@
-/** Why a payment is refused: the list of x402 v2 section 9, which is what buyers are told. */
+/** Error codes of refused payments (x402 v2 section 9), as returned to buyers. */
 
 export const ERROR_REASONS = [
   'insufficient_funds',
@@ -21,7 +21,7 @@ export type ErrorReason = (typeof ERROR_REASONS)[number]
 
 const KNOWN: ReadonlySet<string> = new Set(ERROR_REASONS)
 
-/** Words of facilitators for reasons of the list. */
+/** Facilitators' own codes for reasons of the list. */
 const MEANT: Readonly<Record<string, ErrorReason>> = {
   invalid_exact_evm_insufficient_balance: 'insufficient_funds',
   invalid_exact_evm_signature: 'invalid_exact_evm_payload_signature',
@@ -35,8 +35,9 @@ const MEANT: Readonly<Record<string, ErrorReason>> = {
 }
 
 /**
- * The reason of the list that a facilitator means; `otherwise` for words of its own.
- * @param message its explanation: where a simulation failed, only that says what of.
+ * Maps a facilitator's code to the list, or to `otherwise`.
+ * @param message the facilitator's explanation. When a simulation failed, only the message contains
+ *   the cause.
  */
 export function reasonOf(
   words: string | null,
@@ -56,8 +57,8 @@ function meaning(words: string): ErrorReason | null {
 }
 
 /**
- * Refusals that follow from the payment alone: a facilitator finds them before it sends a
- * transaction. Every other word, also one of the list, may come after a transaction was sent.
+ * Refusals that follow from the payment alone: a facilitator detects them before it sends a
+ * transaction. Any other code, even one of the list, may be returned after a transaction was sent.
  */
 const BEFORE_BROADCAST: ReadonlySet<ErrorReason> = new Set([
   'insufficient_funds',
@@ -73,13 +74,18 @@ const BEFORE_BROADCAST: ReadonlySet<ErrorReason> = new Set([
   'invalid_x402_version',
 ])
 
-/** The refusal that a facilitator means; null where its words do not exclude a transaction. */
+/**
+ * The refusal that a facilitator's code means.
+ * @returns null when the code does not exclude a transaction.
+ */
 export function refusalBeforeBroadcast(words: string | null): ErrorReason | null {
   const reason = words === null ? null : meaning(words)
   return reason !== null && BEFORE_BROADCAST.has(reason) ? reason : null
 }
 
-/** Words that say the authorization is spent: by this payment, or by its payer. */
+/**
+ * True if the facilitator says that the authorization is spent, by this payment or by the payer.
+ */
 export function saysSpent(words: string | null): boolean {
   return words !== null && /nonce_already_used|authorization_used|already_settled/.test(words)
 }

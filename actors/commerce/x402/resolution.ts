@@ -1,7 +1,8 @@
 /**
- * Operators look at payments, and end those whose outcome neither chain nor facilitator tells. Their
- * word counts where nothing that is known speaks against it; a payment is not called failed while
- * its authorization can still be spent, or its buyer could pay twice.
+ * Operators list payments and resolve those whose outcome neither the chain nor the facilitator
+ * reveals. An operator's outcome is accepted unless known facts contradict it. A payment cannot be
+ * resolved as failed while its authorization can still be spent, because its buyer could then pay
+ * twice.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -28,20 +29,20 @@ import type {
 } from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
-/** Longer than a look at the chain takes. */
+/** Longer than a check of the chain takes. */
 const LEASE_SECS = 90
-/** Somebody looks at it just now: they are waited for. */
+/** Maximum wait for a worker that is checking the payment. */
 const PATIENCE_MS = 5_000
 const POLL_MS = 200
-/** The reconciliation goes on after a refusal. */
+/** The reconciliation continues after a refusal. */
 const LOOK_AFTER_SECS = 2
-/** Blocks that are replaced by others shortly after the authorization ended could still hold it. */
+/** A reorganization shortly after the end of the authorization may still include the transfer. */
 const REORGANIZATION_SECS = 60
 
 /**
- * Whether what is known allows the outcome that an operator names. Exported for its properties.
- * @param seen what the chain says; null where no node of it is configured.
- * @returns null, or why not.
+ * Checks an operator's outcome against known facts. Exported for property tests.
+ * @param seen the state on the chain. Null where no node is configured.
+ * @returns null, or the reason of the refusal.
  */
 export function resolutionFault(
   { outcome }: Resolution,
@@ -56,18 +57,18 @@ export function resolutionFault(
     return seen === null || seen.tag === 'unclear' ? null : 'The chain shows no such transfer.'
   }
   if (seen?.tag === 'cancelled') return null
-  // By the time of the chain where it tells one: a node that lags behind has not seen everything.
+  // Prefers the chain's time: a node that lags has not seen every transaction.
   const atSecs = seen?.tag === 'unspent' ? seen.blockTimeSecs : nowSecs
   return atSecs >= validBeforeSecs + REORGANIZATION_SECS
     ? null
-    : 'The authorization can still be spent: it fails a minute after valid_before at the earliest.'
+    : 'The authorization can still be spent. The payment can fail a minute after valid_before at the earliest.'
 }
 
 export function resolutions(needs: X402Needs) {
   const { database, clock, random, nodes, metrics } = needs
   const ends = endings(needs)
 
-  /** Leases the payment, or tells how it stands. */
+  /** Leases the payment, or returns its state. */
   async function take(tenantId: string, id: string, lease: string, signal: AbortSignal) {
     const endMs = clock.monotonicMs() + PATIENCE_MS
     for (;;) {
@@ -85,7 +86,10 @@ export function resolutions(needs: X402Needs) {
     }
   }
 
-  /** Ends it, with who said so in the same transaction. @returns false when the lease was lost. */
+  /**
+   * Ends the payment and audits the operator in the same transaction.
+   * @returns false when the lease was lost.
+   */
   function end(
     held: Held,
     { caller, resolution }: ResolvePayment,
@@ -146,21 +150,21 @@ export function resolutions(needs: X402Needs) {
       if (!(await end(held, message, seen, requestId))) return refused(BUSY)
       metrics.resolved.inc({ outcome: resolution.outcome })
       const { outcome } = resolution
-      log.warn({ charge_id: mine.chargeId, outcome }, 'x402: an operator resolved a payment')
+      log.warn({ charge_id: mine.chargeId, outcome }, 'x402: payment resolved by an operator')
       const now = await database.tenant(tenantId, (tx) => readX402Payment(tx, tenantId, id))
       return { tag: 'changed' as const, row: paymentOf(now!) }
     },
   }
 }
 
-/** What to say of a payment that is not there to be resolved. */
+/** The response for a payment that cannot be resolved. */
 function ended(row: X402PaymentRow, { outcome }: Resolution) {
   if (row.state === outcome) return { tag: 'changed' as const, row: paymentOf(row) }
   const open = row.state === 'settling' || row.state === 'unknown'
   return refused(open ? BUSY : `The payment is ${row.state}.`)
 }
 
-const BUSY = 'The payment is being looked at: try again in a moment.'
+const BUSY = 'The payment is being checked. Try again in a moment.'
 
 function refused(detail: string): ResolutionRefused {
   return { tag: 'refused_resolution', detail }

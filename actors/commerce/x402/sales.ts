@@ -1,4 +1,4 @@
-/** What an order is about: a payment link, or a checkout session, that is paid by x402. */
+/** Resolves an order to the payment link or checkout session that x402 pays. */
 import { type ChargeRow, findCharge } from '../../../storage/commerce/charges.js'
 import {
   type CheckoutSessionRow,
@@ -21,10 +21,10 @@ import { type Payees, payeesOf } from './payees.js'
 import type { Purchase } from './payments.js'
 import type { OrderFault, X402Order } from './protocol.js'
 
-/** decisions.md section 10: ISO 3166-1 alpha-2, and the part of ISO 3166-2 behind the hyphen. */
+/** ISO 3166-1 alpha-2, and the part of ISO 3166-2 after the hyphen. */
 const COUNTRY = /^[A-Za-z]{2}$/
 const REGION = /^[A-Za-z0-9][A-Za-z0-9-]{0,5}$/
-/** base64url of 16 bytes and more; nothing else is worth a look. */
+/** base64url of at least 16 bytes. Other values are rejected without a query. */
 const TOKEN = /^[A-Za-z0-9_-]{16,128}$/
 const UNKNOWN = { tag: 'unknown' } as const
 
@@ -51,7 +51,7 @@ export function targetOf(found: Found): Target {
     : { paymentLinkId: null, checkoutSessionId: found.session.id }
 }
 
-/** Crosses tenants: buyers name a link or a session, and no tenant. */
+/** Crosses tenants: a buyer names a link or session and no tenant. */
 export async function findOrdered(
   database: Pick<Database, 'system'>,
   { target }: X402Order,
@@ -95,7 +95,7 @@ async function payeesIn(tx: Transaction, tenantId: string): Promise<Payees | nul
 
 export type SaleMeans = OfferMeans & { readonly baseUrl: string; readonly now: Date }
 
-/** What is sold, and for what; or why it is not. */
+/** The item and its price, or the reason why it is not for sale. */
 export function saleOf(found: Found, order: X402Order, means: SaleMeans): Sale | OrderFault {
   return found.tag === 'link' ? linkSale(found, order, means) : sessionSale(found, means)
 }
@@ -110,7 +110,7 @@ function linkSale(
   const amountMinor = price.amountMinor * quantity
   const isForSale = link.active && price.active && price.productActive
   if (payees === null || !isForSale || amountMinor > AMOUNT_MINOR_MAX) return UNKNOWN
-  // A link sells what is paid once.
+  // A payment link needs a one-time price.
   if (price.interval !== null) return UNKNOWN
   const offers = offersOf(terms, { amountMinor, currency }, payees, means)
   if (offers.length === 0) return UNKNOWN
@@ -152,12 +152,12 @@ function sessionSale(
   return { tenantId, offers, resource, bill: { tag: 'session', sessionId: session.id, chargeId } }
 }
 
-/** Where a payment link is paid by x402. */
+/** Path at which x402 pays a payment link. */
 export function linkPath(token: string): string {
   return `/api/v1/public/commerce/payment-links/${token}/x402`
 }
 
-/** Where a checkout session is paid by x402. */
+/** Path at which x402 pays a checkout session. */
 export function sessionPath(id: string): string {
   return `/api/v1/public/commerce/checkout-sessions/${id}/x402`
 }

@@ -1,6 +1,6 @@
 /**
- * Payments without a proof: a wallet sends tokens to an address. The amount tells which checkout they
- * pay, so each checkout awaits an amount of its own: the price and less than one minor unit on top.
+ * Payments without a proof: a wallet sends tokens to an address. The amount identifies the
+ * checkout, so each checkout awaits a unique amount: the price plus less than one minor unit.
  */
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertTransfer } from '../../../storage/commerce/checkout-transfers.js'
@@ -9,11 +9,11 @@ import { currencyExponent } from '../../domain/commerce/currencies.js'
 import { type Asset, chainIdOf } from './assets.js'
 import type { Offer } from './offers.js'
 
-/** Late transfers are recognised for so long after the end of their checkout. */
+/** How long late transfers are recognised after the end of their checkout. */
 const GRACE_MS = 7 * 86_400_000
-/** Digits that a buyer who types the amount can manage. */
+/** Limits the extra digits, because buyers may type the amount. */
 const TAILS_MAX = 9_999
-/** Below this, checkouts of one price would soon meet. */
+/** Minimum of distinct amounts. With fewer, checkouts of equal price would collide soon. */
 const TAILS_MIN = 99
 const TRIES_MAX = 8
 
@@ -26,9 +26,9 @@ export type AwaitingSession = {
 }
 
 /**
- * Awaits a transfer for each offer on a watched chain. An offer is left out where the token has no
- * digits to spare, or where too many checkouts of the same price are open: x402 remains.
- * @param watched networks whose transfers are looked at.
+ * Awaits a transfer for each offer on a watched chain. Skips an offer when the token has too few
+ * decimals, or when too many checkouts of the same price are open. x402 remains available then.
+ * @param watched networks whose transfers are watched.
  */
 export async function awaitTransfers(
   tx: Transaction,
@@ -58,19 +58,19 @@ export async function awaitTransfers(
   }
 }
 
-/** How many amounts there are between one minor unit and the next. */
+/** Number of distinct amounts between two minor units. */
 function tailsOf({ decimals, currency }: Asset): number {
   const shift = decimals - (currencyExponent(currency) ?? 2)
   return shift <= 0 ? 0 : Math.min(TAILS_MAX, 10 ** shift - 1)
 }
 
-/** Opens a wallet with the transfer filled in. EIP-681. */
+/** EIP-681 URI that opens a wallet with the transfer filled in. */
 export function walletLink(asset: Asset, payTo: string, amount: string): string {
   const chainId = chainIdOf(asset.network)
   return `ethereum:${asset.address}@${chainId}/transfer?address=${payTo}&uint256=${amount}`
 }
 
-/** Atomic units as people write an amount of a token: 19990042 of 6 decimals is 19.990042. */
+/** Formats atomic units as a token amount: 19990042 with 6 decimals is 19.990042. */
 export function tokenAmount(amount: string, decimals: number): string {
   const digits = amount.padStart(decimals + 1, '0')
   const whole = digits.slice(0, digits.length - decimals)
@@ -89,7 +89,7 @@ const NETWORK_NAMES: Readonly<Record<string, string>> = {
   'eip155:11155111': 'Sepolia',
 }
 
-/** What people call a network; its CAIP-2 id where they have no name for it. */
+/** Display name of a network. Its CAIP-2 id where it has none. */
 export function networkName(network: string): string {
   return Object.hasOwn(NETWORK_NAMES, network) ? NETWORK_NAMES[network]! : network
 }

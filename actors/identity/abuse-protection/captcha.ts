@@ -8,6 +8,7 @@ import type { Resolver } from '../../platform/outbound-http/dialer.js'
 import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
 import { judgeTarget } from '../../platform/outbound-http/targets.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
+import type { CaptchaWidget } from '../sign-in/protocol.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
 
 const LIMIT_MS = 3_000
@@ -16,13 +17,30 @@ const ANSWER_DEPTH_MAX = 8
 const RESPONSE_LENGTH_MAX = 4_096
 const ORIGINS_MAX = 2
 
-type Provider = 'turnstile' | 'hcaptcha' | 'recaptcha'
+/** Providers elsewhere. `pow` is built in: pow-captcha.ts. */
+export type CaptchaProvider = 'turnstile' | 'hcaptcha' | 'recaptcha'
 
-const VERIFY_URLS: Readonly<Record<Provider, string>> = {
+const VERIFY_URLS: Readonly<Record<CaptchaProvider, string>> = {
   turnstile: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
   hcaptcha: 'https://api.hcaptcha.com/siteverify',
   recaptcha: 'https://www.google.com/recaptcha/api/siteverify',
 }
+const SCRIPT_URLS: Readonly<Record<CaptchaProvider, string>> = {
+  turnstile: 'https://challenges.cloudflare.com/turnstile/v0/api.js',
+  hcaptcha: 'https://js.hcaptcha.com/1/api.js',
+  recaptcha: 'https://www.google.com/recaptcha/api.js',
+}
+
+/** The widget of a provider, for a page. */
+export function providerWidget(challenge: {
+  readonly captcha_provider: CaptchaProvider
+  readonly captcha_site_key?: string | undefined
+  readonly captcha_script_url?: string | undefined
+}): CaptchaWidget {
+  const { captcha_provider: provider, captcha_site_key: siteKey = null } = challenge
+  return { provider, siteKey, script: challenge.captcha_script_url ?? SCRIPT_URLS[provider] }
+}
+
 /** Error codes that point to our configuration and not to the user's response. */
 const OURS = /secret|sitekey|bad-request|internal-error/
 
@@ -37,7 +55,7 @@ export interface Captcha {
 
 export type CaptchaOptions = {
   readonly challenge: {
-    readonly captcha_provider: Provider
+    readonly captcha_provider: CaptchaProvider
     readonly captcha_secret?: string | undefined
     readonly captcha_verify_url?: string | undefined
   }

@@ -10,9 +10,6 @@ import type { Captcha } from './captcha.js'
 
 export type CaptchaGateSettings = {
   readonly fail_mode: 'fail-degraded' | 'fail-closed'
-  readonly captcha_site_key?: string | undefined
-  readonly captcha_provider: CaptchaWidget['provider']
-  readonly captcha_script_url?: string | undefined
   readonly captcha_after_failures: number
   readonly captcha_after_address_failures: number
   readonly captcha_degraded_per_minute: number
@@ -27,7 +24,7 @@ export type GateVerdict =
 
 export interface CaptchaGate {
   /** The widget to render; null when CAPTCHA is disabled. */
-  readonly widget: CaptchaWidget | null
+  widget(): CaptchaWidget | null
   /** True if the failures of this name, or of this address, require a CAPTCHA. */
   isDue(failuresOfName: number, address: string): Promise<boolean>
   /** Counts one failed sign-in from an address. */
@@ -38,15 +35,10 @@ export interface CaptchaGate {
 
 const ADDRESS_WINDOW_SECS = 900
 const MINUTE_SECS = 60
-const SCRIPTS: Readonly<Record<CaptchaGateSettings['captcha_provider'], string>> = {
-  turnstile: 'https://challenges.cloudflare.com/turnstile/v0/api.js',
-  hcaptcha: 'https://js.hcaptcha.com/1/api.js',
-  recaptcha: 'https://www.google.com/recaptcha/api.js',
-}
 
 /** Used when the deployment has no CAPTCHA. */
 export const NO_CAPTCHA: CaptchaGate = {
-  widget: null,
+  widget: () => null,
   isDue: () => Promise.resolve(false),
   failed: () => Promise.resolve(),
   judge: () => Promise.resolve({ tag: 'open' }),
@@ -54,6 +46,7 @@ export const NO_CAPTCHA: CaptchaGate = {
 
 export function captchaGate(
   captcha: Pick<Captcha, 'verify'>,
+  widget: () => CaptchaWidget,
   counts: LockoutCounts,
   settings: CaptchaGateSettings,
 ): CaptchaGate {
@@ -62,12 +55,9 @@ export function captchaGate(
     windowSecs: ADDRESS_WINDOW_SECS,
   }
   const degraded = { limit: settings.captcha_degraded_per_minute, windowSecs: MINUTE_SECS }
-  const provider = settings.captcha_provider
-  const siteKey = settings.captcha_site_key ?? null
-  const script = settings.captcha_script_url ?? SCRIPTS[provider]
 
   return {
-    widget: { provider, siteKey, script },
+    widget,
     async isDue(failuresOfName, address) {
       if (failuresOfName >= settings.captcha_after_failures) return true
       const seen = await counts.take(`captcha:address:${quotaAddress(address)}`, ofAddress, 0)
@@ -77,8 +67,7 @@ export function captchaGate(
       await counts.take(`captcha:address:${quotaAddress(address)}`, ofAddress)
     },
     async judge(response, address) {
-      // Without a site key no client can solve a CAPTCHA, so treat the provider as unavailable.
-      const verdict = siteKey === null ? 'unknown' : await captcha.verify(response, address)
+      const verdict = await captcha.verify(response, address)
       if (verdict === 'person') return { tag: 'open' }
       if (verdict === 'refused') return { tag: 'captcha' }
       if (settings.fail_mode === 'fail-closed') return { tag: 'unavailable' }

@@ -1,38 +1,29 @@
-/** Metrics of federated sign-in. */
-import { Counter, Histogram, type Registry } from 'prom-client'
+/** Metrics of sign-ins through upstream identity providers. */
+import type { Registry } from 'prom-client'
+import { counter, histogram } from '../../platform/metrics.js'
 
 export interface SsoMetrics {
-  /**
-   * `kind`: whether the provider belongs to the deployment or to a tenant. `outcome`: a tag or fault of the protocol.
-   */
+  /** `kind` names the owner of the provider, `outcome` a tag or fault of the protocol. */
   count(kind: 'deployment' | 'tenant' | 'unknown', outcome: string): void
-  /** Seconds a provider took to complete a callback: token, keys and userinfo. */
+  /** The time that the calls to the provider took: token endpoint, JWKS, userinfo. */
   took(secs: number): void
 }
 
-const COUNT = 'svc_upstream_sign_ins_total'
-const TIME = 'svc_upstream_duration_seconds'
-
 export function ssoMetrics(registry: Registry): SsoMetrics {
-  // A restarted instance continues the registered counter.
-  const counter =
-    (registry.getSingleMetric(COUNT) as Counter<'provider' | 'outcome'> | undefined) ??
-    new Counter({
-      name: COUNT,
-      help: 'Callbacks from identity providers, by owner of the provider and outcome.',
-      labelNames: ['provider', 'outcome'],
-      registers: [registry],
-    })
-  const histogram =
-    (registry.getSingleMetric(TIME) as Histogram | undefined) ??
-    new Histogram({
-      name: TIME,
-      help: 'Time identity providers took to redeem a code.',
-      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
-      registers: [registry],
-    })
+  const signIns = counter(
+    registry,
+    'svc_upstream_sign_ins_total',
+    'Returns from identity providers, by whose provider it is and what came of them.',
+    ['provider', 'outcome'],
+  )
+  const durations = histogram(
+    registry,
+    'svc_upstream_duration_seconds',
+    'Time that identity providers took to redeem a code.',
+    [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+  )
   return {
-    count: (provider, outcome) => counter.inc({ provider, outcome }),
-    took: (secs) => histogram.observe(secs),
+    count: (provider, outcome) => signIns.inc({ provider, outcome }),
+    took: (secs) => durations.observe(secs),
   }
 }

@@ -20,6 +20,7 @@ import {
 } from '../../../storage/identity/verified-domains.js'
 import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
 import { readDomain } from '../federated-login/rules.js'
 import type { FederationNeeds } from './needs.js'
 import type { DomainRecord, FederationProtocol, Invalid } from './protocol.js'
@@ -75,13 +76,8 @@ export function domainSteps(
         (tx) => listVerifiedDomains(tx, tenantId, limit + 1, after),
         { signal },
       )
-      const domains = rows.slice(0, limit).map(recordOf)
-      const last = domains.at(-1)
-      const next =
-        rows.length > limit && last !== undefined
-          ? { createdAt: last.createdAt, id: last.id }
-          : null
-      return { tag: 'listed', domains, next }
+      const { items, next } = page(rows, limit)
+      return { tag: 'listed', domains: items.map(recordOf), next }
     },
 
     async createDomain({ caller, idempotency, autoJoin, ...said }, { signal, requestId }) {

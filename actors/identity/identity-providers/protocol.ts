@@ -3,6 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type FederationProtocol = {
   listProviders: Ask<Page & InTenant, ProvidersListed | Off>
@@ -43,8 +44,6 @@ export type IdempotencyRefused =
 export type InTenant = { readonly tenantId: TenantId }
 export type Named = InTenant & { readonly id: string }
 export type NamedBy = { readonly caller: Caller; readonly id: string }
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
-export type Page = { readonly limit: number; readonly after: ListCursor | null }
 
 export type AuthMethod = 'client_secret_basic' | 'client_secret_post' | 'none'
 

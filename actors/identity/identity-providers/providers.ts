@@ -15,6 +15,7 @@ import {
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { FederationNeeds } from './needs.js'
 import type { FederationProtocol, Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
@@ -67,19 +68,13 @@ export function providerSteps(
   return {
     async listProviders({ tenantId, limit, after }, { signal }) {
       if (!settings.enabled) return OFF
-      // Fetch one extra row to see whether there is another page.
       const rows = await database.tenant(
         tenantId,
         (tx) => listSsoProviders(tx, tenantId, limit + 1, after),
         { signal },
       )
-      const providers = rows.slice(0, limit).map(recordOf)
-      const last = providers.at(-1)
-      const next =
-        rows.length > limit && last !== undefined
-          ? { createdAt: last.createdAt, id: last.id }
-          : null
-      return { tag: 'listed', providers, next }
+      const { items, next } = page(rows, limit)
+      return { tag: 'listed', providers: items.map(recordOf), next }
     },
 
     async createProvider({ caller, draft, idempotency }, { signal, requestId }) {

@@ -23,7 +23,8 @@ import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { endHumanSessions, removeTenantUser } from '../../../storage/identity/tenant-users.js'
 import { activateTenant, holdTenant } from '../../../storage/identity/tenants.js'
 import { actorOf, audited, type Caller, doneBy } from '../../domain/audit.js'
-import { delegationRevoked, eventData, type NewEvent } from '../../domain/events.js'
+import { eventData, type NewEvent } from '../../domain/events.js'
+import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { tenantRecord } from './creation.js'
 import type {
   ActivateTenant,
@@ -125,8 +126,7 @@ export function activation({ database, clock, random }: ActivationNeeds) {
       await endHumanSessions(tx, user, REASON, now)
       const lent = await endDelegations(tx, { tenantId, subject: sub }, REASON, now)
       await removeTenantUser(tx, tenantId, id, now)
-      const by = { actor, audit, requestId }
-      told.push(...lent.map((one) => delegationRevoked(random.uuid(), one, by)), {
+      told.push(...delegationsRevoked(random, lent, byCaller(caller, requestId)), {
         id: random.uuid(),
         tenantId,
         type: 'tenant_user.removed',

@@ -19,6 +19,8 @@ import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import { agentScopes } from '../../domain/scopes.js'
+import { page } from '../../platform/paging.js'
+import type { ListCursor } from '../../domain/paging.js'
 import { type TenantsProtocol, tenants } from '../tenants/protocol.js'
 import { type TokensProtocol, tokens } from '../../oauth/tokens/protocol.js'
 import { organizationAccess } from './access.js'
@@ -27,12 +29,7 @@ import { members } from './members.js'
 import { records } from './records.js'
 import { suspension } from './suspension.js'
 import { createOrganization, createTenant, tenantRecord } from './creation.js'
-import {
-  type ListCursor,
-  type NotOperator,
-  type OrganizationsProtocol,
-  organizations,
-} from './protocol.js'
+import { type NotOperator, type OrganizationsProtocol, organizations } from './protocol.js'
 import {
   boundTo,
   mayCreateTenant,
@@ -180,9 +177,9 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       async list({ caller, limit, after }, context) {
         const fault = await refuse(caller, context)
         if (fault !== undefined) return fault
-        // Fetch one extra row to see whether there is another page.
         const rows = await crossing((tx) => memberships(tx, caller, limit + 1, after), context)
-        return { tag: 'listed', organizations: rows.slice(0, limit), next: nextOf(rows, limit) }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed', organizations: items, next }
       },
 
       async create(message, context) {
@@ -232,11 +229,8 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
           context,
         )
         if (rows === undefined) return UNKNOWN
-        return {
-          tag: 'listed',
-          tenants: rows.slice(0, limit).map(tenantRecord),
-          next: nextOf(rows, limit),
-        }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed', tenants: items.map(tenantRecord), next }
       },
 
       async createTenant(message, context) {
@@ -298,12 +292,4 @@ async function memberOf(tx: Transaction, principal: Principal): Promise<Member |
   const memberId =
     subjectType === 'human' ? await findAccountOfSubject(tx, tenantId, subject) : undefined
   return memberId === undefined ? undefined : { memberType: 'account', memberId }
-}
-
-/** Cursor of the next page; null on the last one. */
-function nextOf(rows: readonly ListCursor[], limit: number): ListCursor | null {
-  const last = rows[limit - 1]
-  return rows.length > limit && last !== undefined
-    ? { createdAt: last.createdAt, id: last.id }
-    : null
 }

@@ -23,15 +23,11 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
+import type { Page } from '../../domain/paging.js'
+import { page } from '../../platform/paging.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import type { Access, AccessRefused } from './access.js'
-import type {
-  AddMember,
-  OfMember,
-  OfOrganization,
-  OrganizationsProtocol,
-  Page,
-} from './protocol.js'
+import type { AddMember, OfMember, OfOrganization, OrganizationsProtocol } from './protocol.js'
 import { organizationEvents } from './telling.js'
 
 const UNKNOWN_MEMBER = { tag: 'unknown_member' } as const
@@ -97,14 +93,9 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
     ): Outcome<'listMembers'> {
       const { organizationId, limit, after } = message
       return asOwner(message, context, async (tx) => {
-        // Fetch one extra row to see whether there is another page.
         const rows = await listMembers(tx, organizationId, limit + 1, after)
-        const last = rows[limit - 1]
-        const next =
-          rows.length > limit && last !== undefined
-            ? { createdAt: last.createdAt, id: last.id }
-            : null
-        return { tag: 'listed' as const, members: rows.slice(0, limit), next }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed' as const, members: items, next }
       })
     },
 

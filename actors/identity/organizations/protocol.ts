@@ -8,6 +8,7 @@ import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { OrganizationRole } from '../../domain/scopes.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type OrganizationsProtocol = {
   list: Ask<ListOrganizations, OrganizationsListed | NotOperator>
@@ -75,14 +76,6 @@ export type OrganizationsProtocol = {
     OfOrganization & { readonly tenantId: string },
     TenantToken | NotOperator | UnknownOrganization | { tag: 'unknown_tenant' } | Suspended
   >
-}
-
-/** Cursor of a list ordered by creation, newest first: the last row seen. */
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
-export type Page = {
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 
 export type OrganizationRecord = {

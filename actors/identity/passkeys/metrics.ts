@@ -1,5 +1,6 @@
-/** Figures of passkeys. decisions.md 14, metrics. */
-import { Counter, type Registry } from 'prom-client'
+/** Metrics of passkeys. */
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 
 export type PasskeyStep = 'sign_in' | 'second_factor' | 'enrolment' | 'account' | 'removal'
 
@@ -8,18 +9,12 @@ export interface PasskeyMetrics {
   count(step: PasskeyStep, outcome: string): void
 }
 
-const NAME = 'svc_passkey_ceremonies_total'
-
 export function passkeyMetrics(registry: Registry): PasskeyMetrics {
-  const known = registry.getSingleMetric(NAME) as Counter<'step' | 'outcome'> | undefined
-  // An instance that replaces a failed one goes on counting where that one stopped.
-  const counter =
-    known ??
-    new Counter({
-      name: NAME,
-      help: 'Answers of authenticators, by what came of them.',
-      labelNames: ['step', 'outcome'],
-      registers: [registry],
-    })
-  return { count: (step, outcome) => counter.inc({ step, outcome }) }
+  const ceremonies = counter(
+    registry,
+    'svc_passkey_ceremonies_total',
+    'Answers of authenticators, by what came of them.',
+    ['step', 'outcome'],
+  )
+  return { count: (step, outcome) => ceremonies.inc({ step, outcome }) }
 }

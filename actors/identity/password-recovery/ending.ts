@@ -4,14 +4,13 @@
  * lent. Passkeys, the authenticator app and the recovery codes stay: they are no part of the password,
  * and a letter to a mailbox must not take them away (NIST SP 800-63B, account recovery).
  */
-import { byPerson } from '../../domain/audit.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { endAccountSessions } from '../../../storage/identity/browser-sessions.js'
 import { endDelegations } from '../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { delegationRevoked } from '../../domain/events.js'
+import { byBrowser, delegationsRevoked } from '../../domain/revocation.js'
 
 export type GivenOut = {
   readonly accountId: string
@@ -32,10 +31,6 @@ export async function endGivenOut(
   await endAccountSessions(tx, accountId, exceptId, reason, now)
   const lent = await endDelegations(tx, { tenantId: null, accountId }, reason, now)
   // Each in the words of its own tenant: a person has another subject in every one.
-  const told = lent.map((one) => {
-    const actor = { type: 'human', id: one.subject }
-    const audit = byPerson({ sub: one.subject }, address)
-    return delegationRevoked(random.uuid(), one, { actor, audit, requestId })
-  })
-  appendEvents(tx, told)
+  const by = ({ subject }: { subject: string }) => byBrowser(subject, address, requestId)
+  appendEvents(tx, delegationsRevoked(random, lent, by))
 }

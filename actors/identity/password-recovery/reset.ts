@@ -34,7 +34,7 @@ export function resetSteps(tools: CredentialsTools) {
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       const email = progress.flow.loginHint ?? ''
-      return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget }
+      return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget() }
     },
 
     // Whether anybody has the address costs and says the same.
@@ -49,7 +49,7 @@ export function resetSteps(tools: CredentialsTools) {
       const { flow } = progress
       const { tenantId } = flow
       const email = message.email.trim()
-      const shown: ForgotShown = { ...flowPage(flowToken, flow), email, captcha: gate.widget }
+      const shown: ForgotShown = { ...flowPage(flowToken, flow), email, captcha: gate.widget() }
       if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
       try {
         const judged = await gate.judge(message.captcha, visitor.address)

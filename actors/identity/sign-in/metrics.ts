@@ -1,5 +1,6 @@
-/** Figures of signing in. decisions.md 14, metrics. */
-import { Counter, type Registry } from 'prom-client'
+/** Metrics of sign-in. */
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 
 export type SignInStep =
   | 'password'
@@ -15,18 +16,12 @@ export interface SignInMetrics {
   count(step: SignInStep, outcome: string): void
 }
 
-const NAME = 'svc_sign_in_steps_total'
-
 export function signInMetrics(registry: Registry): SignInMetrics {
-  const known = registry.getSingleMetric(NAME) as Counter<'step' | 'outcome'> | undefined
-  // An instance that replaces a failed one goes on counting where that one stopped.
-  const counter =
-    known ??
-    new Counter({
-      name: NAME,
-      help: 'Forms of the sign-in pages, by what came of them.',
-      labelNames: ['step', 'outcome'],
-      registers: [registry],
-    })
-  return { count: (step, outcome) => counter.inc({ step, outcome }) }
+  const steps = counter(
+    registry,
+    'svc_sign_in_steps_total',
+    'Forms of the sign-in pages, by what came of them.',
+    ['step', 'outcome'],
+  )
+  return { count: (step, outcome) => steps.inc({ step, outcome }) }
 }

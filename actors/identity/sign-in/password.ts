@@ -82,7 +82,7 @@ export function passwordStep(tools: PasswordTools) {
         const name = `login:${flow.tenantId}:${email.toLowerCase()}`
         if (await gate.isDue(await lockout.used(name), visitor.address)) {
           const judged = await gate.judge(captcha, visitor.address)
-          if (judged.tag === 'captcha') return { ...shown, tag: 'captcha', captcha: gate.widget }
+          if (judged.tag === 'captcha') return { ...shown, tag: 'captcha', captcha: gate.widget() }
           if (judged.tag === 'unavailable') return { tag: 'captcha_unavailable' }
           if (judged.tag === 'throttled') return { ...judged, tag: 'captcha_throttled' }
         }
@@ -117,7 +117,7 @@ export function passwordStep(tools: PasswordTools) {
         if (judged.outcome.tag !== 'wrong') return judged.outcome
         await gate.failed(visitor.address)
         const isDue = await gate.isDue(await lockout.used(name), visitor.address)
-        return { tag: 'wrong', ...shown, captcha: isDue ? gate.widget : null }
+        return { tag: 'wrong', ...shown, captcha: isDue ? gate.widget() : null }
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
         throw error

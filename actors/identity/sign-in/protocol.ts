@@ -163,13 +163,15 @@ export type LinkGone = { readonly tag: 'gone'; readonly tenant: PageTenant | nul
 /** The deployment does not offer this way. */
 export type WayAbsent = { readonly tag: 'absent' }
 
-/** A widget that a page takes in from a provider of CAPTCHAs. */
-export type CaptchaWidget = {
-  readonly provider: 'turnstile' | 'hcaptcha' | 'recaptcha'
-  readonly siteKey: string | null
-  /** Address of its script. */
-  readonly script: string
-}
+/** What a page shows of the CAPTCHA: the widget of a provider, or the challenge of the built-in one. */
+export type CaptchaWidget =
+  | {
+      readonly provider: 'turnstile' | 'hcaptcha' | 'recaptcha'
+      readonly siteKey: string | null
+      /** Address of its script. */
+      readonly script: string
+    }
+  | { readonly provider: 'pow'; readonly challenge: string }
 /** The form has to be sent again with an answer to the CAPTCHA; or none can be had right now. */
 export type CaptchaWanted = { readonly tag: 'captcha' }
 export type CaptchaAway =

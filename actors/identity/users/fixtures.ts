@@ -18,7 +18,8 @@ import {
 } from '../../../storage/identity/tenant-users.js'
 import { holdTenant, type TenantRow } from '../../../storage/identity/tenants.js'
 import { actorOf, audited, doneBy } from '../../domain/audit.js'
-import { delegationRevoked, eventData } from '../../domain/events.js'
+import { eventData } from '../../domain/events.js'
+import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
 import type { UsersNeeds } from './needs.js'
 import {
@@ -200,11 +201,8 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
             'password_rotated',
             now,
           )
-          const by = { actor: actorOf(caller), audit: doneBy(caller), requestId: context.requestId }
-          appendEvents(
-            tx,
-            lent.map((one) => delegationRevoked(random.uuid(), one, by)),
-          )
+          const by = byCaller(caller, context.requestId)
+          appendEvents(tx, delegationsRevoked(random, lent, by))
           appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),

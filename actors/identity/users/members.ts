@@ -32,9 +32,11 @@ import { findTenant } from '../../../storage/identity/tenants.js'
 import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js'
 import { reclaimUnproved } from '../accounts/mailbox-proof.js'
 import { actorOf, audited, type Caller, doneBy } from '../../domain/audit.js'
-import { delegationRevoked, type EventType, eventData } from '../../domain/events.js'
+import { type EventType, eventData } from '../../domain/events.js'
+import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
 import { isStrong } from '../../domain/password-rules.js'
+import { page } from '../../platform/paging.js'
 import { isReserved } from '../../platform/mail/reserved-domains.js'
 import { domainOf } from '../federated-login/rules.js'
 import type { UsersNeeds } from './needs.js'
@@ -121,8 +123,7 @@ export function members(needs: UsersNeeds) {
     // Sessions first: whoever decides in one of them just now is waited for, and that ends too.
     await endHumanSessions(tx, user, reason, now)
     const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
-    const by = { actor: actorOf(caller), audit: doneBy(caller), requestId }
-    return ended.map((one) => delegationRevoked(random.uuid(), one, by))
+    return delegationsRevoked(random, ended, byCaller(caller, requestId))
   }
 
   async function insert(
@@ -223,18 +224,12 @@ export function members(needs: UsersNeeds) {
 
   return {
     async list({ tenantId, status, email, limit, after }: ListUsers, { signal }: MessageContext) {
-      // One more than asked for tells whether there is another page.
       const rows = await database.system(
         (tx) => listTenantUsers(tx, tenantId, { status, email }, limit + 1, after),
         { signal },
       )
-      const page = rows.slice(0, limit)
-      const last = page.at(-1)
-      const next =
-        rows.length > limit && last !== undefined
-          ? { createdAt: last.createdAt, id: last.id }
-          : null
-      return { tag: 'listed', users: page.map(recordOf), next } satisfies UsersListed
+      const { items, next } = page(rows, limit)
+      return { tag: 'listed', users: items.map(recordOf), next } satisfies UsersListed
     },
 
     async read(message: OneUser, { signal }: MessageContext): Outcome<'read'> {

@@ -7,6 +7,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type UsersProtocol = {
   /**
@@ -115,7 +116,6 @@ export type UserRecord = {
   readonly lastLoginAt: Date | null
 }
 
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type ListUsers = {
   readonly tenantId: TenantId
   /** Null: everybody but those who were removed. */

@@ -1,12 +1,14 @@
 /** The authorization endpoint and what belongs to it. decisions.md 7.3, 7.6; RFC 6749, 9126. */
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
-import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import {
   consumeAuthorizationRequests,
   findAuthorizationRequest,
   findEndedAuthorizationRequest,
 } from '../../../storage/oauth/authorization-requests.js'
-import { isClientGone } from '../../../storage/platform/client-gone.js'
+import {
+  type AuthorizingClientRow,
+  isDeletedClientError,
+} from '../../../storage/oauth/applications.js'
 import { listConsents, withdrawConsent } from '../../../storage/oauth/consents.js'
 import { activeClient } from '../clients/active-client.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
@@ -255,7 +257,7 @@ const OVER: Refused = {
 
 /** The application was deleted while its request was written down. */
 function unlessGone(error: unknown): Refused {
-  if (!isClientGone(error)) throw error
+  if (!isDeletedClientError(error)) throw error
   return refused('invalid_client', 'there is no such application')
 }
 

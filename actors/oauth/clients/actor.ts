@@ -18,6 +18,7 @@ import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
+import { page } from '../../platform/paging.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { changedMembers, powersOf, recordAction } from './audit.js'
@@ -162,22 +163,13 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       async list({ principal, limit, after }, context) {
         if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
-        // One more than asked for tells whether there is another page.
         const rows = await database.tenant(
           tenantId,
           (tx) => listApplications(tx, tenantId, limit + 1, after),
           { signal: context.signal },
         )
-        const page = rows.slice(0, limit)
-        const last = page.at(-1)
-        return {
-          tag: 'listed',
-          applications: page.map(toApplication),
-          next:
-            rows.length > limit && last !== undefined
-              ? { createdAt: last.createdAt, id: last.id }
-              : null,
-        }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed', applications: items.map(toApplication), next }
       },
 
       async read({ principal, applicationId }, context) {

@@ -4,6 +4,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { ApplicationId, TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type ApplicationsProtocol = {
   list: Ask<ListApplications, ApplicationsListed | NotATenantToken>
@@ -81,9 +82,6 @@ export type Application = {
   readonly createdAt: Date
   readonly updatedAt: Date
 }
-
-/** Place in a list ordered by creation, newest first: the last row seen. */
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 
 export type ListApplications = {
   readonly principal: Principal

@@ -46,7 +46,7 @@ export type DeviceNeeds = AskingNeeds &
   DecisionNeeds & {
     readonly sessions: ActorRef<BrowserSessionsProtocol>
     readonly coordination: AttemptCounts
-    /** Of `[device_authorization]`. */
+    /** Members of [device_authorization]. */
     readonly settings: { readonly ttl_secs: number; readonly interval_secs: number }
     readonly guessing: GuessSettings
     readonly metrics: BackchannelMetrics

@@ -1,6 +1,6 @@
 /** Refusals of the token endpoint, as values. RFC 6749 section 5.2; decisions.md 7.3, error map. */
 import type { Logger } from '../../../runtime/kernel/log.js'
-import { isClientGone } from '../../../storage/platform/client-gone.js'
+import { isDeletedClientError } from '../../../storage/oauth/applications.js'
 import { isUuid } from '../../domain/ids.js'
 import { type ClientPresentation, triesBasic } from './clients/client-authentication.js'
 import type { Client } from './clients/clients.js'
@@ -55,6 +55,6 @@ export function refuseGone(
   error: unknown,
   { authorization }: { readonly authorization: string | null },
 ): OAuthRefused {
-  if (!isClientGone(error)) throw error
+  if (!isDeletedClientError(error)) throw error
   return refuse('invalid_client', 'client authentication failed', triesBasic(authorization))
 }

@@ -1,11 +1,12 @@
-/** Reads and checks audit chains. Writing them is part of every change that is audited. */
+/** Reads and verifies audit chains. Events are written in the transaction of the audited change. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { auditEventsAfter, auditHead, listAuditEvents } from '../../../storage/operations/audit.js'
 import { ChainCheck, FIRST_PREVIOUS_HASH } from '../../../storage/operations/audit-chain.js'
 import type { Database } from '../../../storage/platform/sql.js'
+import { page } from '../../platform/paging.js'
 import { type AuditProtocol, type AuditVerified, audit } from './protocol.js'
 
-/** Events that are read and checked at a time. */
+/** Events read and verified per batch. */
 const BATCH = 500
 
 export type AuditNeeds = { readonly database: Database }
@@ -15,25 +16,22 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
   asks: {},
   mailbox: { capacity: 256, inflightMax: 8 },
   lane: {
-    // A long check of one tenant takes one place, however often it is asked for.
+    // Limits the concurrent verifications of one tenant to one.
     verify: ({ tenantId }) => tenantId,
   },
   supervision: { onFailure: 'resume' },
   create: ({ database }) => ({
     async list({ tenantId, limit, after, ...filter }, { signal }) {
-      // One more than asked for tells whether there is another page.
       const rows = await database.tenant(
         tenantId,
         (tx) => listAuditEvents(tx, tenantId, filter, limit + 1, after),
         { signal },
       )
-      const events = rows.slice(0, limit)
-      const last = events.at(-1)
-      const next =
-        rows.length > limit && last !== undefined
-          ? { createdAt: new Date(last.occurred_at), id: last.id }
-          : null
-      return { tag: 'listed', events, next, nextSequence: null }
+      const { items, next } = page(
+        rows.map((event) => ({ event, id: event.id, createdAt: new Date(event.occurred_at) })),
+        limit,
+      )
+      return { tag: 'listed', events: items.map(({ event }) => event), next, nextSequence: null }
     },
 
     async export({ tenantId, afterSequence, limit }, { signal }) {
@@ -50,7 +48,7 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
     async verify({ tenantId, afterSequence, limit }, { signal }) {
       const read = (after: number, count: number) =>
         database.tenant(tenantId, (tx) => auditEventsAfter(tx, tenantId, after, count), { signal })
-      // The event before the stretch says what the stretch has to follow on.
+      // The previous event defines what the first event of the range must continue.
       const before = afterSequence === 0 ? undefined : (await read(afterSequence - 1, 1))[0]
       const start =
         afterSequence === 0
@@ -69,7 +67,7 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
         broken,
         nextSequence,
       })
-      // Read before the events: whatever is appended meanwhile lies behind it.
+      // Reads the head before the events: events appended during the verification lie after it.
       const head = await database.tenant(tenantId, (tx) => auditHead(tx, tenantId), { signal })
       let sequence = afterSequence
       while (chain.events < limit) {
@@ -82,13 +80,17 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
         if (last === undefined) break
         sequence = last.sequence
       }
-      // The rows may have been cut off at the end; what the tenant counted up to tells.
+      // Detects rows that were deleted at the end: the tenant's counter says how far the chain
+      // went.
       if (head !== undefined && sequence < head.sequence && chain.events < limit) {
-        const reason = `the chain ends before ${head.sequence}, where it was continued to`
+        const reason = `the chain ends before ${head.sequence}, its last appended sequence`
         return verdict({ sequence: sequence + 1, reason }, null)
       }
       if (head !== undefined && sequence === head.sequence && chain.head?.hash !== head.hash) {
-        return verdict({ sequence, reason: 'is not what the chain was continued from' }, null)
+        return verdict(
+          { sequence, reason: 'is not the event that the chain was continued from' },
+          null,
+        )
       }
       return verdict(null, chain.events === limit ? sequence : null)
     },

@@ -1,17 +1,18 @@
-/** The audit chain of a tenant, for those who may read it. decisions.md 18 and 22. */
+/** The audit chain of a tenant. docs/reference/operations.md, Audit. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { AuditOutcome, AuditParty, AuditResource } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type AuditProtocol = {
   list: Ask<ListAuditEvents, AuditEventsListed>
-  /** Events in the order of the chain, for keeping elsewhere. */
+  /** Returns events in chain order, for archiving. */
   export: Ask<FromSequence, AuditEventsListed>
-  /** Checks hashes and order of a stretch, and, where it reaches the end, the end. */
+  /** Verifies hashes and order of a range, and the end of the chain when the range reaches it. */
   verify: Ask<FromSequence, AuditVerified>
 }
 
-/** Members are spelt as on the wire, because that is what is hashed. */
+/** Members have their wire names, because those are hashed. */
 export type AuditEvent = {
   readonly id: string
   readonly sequence: number
@@ -32,7 +33,6 @@ export type AuditEvent = {
   readonly hash: string
 }
 
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 export type ListAuditEvents = {
   readonly tenantId: TenantId
   readonly type: string | null
@@ -49,26 +49,26 @@ export type AuditEventsListed = {
   readonly tag: 'listed'
   readonly events: readonly AuditEvent[]
   readonly next: ListCursor | null
-  /** For an export: the last sequence given; null when there is nothing after it. */
+  /** For an export: the last sequence returned. Null when no event follows. */
   readonly nextSequence: number | null
 }
 
 export type FromSequence = {
   readonly tenantId: TenantId
-  /** The last sequence already dealt with; 0 from the beginning. */
+  /** Last sequence already processed. 0: from the beginning. */
   readonly afterSequence: number
   readonly limit: number
 }
 export type AuditVerified = {
   readonly tag: 'verified'
   readonly valid: boolean
-  /** How many were checked, up to the first that does not hold. */
+  /** Number of valid events, up to the first invalid one. */
   readonly events: number
   readonly afterSequence: number
-  /** Sequence and hash of the last that holds; null when there was none. */
+  /** Sequence and hash of the last valid event. Null when there is none. */
   readonly last: { readonly sequence: number; readonly hash: string } | null
   readonly broken: { readonly sequence: number; readonly reason: string } | null
-  /** Where to go on; null at the end of the chain or at a break. */
+  /** Where to continue. Null at the end of the chain or at a break. */
   readonly nextSequence: number | null
 }
 

@@ -1,6 +1,7 @@
 /**
- * Probes. A loop of its own looks at everything that readiness rests on; requests read what it last
- * saw, so that a probe costs no database call and a lost database is known within two seconds.
+ * Health probes. A loop checks everything that readiness depends on, and probes return the last
+ * result. A probe therefore costs no database call, and a lost database is detected within two
+ * seconds.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
@@ -8,19 +9,19 @@ import type { Database } from '../../../storage/platform/sql.js'
 import { keys, type KeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import { type HealthProtocol, health } from './protocol.js'
 
-/** Pause between looks; with the limit below a loss is seen within 1.6 s. */
+/** Pause between checks. With the time limit below, a failure is detected within 1.6 s. */
 const PAUSE_MS = 500
-/** While something is wrong, so that the end of a start or of an outage is seen soon. */
+/** Shorter pause while unhealthy, so that recovery and the end of a start are detected soon. */
 const PAUSE_UNFIT_MS = 100
 const LOOK_LIMIT_MS = 1_000
 
-/** What only the process knows about itself. */
+/** State that only the process knows. */
 export interface ProcessState {
-  /** Every step of the start is done: migrations ran, actors answer, listeners are open. */
+  /** True when every start step is done: migrations ran, actors respond, listeners are open. */
   started(): boolean
-  /** Shutdown began: no new work. */
+  /** True once shutdown has begun: no new work is accepted. */
   stopping(): boolean
-  /** Names of actors and critical background tasks that are unfit now. */
+  /** Names of actors and critical background loops that are failing now. */
   unfit(): readonly string[]
 }
 
@@ -37,15 +38,15 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   asks: { keys },
   mailbox: { capacity: 4096, inflightMax: 1024 },
   create: ({ database, keys, process }, { signal, log }) => {
-    let seen: Findings = { faults: ['not looked yet'], keysLoaded: false }
-    let told = 'not looked yet'
+    let seen: Findings = { faults: ['not checked yet'], keysLoaded: false }
+    let told = 'not checked yet'
 
     async function databaseFault(): Promise<string | null> {
       try {
         await within(LOOK_LIMIT_MS, (limit) => database.ping(limit))
         return null
       } catch {
-        return 'the database does not answer'
+        return 'database unavailable'
       }
     }
 
@@ -54,21 +55,21 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
         const state = await keys.ask('state', null, { timeoutMs: LOOK_LIMIT_MS })
         const faults = [
           ...(state.signing ? [] : [`signing keys: ${state.reason ?? 'not loaded'}`]),
-          ...(state.kms === 'up' ? [] : [`kms: ${state.reason ?? 'does not answer'}`]),
+          ...(state.kms === 'up' ? [] : [`kms: ${state.reason ?? 'unavailable'}`]),
         ]
         return { faults, keysLoaded: state.signing }
       } catch {
-        return { faults: ['the keys actor does not answer'], keysLoaded: seen.keysLoaded }
+        return { faults: ['keys actor unavailable'], keysLoaded: seen.keysLoaded }
       }
     }
 
     async function look(): Promise<void> {
       const [lost, ofKeys] = await Promise.all([databaseFault(), keysFaults()])
       const faults = [...(lost === null ? [] : [lost]), ...ofKeys.faults]
-      // Actors and background loops: whether they are fit is asked with every probe, and told here.
+      // Actors and background loops are queried with each probe, and their changes are logged here.
       const all = [...faults, ...process.unfit().map((name) => `${name} fails`)]
       const after = all.join('; ')
-      // Details are for the log alone (interface.md, Health).
+      // Details are logged only. The probe response has none.
       if (told !== after && all.length > 0) log.warn({ faults: all }, 'not ready')
       if (told !== after && all.length === 0) log.info('ready')
       told = after
@@ -99,7 +100,7 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   },
 })
 
-/** Runs `work` with a signal, and does not wait for it longer than the limit even if it ignores it. */
+/** Runs `work` with a signal, and stops waiting at the limit even if `work` ignores the signal. */
 async function within(limitMs: number, work: (limit: AbortSignal) => Promise<void>): Promise<void> {
   const limit = AbortSignal.timeout(limitMs)
   const late = new Promise<never>((_, reject) => {

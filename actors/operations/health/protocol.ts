@@ -1,4 +1,6 @@
-/** Probes: a status and nothing else. interface.md, Health; decisions.md 14. */
+/**
+ * Health probes. The response has a status and no details. docs/reference/operations.md, Health.
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type HealthProtocol = {

@@ -1,6 +1,7 @@
 /**
- * Where letters go: a mail server by SMTP, or the log outside production. One connection for each
- * letter, with an end to all waiting. What a server says is not kept: it may repeat the letter.
+ * Mail transports: SMTP, or the log outside production. Each message uses a connection of its own,
+ * and every wait is bounded. Responses of the server are not stored, because they may quote the
+ * message.
  */
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -11,23 +12,26 @@ import type { EmailSettings } from './settings.js'
 
 const CONNECT_TIMEOUT_MS = 10_000
 const GREETING_TIMEOUT_MS = 10_000
-/** A server that says nothing for so long says nothing any more. */
+/** Maximum silence of a server. */
 const SILENCE_TIMEOUT_MS = 20_000
 
-/** `error` is a name of ours. */
+/** `error` is one of our codes, not the server's text. */
 export type Posted =
   | { readonly tag: 'sent' }
-  /** Another time may do: nobody there, too busy, or ours to mend. */
+  /**
+   * A later attempt may succeed: the server was unreachable or busy, or our configuration is at
+   * fault.
+   */
   | { readonly tag: 'later'; readonly error: string }
-  /** The server does not want this letter, now or ever (RFC 5321 section 4.2.1, 5yz). */
+  /** The server refuses the message permanently (RFC 5321 section 4.2.1, 5yz). */
   | { readonly tag: 'never'; readonly error: string }
 
 export interface Mailer {
-  /** Never throws. `id` stays the same for every attempt at a letter. */
+  /** Never throws. `id` is the same for every attempt at a message. */
   post(id: string, letter: Letter): Promise<Posted>
 }
 
-/** Writes letters to the log, links included: that is what it is for (decisions.md 15). */
+/** Writes messages to the log, including their links, for local runs and tests. */
 export function logMailer(log: Logger): Mailer {
   return {
     async post(id, { to, subject, text }) {
@@ -51,7 +55,7 @@ type SmtpSettings = Pick<
 
 export function smtpMailer(settings: SmtpSettings): Mailer {
   const { smtp_host: host, smtp_port: port, from, smtp_timeout_secs: timeoutSecs } = settings
-  if (host === undefined || from === undefined) throw new Error('smtp needs a host and a sender')
+  if (host === undefined || from === undefined) throw new Error('smtp requires a host and a sender')
   const { smtp_username: user, smtp_password: pass, smtp_ca_pem_path: caPath } = settings
   const ca = caPath === undefined ? undefined : readFileSync(caPath, 'utf8')
   const domain = /@([^\s@<>]+)>?$/.exec(from)?.[1] ?? host
@@ -73,7 +77,7 @@ export function smtpMailer(settings: SmtpSettings): Mailer {
         disableFileAccess: true,
         disableUrlAccess: true,
         logger: false,
-        // Ours, so that we can end it.
+        // Our own socket, so that we can destroy it.
         getSocket: (_options, done) => {
           socket = connect({ host, port })
           socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket?.destroy(timedOut()))
@@ -86,7 +90,7 @@ export function smtpMailer(settings: SmtpSettings): Mailer {
           })
         },
       })
-      // A server that drips bytes keeps every other clock from striking.
+      // An overall time limit: a server that sends byte by byte resets every idle timeout.
       const timer = setTimeout(() => {
         late = true
         socket?.destroy(timedOut())
@@ -116,7 +120,7 @@ export function smtpMailer(settings: SmtpSettings): Mailer {
   }
 }
 
-const timedOut = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+const timedOut = () => Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })
 
 type SmtpFailure = { code?: unknown; responseCode?: unknown; command?: unknown }
 
@@ -130,7 +134,7 @@ const NAMES: Readonly<Record<string, string>> = {
   ETIME: 'timeout',
 }
 
-/** Only what the server says of the recipient or of the letter itself is final. */
+/** Only a refusal of the recipient or of the message itself is final. */
 function judged(error: unknown): Posted {
   const { code, responseCode, command } = error as SmtpFailure
   const status = typeof responseCode === 'number' ? responseCode : 0

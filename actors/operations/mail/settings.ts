@@ -1,4 +1,4 @@
-/** [email] and [phone]: how messages leave. decisions.md section 23, email and phone. */
+/** [email] and [phone]: outgoing messages (docs/reference/operations.md, Mail). */
 import { z } from 'zod'
 import {
   count,
@@ -23,33 +23,39 @@ export const emailSettings = section(
       .describe('log writes messages to the log; production needs smtp.'),
     smtp_host: text('mail.example.com').optional().describe('Mail server.'),
     smtp_port: z.int().min(1).max(65_535).default(587).describe('Its port.'),
-    smtp_username: text('svc').optional().describe('Account, where the server wants one.'),
+    smtp_username: text('svc')
+      .optional()
+      .describe('SMTP account, if the server requires authentication.'),
     smtp_password: secret().optional().describe('Its password.'),
-    smtp_starttls: flag(true).describe('Insist on STARTTLS. Production needs it.'),
+    smtp_starttls: flag(true).describe('Require STARTTLS. Mandatory in production.'),
     smtp_ca_pem_path: path('ca.pem')
       .optional()
-      .describe('Certificates to trust beside the well-known ones, for a mail server of your own.'),
+      .describe('Additional trusted CA certificates, for a private mail server.'),
     smtp_catcher: flag(false).describe(
-      'The server keeps every letter and forwards none: reserved names and sandboxes may be written to. ' +
+      'The mail server stores every message and forwards none. Allows mail to reserved names and from sandboxes. ' +
         'Not in production.',
     ),
-    smtp_timeout_secs: timerSeconds(45, 5).describe('An attempt at one letter ends after this.'),
+    smtp_timeout_secs: timerSeconds(45, 5).describe('Timeout of one attempt to send a message.'),
     retry_schedule_secs: list(z.int().min(1).max(86_400))
       .default([30, 120, 600, 1_800, 7_200, 21_600])
-      .describe('Waits between attempts at a letter; when they are used up it has failed.'),
+      .describe(
+        'Waits between attempts to send a message. After the last one the message has failed.',
+      ),
     queue_max_per_tenant: count(1_000, 1, 1_000_000).describe(
-      'Letters of one tenant that wait to be sent; the next one is dropped.',
+      'Queued messages per tenant. Further messages are dropped.',
     ),
     per_address_per_day_max: count(3).describe(
-      'Invitations to one address in a day, over all tenants.',
+      'Invitations to one address per day, over all tenants.',
     ),
     per_address_gap_secs: count(600, 0, 86_400).describe(
       'Seconds between two invitations to one address, over all tenants.',
     ),
-    per_tenant_per_day_max: count(1_000).describe('Invitations of one tenant in a day.'),
-    per_sandbox_per_day_max: count(20).describe('Letters of every kind of one sandbox in a day.'),
+    per_tenant_per_day_max: count(1_000).describe('Invitations per tenant and day.'),
+    per_sandbox_per_day_max: count(20).describe(
+      'Messages of every kind per sandbox tenant and day.',
+    ),
     requests_per_name_max: count(5).describe(
-      'Letters that people ask for by themselves, per tenant, address as typed and window.',
+      'Messages that users request (sign-up, sign-in, forgot password), per tenant, address as typed and window.',
     ),
     requests_per_address_max: count(20).describe('The same per network address and window.'),
     requests_window_secs: seconds(900, 86_400).describe('That window.'),
@@ -78,7 +84,7 @@ export const phoneSettings = section(
     provider: z
       .enum(['none', 'log', 'http'])
       .default('none')
-      .describe('none: nothing of the phone is offered. log is refused in production.'),
+      .describe('none disables everything by phone. log is refused in production.'),
     http_url: url(['https:', 'http:'], 'an http or https URL', 'https://sms.example.com/send')
       .optional()
       .describe('Receives a signed POST for each text message.'),

@@ -1,7 +1,7 @@
 /**
- * Sends what is queued. Everything that matters is in the database: a process that dies loses its
- * leases, and whoever takes them goes on. A letter may so arrive twice, with one Message-ID; it is
- * never lost while what it offers still holds.
+ * Sends queued mail. All state is in the database: when a process dies its leases expire, and
+ * another process takes its messages over. A message may therefore arrive twice, with the same
+ * Message-ID. It is never lost while its link or code is valid.
  */
 import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import {
@@ -31,13 +31,13 @@ import type { Mailer, Posted } from './client.js'
 import type { Letter } from '../../platform/mail/render.js'
 import type { MailOutcomes } from './metrics.js'
 
-/** Letters sent side by side, in all and of one tenant. */
+/** Messages sent concurrently, in total and per tenant. */
 const SENDING_MAX = 8
 const SENDING_PER_TENANT_MAX = 4
-/** A process that died gives its letters up after this. */
+/** The messages of a process that died are free after this time. */
 const LEASE_SECS = 15
 const RENEW_MS = 5_000
-/** Wake-ups may be lost: look without one. */
+/** Wake signals can be lost, so the queue is also polled at this interval. */
 const LOOK_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 
@@ -78,7 +78,7 @@ export function createMailRunner(needs: MailRunnerNeeds): MailRunner {
   }
 }
 
-/** A worker from start to stop. */
+/** The loop of a worker, from start to stop. */
 class Shift {
   readonly #needs: MailRunnerNeeds
   readonly #signal: AbortSignal
@@ -87,7 +87,7 @@ class Shift {
   readonly #lease: string
   readonly #bell = new Bell()
   readonly #inHand = new Set<Promise<void>>()
-  /** Tenants of the letters in hand. */
+  /** Number of messages in progress, by tenant. */
   readonly #tenants = new Map<string, number>()
   readonly #places: FairShare
 
@@ -113,7 +113,7 @@ class Shift {
     try {
       leave = await this.#needs.listener.listen(MAIL_CHANNEL, { notified: ring, caughtUp: ring })
     } catch (error) {
-      this.#log.warn({ err: error }, 'mail: no wake-ups, looking once a second')
+      this.#log.warn({ err: error }, 'mail: wake signals unavailable, polling once a second')
     }
     while (!this.#signal.aborted) {
       try {
@@ -122,7 +122,7 @@ class Shift {
       } catch (error) {
         if (this.#signal.aborted) break
         this.#loop.failed()
-        this.#log.warn({ err: error }, 'mail: cannot work, trying again')
+        this.#log.warn({ err: error }, 'mail: round failed, retrying')
         await new Promise((resolve) => setTimeout(resolve, MISHAP_MS))
       }
     }
@@ -139,7 +139,7 @@ class Shift {
     // Crosses tenants: one worker sends for all of them.
     const { claimed, nextMs } = await database.system(async (tx) => {
       const claimed = await claimMail(tx, this.#lease, room, LEASE_SECS)
-      // A tenant that has its share is looked at again when one of its letters ends, which rings.
+      // A tenant at its share is checked again when one of its messages ends, which wakes the loop.
       const full = this.#full(claimed)
       const nextMs = claimed.length < limit ? await nextMailMs(tx, LOOK_MS_MAX, full) : 0
       return { claimed, nextMs }
@@ -151,12 +151,12 @@ class Shift {
   #begin(mail: ClaimedMail): void {
     const { tenantId, id } = mail
     const place = this.#places.tryAcquire([tenantId])
-    // The claim kept to the bounds, and no other code takes places.
-    if (isRefused(place)) throw new Error('a letter was claimed beyond the share of its tenant')
+    // The claim respected the limits, and no other code acquires from this share.
+    if (isRefused(place)) throw new Error('a message was claimed beyond the share of its tenant')
     const done = this.#send(mail)
-      // The lease runs out.
+      // The lease expires.
       .catch((error: unknown) => {
-        this.#log.warn({ err: error, mailId: id }, 'what became of a letter was not kept')
+        this.#log.warn({ err: error, mailId: id }, 'mail: outcome not stored')
       })
       .finally(() => {
         place()
@@ -170,12 +170,12 @@ class Shift {
     this.#tenants.set(tenantId, this.#places.usedBy(0, tenantId))
   }
 
-  /** Letters that are being sent, by tenant. */
+  /** Number of messages in progress, by tenant. */
   #held(): Map<string, number> {
     return new Map(this.#tenants)
   }
 
-  /** Tenants of which no more is taken once these are in hand. */
+  /** Tenants whose share is full once these messages are in progress. */
   #full(more: readonly ClaimedMail[]): string[] {
     const counts = this.#held()
     for (const { tenantId } of more) counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1)
@@ -189,7 +189,7 @@ class Shift {
     try {
       await this.#needs.database.system((tx) => renewMail(tx, this.#lease, LEASE_SECS))
     } catch (error) {
-      this.#log.warn({ err: error }, 'mail: leases were not renewed')
+      this.#log.warn({ err: error }, 'mail: lease renewal failed')
     }
   }
 
@@ -202,14 +202,14 @@ class Shift {
     if (mail.expired) {
       await finish('expired', 'expired')
       outcomes.count(kind, 'expired')
-      this.#log.warn(about, 'a letter ran out before it could be sent')
+      this.#log.warn(about, 'mail: message expired before it was sent')
       return
     }
     const posted = await this.#post(mail, mailer)
     if (posted.tag === 'sent') {
       await finish('sent', null)
       outcomes.count(kind, 'sent')
-      this.#log.info(about, 'a letter was sent')
+      this.#log.info(about, 'mail: message sent')
       return
     }
     const { error } = posted
@@ -217,12 +217,12 @@ class Shift {
     if (waitSecs === undefined) {
       await finish('failed', error)
       outcomes.count(kind, 'failed')
-      this.#log.warn({ ...about, error }, 'a letter cannot be sent')
+      this.#log.warn({ ...about, error }, 'mail: message failed')
       return
     }
     await database.tenant(tenantId, (tx) => postponeMail(tx, mail, this.#lease, waitSecs, error))
     outcomes.count(kind, 'postponed')
-    this.#log.warn({ ...about, error, waitSecs }, 'a letter is tried again later')
+    this.#log.warn({ ...about, error, waitSecs }, 'mail: attempt failed, retrying later')
   }
 
   async #post({ tenantId, id, letterSealed }: ClaimedMail, mailer: Mailer): Promise<Posted> {
@@ -231,7 +231,7 @@ class Shift {
       const bytes = await this.#needs.sealer.open(tenantId, mailContext(id), letterSealed)
       letter = JSON.parse(new TextDecoder().decode(bytes)) as Letter
     } catch (error) {
-      this.#log.error({ err: error, mailId: id }, 'a sealed letter does not open')
+      this.#log.error({ err: error, mailId: id }, 'mail: message cannot be decrypted')
       return { tag: 'later', error: 'sealed' }
     }
     return mailer.post(id, letter)

@@ -1,11 +1,11 @@
 /**
- * Takes quotas from the coordination backend, so that all processes count together.
+ * Counts requests in the coordination backend, so that all processes share the rate limits.
  *
- * When the backend gives no answer, `registration` is refused (an unlimited registration is what
- * the quota exists against) and every other policy is counted by this process alone until the
- * backend is back: a dead cache must not end sign-ins. A backend that has just failed is left alone
- * for a moment, so that its time-out is not paid by every request. So is one that has just refused:
- * whoever floods from one address is refused from memory, and costs the backend next to nothing.
+ * When the backend is unavailable, `registration` is refused, because unlimited registrations are
+ * the risk that the limit exists for. Every other policy is then counted by this process alone, so
+ * that a lost cache does not stop sign-ins. After a failure the backend is not called for a moment,
+ * so that not every request pays its timeout. A refusal is also kept in memory for a moment, so
+ * that a flood from one address costs the backend next to nothing.
  */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -24,16 +24,18 @@ import {
   type WindowState,
 } from './protocol.js'
 
-/** Policies that do not run without the shared count. */
+/** Policies that are refused while the coordination backend is unavailable. */
 export const FAIL_CLOSED: ReadonlySet<PolicyName> = new Set<PolicyName>(['registration'])
 
-/** After a failure the backend is asked again when this has passed. */
+/** After a failure the backend is not called for this time. */
 const BACKEND_REST_MS = 1_000
-/** Settling only adds; the limit is judged where requests are admitted. */
+/** Settling only adds counts. The limit is enforced where requests are admitted. */
 const NO_LIMIT = 1_000_000_000
 const SETTLE_AT_ONCE_MAX = 16
 
-/** The part of the coordination port this actor uses (storage/platform/coordination/port.ts). */
+/**
+ * The part of the coordination port that this actor uses (storage/platform/coordination/port.ts).
+ */
 export interface SharedCounts {
   take(
     key: string,
@@ -51,7 +53,7 @@ export type ThrottleNeeds = {
   readonly coordination: SharedCounts
   readonly clock: Clock
   readonly log: Logger
-  /** Default: those of decisions.md 14. */
+  /** Default: `POLICIES`. */
   readonly policies?: Policies | undefined
 }
 
@@ -68,7 +70,7 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
     const refusals = recentRefusals(clock)
     let restUntilMs = 0
 
-    /** Undefined when the backend gives no answer. */
+    /** @returns undefined when the backend is unavailable. */
     async function shared({ window, key }: Asked, cost: number, limit = window.limit) {
       if (clock.monotonicMs() < restUntilMs) return undefined
       try {
@@ -76,7 +78,7 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
         return await coordination.take(`${window.name}:${key}`, { limit, windowSecs }, cost)
       } catch (error) {
         if (clock.monotonicMs() >= restUntilMs) {
-          log.warn({ err: error }, 'quotas: the coordination backend gives no answer')
+          log.warn({ err: error }, 'rate limits: coordination backend unavailable')
         }
         restUntilMs = clock.monotonicMs() + BACKEND_REST_MS
         return undefined
@@ -106,7 +108,7 @@ export const throttleActor = defineActor<ThrottleProtocol, ThrottleNeeds>({
         const windows = known.map(({ state }) => state)
         const refused = known.filter(({ allowed }) => !allowed)
         if (known.length === took.length && refused.length === 0) return { tag: 'taken', windows }
-        // All or none: what the other windows gave is given back.
+        // All or none: units taken from the other windows are returned.
         const given = known.filter(({ allowed }) => allowed)
         await Promise.all(given.map(({ asked }) => shared(asked, -1)))
         if (known.length < took.length) return { tag: 'unknown' }

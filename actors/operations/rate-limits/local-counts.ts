@@ -1,4 +1,4 @@
-/** Fixed windows counted by this process alone: what is left when the shared count is out of reach. */
+/** Fixed-window counters in this process, used while the shared counters are unavailable. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { PolicyWindow } from './protocol.js'
 
@@ -32,7 +32,9 @@ export class LocalCounts {
     }
   }
 
-  /** Finished windows go; if none has finished, all do: counting afresh is better than not at all. */
+  /**
+   * Removes ended windows. If none has ended, removes all: restarted counters are better than none.
+   */
   private makeRoom(now: number): void {
     for (const [key, tally] of this.tallies) if (tally.endsMs <= now) this.tallies.delete(key)
     if (this.tallies.size >= KEYS_MAX) this.tallies.clear()

@@ -1,16 +1,21 @@
-/** Quotas of the HTTP surface. decisions.md 14; draft-ietf-httpapi-ratelimit-headers. */
+/**
+ * Rate limits of the HTTP API. docs/reference/operations.md, Rate limits;
+ * draft-ietf-httpapi-ratelimit-headers.
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type ThrottleProtocol = {
-  /** Takes one unit of every window of the named policies, or none when one of them is used up. */
+  /**
+   * Takes one unit from every window of the named policies, or none when one window is exhausted.
+   */
   take: Ask<TakeQuota, QuotaTaken | QuotaExceeded | QuotaUnknown>
-  /** Adds what a process has counted by itself and answers with what all processes counted. */
+  /** Adds the counts of one process and returns the totals of all processes. */
   settle: Ask<SettleCounts, CountsSettled>
 }
 
-/** One limit of a policy: `limit` requests in `windowSecs` seconds. */
+/** One window of a policy: `limit` requests in `windowSecs` seconds. */
 export type PolicyWindow = {
-  /** Name on the wire, in RateLimit and RateLimit-Policy. */
+  /** Name in the RateLimit and RateLimit-Policy fields. */
   readonly name: string
   readonly limit: number
   readonly windowSecs: number
@@ -24,8 +29,8 @@ const perMinute = (name: string, limit: number): readonly [PolicyWindow] => [
 ]
 
 /**
- * The quotas of decisions.md 14. `default` is counted by each process and settled with the others
- * in the background; every other policy is counted in the coordination backend, request by request.
+ * The built-in policies. `default` is counted by each process and settled with the others in the
+ * background. Every other policy is counted in the coordination backend with each request.
  */
 export const POLICIES = {
   default: perMinute('default', 600),
@@ -49,7 +54,7 @@ export const POLICIES = {
 export type PolicyName = keyof typeof POLICIES
 export type Policies = Readonly<Record<PolicyName, readonly [PolicyWindow, ...PolicyWindow[]]>>
 
-/** The policies of a deployment: `auth.registration_rate_limit_*` sizes that of registrations. */
+/** The policies of a deployment. `auth.registration_rate_limit_*` sets the registration limits. */
 export function policiesWith(settings: {
   readonly registration_rate_limit_max: number
   readonly registration_rate_limit_window_secs: number
@@ -62,29 +67,29 @@ export function policiesWith(settings: {
 
 export type Quota = {
   readonly policy: PolicyName
-  /** Who shares the quota. Never a secret in clear: hash tokens first. */
+  /** The partition key of the quota. Never a plain secret: hash tokens first. */
   readonly key: string
 }
 export type TakeQuota = { readonly quotas: readonly Quota[] }
 
-/** What one window has left. */
+/** Remaining quota of a window. */
 export type WindowState = {
   readonly name: string
   readonly limit: number
   readonly windowSecs: number
   readonly remaining: number
-  /** Seconds until the window starts afresh, at least 1. */
+  /** Seconds until the window resets, at least 1. */
   readonly resetSecs: number
 }
 export type QuotaTaken = { readonly tag: 'taken'; readonly windows: readonly WindowState[] }
 export type QuotaExceeded = {
   readonly tag: 'exceeded'
   readonly windows: readonly WindowState[]
-  /** Names of the windows that are used up. */
+  /** Names of the exhausted windows. */
   readonly violated: readonly string[]
   readonly retryAfterSecs: number
 }
-/** The coordination backend gives no answer and the policy does not run without it. */
+/** The coordination backend is unavailable and the policy requires it. */
 export type QuotaUnknown = { readonly tag: 'unknown' }
 
 export type LocalCount = {
@@ -96,7 +101,7 @@ export type LocalCount = {
 export type SettleCounts = { readonly counts: readonly LocalCount[] }
 export type CountsSettled = {
   readonly tag: 'settled'
-  /** The total of all processes in the running window, in the order of the question; null when unknown. */
+  /** Totals of all processes in the current window, in request order. Null when unknown. */
   readonly totals: readonly (number | null)[]
 }
 

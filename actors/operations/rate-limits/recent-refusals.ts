@@ -1,11 +1,11 @@
-/** Refusals of the last moment, so that who is refused again costs the backend nothing. */
+/** Caches refusals for a moment, so that repeated refused requests do not reach the backend. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Quota, QuotaExceeded } from './protocol.js'
 
 /**
- * Not longer, although a window may last a day: units that a refused request took of its other
- * windows are given back, so that a refusal at the very edge of a window may be one too many. A
- * refusal names whole seconds, at least one, so nobody who waits as told meets it again.
+ * The cache is short although a window may last a day. A refused request returns the units that it
+ * took from its other windows, so a cached refusal at the edge of a window may be wrong.
+ * Retry-After is at least one second, so a client that respects it never hits a cached refusal.
  */
 const KEPT_MS = 1_000
 const KEYS_MAX = 50_000
@@ -14,7 +14,7 @@ type Kept = { readonly refusal: QuotaExceeded; readonly untilMs: number }
 
 export interface RecentRefusals {
   of(quotas: readonly Quota[]): QuotaExceeded | undefined
-  /** @returns the same refusal */
+  /** @returns the same refusal. */
   remember(quotas: readonly Quota[], refusal: QuotaExceeded): QuotaExceeded
 }
 

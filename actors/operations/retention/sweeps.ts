@@ -35,31 +35,32 @@ import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webh
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
 
 const BATCH_ROWS = 1_000
-/** What is left after this many batches waits for the next round. */
+/** Rows left after this many batches wait for the next round. */
 const BATCHES_PER_ROUND = 50
-/** A challenge that ended is still recognised for this long. */
+/** An ended challenge is still recognised for this time. */
 const CHALLENGE_RETENTION_SECS = 3_600
-/** A session stays longer than any access token of it could be alive. */
+/** A session is kept longer than the lifetime of any of its access tokens. */
 const SESSION_RETENTION_MS = 2 * 86_400_000
-/** Sealed refresh answers may be repeated for 10 s; clocks of processes differ a little. */
+/** Sealed refresh responses can be replayed for 10 s. The rest allows for clock differences. */
 const ANSWER_RETENTION_MS = 30_000
 /**
- * A pushed request is used up together with the one that continues it while its person signs in and
- * decides, for an hour and more; and who polls late is still told that the code ran out.
+ * A pushed authorization request ends with the request that continues it, while the user signs in
+ * and decides, which may take an hour and more. A device that polls late still gets
+ * `expired_token`.
  */
 const REQUEST_RETENTION_MS = 2 * 3_600_000
-/** A code that comes a second time within a day still revokes what the first use gave. */
+/** A second use of an authorization code within a day still revokes the tokens of the first use. */
 const CODE_RETENTION_MS = 86_400_000
-/** How long an ended delegation can still be looked up; the audit log keeps it for good. */
+/** How long an ended delegation can be read. The audit log keeps it permanently. */
 const DELEGATION_RETENTION_MS = 90 * 86_400_000
-/** What deliveries can be made of again. */
+/** How long deliveries can be recreated from events. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
-/** What became of a letter can be looked up for a week. */
+/** How long the outcome of a message can be read. */
 const MAIL_RETENTION_MS = 7 * DAY_MS
 /** The card provider repeats a webhook for three days. */
 const CARD_EVENT_RETENTION_MS = 30 * DAY_MS
-/** A proof whose verification came to nothing may be shown again for a while. */
+/** How long an unverified payment proof may be submitted again. */
 const PROOF_RETENTION_MS = 3_600_000
 
 /** Settings of [webhooks] and [commerce], in days. */
@@ -73,7 +74,7 @@ type Sweep = (tx: Transaction, now: Date, retention: Retention) => Promise<numbe
 const ago = (now: Date, ms: number) => new Date(now.getTime() - ms)
 const daysAgo = (now: Date, days: number) => ago(now, days * DAY_MS)
 
-/** What is swept inside of a transaction that crosses tenants: time does not know tenants. */
+/** Sweeps that run in a transaction that crosses tenants. */
 const SWEEPS: Readonly<Record<string, Sweep>> = {
   pow_challenges: (tx) => deleteEndedPowChallenges(tx, CHALLENGE_RETENTION_SECS, BATCH_ROWS),
   agent_challenges: (tx) => deleteEndedAgentChallenges(tx, CHALLENGE_RETENTION_SECS, BATCH_ROWS),
@@ -158,7 +159,7 @@ function removedCounter(registry: Registry): Counter<'kind'> {
     known ??
     new Counter({
       name,
-      help: 'Rows removed because they had run out.',
+      help: 'Rows deleted because they had expired.',
       labelNames: ['kind'],
       registers: [registry],
     })

@@ -1,11 +1,11 @@
-/** Which addresses are the public internet: the guard against requests to our own networks. */
+/** Public IP addresses: the guard against server-side request forgery. */
 import ipaddr from 'ipaddr.js'
 
 const { IPv4, IPv6 } = ipaddr
 
 /**
- * Refused although the registry calls them global: they reach the machine's own provider or are
- * translated to another address on the way (RFC 6890 and its registries).
+ * Refused although the registries of RFC 6890 call them global: they reach the hosting provider or are
+ * translated to another address.
  */
 const REFUSED_V4 = [
   // The metadata and health endpoint of Azure hosts.
@@ -16,25 +16,25 @@ const REFUSED_V4 = [
   '192.88.99.0/24',
 ].map((range) => IPv4.parseCIDR(range))
 
-/** Only this block of IPv6 is handed out for the global internet. */
+/** The only IPv6 block that is allocated for global unicast. */
 const GLOBAL_V6 = IPv6.parseCIDR('2000::/3')
 const REFUSED_V6 = [
   // IETF protocol assignments: Teredo, benchmarking, ORCHID and more.
   '2001::/23',
   '2001:db8::/32',
-  // 6to4: an IPv4 address in disguise.
+  // 6to4, which embeds an IPv4 address.
   '2002::/16',
   // Documentation (RFC 9637).
   '3fff::/20',
 ].map((range) => IPv6.parseCIDR(range))
-/** A mapped address as resolvers and sockets spell it (RFC 5952 section 5). */
+/** An IPv4-mapped address as resolvers and sockets write it (RFC 5952 section 5). */
 const MAPPED = /^::ffff:/i
 /** The interface identifier that ISATAP puts before an embedded IPv4 address (RFC 5214). */
 const ISATAP = 0x5efe
 
 /**
- * Whether an address, as the resolver or the socket gave it, is globally reachable. An IPv4 address
- * mapped into IPv6 is judged as the IPv4 address; every other embedding is refused.
+ * True if an address from a resolver or a socket is globally reachable. An IPv4-mapped IPv6 address is
+ * checked as IPv4; every other embedding is refused.
  */
 export function isPublicAddress(text: string): boolean {
   if (text.includes('%')) return false
@@ -46,7 +46,7 @@ export function isPublicAddress(text: string): boolean {
   }
   if (address instanceof IPv6) {
     if (!address.isIPv4MappedAddress()) return isPublicV6(address)
-    // The library takes `::1.2.3.4` for a mapped address as well. It is not one, and not public.
+    // The library also accepts `::1.2.3.4`, which is not IPv4-mapped and not public.
     return MAPPED.test(text) && isPublicV4(address.toIPv4Address())
   }
   return IPv4.isValidFourPartDecimal(text) && isPublicV4(address)

@@ -1,9 +1,9 @@
-/** Bodies of other parties' answers, held whole: never more of them than the reader can use. */
+/** Reads response bodies into memory, up to a limit. */
 import type { Readable } from 'node:stream'
 
 /**
- * Reads a body to its end; undefined when it is larger, and then the connection is given up.
- * @throws whatever the connection ends with.
+ * Reads a whole body; undefined when it exceeds the limit, which closes the connection.
+ * @throws the error of the connection.
  */
 export async function readBody(body: Readable, bytesMax: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
@@ -19,7 +19,7 @@ export async function readBody(body: Readable, bytesMax: number): Promise<Buffer
   return Buffer.concat(chunks)
 }
 
-/** Gives up a body that nobody wants to read. */
+/** Closes the connection of an unread body. */
 export function discard(body: Readable): void {
   body.on('error', () => undefined).destroy()
 }

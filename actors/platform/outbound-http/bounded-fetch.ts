@@ -1,7 +1,7 @@
 /**
- * `fetch` for libraries that speak to other parties themselves, such as a sign-in library: https
- * only, through the dialer, no redirect followed, bounded in bytes and in time. What it is given
- * goes out as it is; what comes back is whole or an error.
+ * A `fetch` for libraries that make requests themselves, such as an OpenID Connect client: https only,
+ * through the dialer, without redirects, with limits for size and time. A response is complete or an
+ * error.
  */
 import { discard, readBody } from './bounded-body.js'
 import type { Resolver } from './dialer.js'
@@ -23,28 +23,28 @@ export type BoundedFetch = (
   },
 ) => Promise<Response>
 
-/** What went wrong on the way: of the address (protocol.ts), of the way (RFC 9209), of the answer. */
+/** `fault`: a `UrlFault`, an error type of RFC 9209, or a fault of the response. */
 export class FetchFailed extends Error {
   override readonly name = 'FetchFailed'
   readonly fault: string
 
   constructor(fault: string) {
-    super(`the other party could not be asked: ${fault}`)
+    super(`request failed: ${fault}`)
     this.fault = fault
   }
 }
 
 export type BoundedFetchOptions = {
   readonly settings: EgressSettings
-  /** A larger answer is an error. */
+  /** Limit of the response body. */
   readonly answerBytesMax: number
-  /** One exchange takes no longer, whatever the caller's signal says. */
+  /** Time limit of a request, in addition to the caller's signal. */
   readonly timeoutMs: number
-  /** Resolver of names. Given by tests. */
+  /** DNS resolver, for tests. */
   readonly resolve?: Resolver | undefined
 }
 
-/** @throws {FetchFailed} from `fetch`, for everything that is not an answer. */
+/** `fetch` throws {FetchFailed} for everything but a complete response. */
 export function createBoundedFetch({
   settings,
   answerBytesMax,
@@ -98,7 +98,7 @@ function bodyOf(body: unknown): string | null {
   throw new FetchFailed('request_body')
 }
 
-/** Statuses that a Response with a body must not have. */
+/** Statuses for which `Response` must have no body. */
 const BODILESS = new Set([204, 205, 304])
 
 function responseOf(
@@ -108,7 +108,7 @@ function responseOf(
 ): Response {
   if (status < 200 || status > 599) throw new FetchFailed('unexpected_status')
   const pairs = Object.entries(headers).flatMap(([name, value]) =>
-    [value ?? []].flat().map((one): [string, string] => [name, one]),
+    [value ?? []].flat().map((text): [string, string] => [name, text]),
   )
   return new Response(BODILESS.has(status) ? null : new Uint8Array(body), {
     status,

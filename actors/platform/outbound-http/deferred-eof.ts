@@ -1,43 +1,42 @@
 /**
- * The end of a connection whose reader waits for room. undici (pinned) takes an end, or a reset, of a body
- * that only the connection delimits for a sign to finish parsing, and asserts that nobody waits: the error has
- * no catcher, and ends the thread. An upstream could bring that about at will. So an end is kept until the
- * parser reads on; and a reset is never an end: what came before it may be half of the body (RFC 9112
- * section 8).
+ * Works around undici (pinned): it treats EOF or RST on a body delimited by connection close as "finish
+ * parsing" and asserts that the parser is not paused. The assertion is uncaught and kills the thread, so
+ * a hostile upstream could crash the service. EOF is deferred until the parser resumes, and RST is
+ * reported as an error, because the body may be incomplete (RFC 9112 section 8).
  */
 import type { Socket } from 'node:net'
 
-/** Of a connection that was reset. Not ECONNRESET, which undici may take for an end. */
+/** Error code of a reset connection. Not ECONNRESET, which undici may treat as EOF. */
 export const CONNECTION_RESET = 'SVC_CONNECTION_RESET'
 
-/** Keeps ends back while the reader waits, and gives resets a code of our own. Before anybody reads. */
-export function keepEnds(socket: Socket): void {
+/** Defers EOF while the parser is paused and recodes resets. Call it before the first read. */
+export function deferEof(socket: Socket): void {
   const push = socket.push.bind(socket)
   const read = socket.read.bind(socket)
   const unshift = socket.unshift.bind(socket)
-  // The parser gives back what it has not parsed when it begins to wait, and reads when it goes on.
-  let isWaiting = false
+  // The parser unshifts unparsed bytes when it pauses, and reads when it resumes.
+  let isPaused = false
   let hasEnded = false
 
   const end = () => {
-    if (isWaiting || !hasEnded) return
+    if (isPaused || !hasEnded) return
     hasEnded = false
     push(null)
     read(0)
   }
   socket.unshift = (chunk: unknown, encoding?: BufferEncoding) => {
-    isWaiting = true
+    isPaused = true
     unshift(chunk, encoding)
   }
   socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
-    if (chunk !== null || !isWaiting) return push(chunk, encoding)
+    if (chunk !== null || !isPaused) return push(chunk, encoding)
     hasEnded = true
     return false
   }
   socket.read = (size?: number) => {
-    // To ask for 0 bytes is to fill the buffer, not to read.
+    // read(0) fills the buffer and consumes nothing.
     if (size === 0) return read(0) as unknown
-    isWaiting = false
+    isPaused = false
     const chunk = read(size) as unknown
     if (chunk === null && hasEnded) setImmediate(end)
     return chunk

@@ -1,45 +1,44 @@
 /**
- * Connects to upstreams, and to nothing that is not the public internet, nor to this service itself.
- * undici does not ask `lookup` about addresses in a URL, so there are three checks: of the name or
- * literal before connecting, of every address a name resolves to, and of the peer once connected.
- * The name is resolved once and the checked address is the one connected to, so a name that answers
- * differently the second time gains nothing.
+ * Connects to upstreams on the public internet only, and not to this service itself. undici does not
+ * call `lookup` for IP literals, so there are three checks: the name or literal before connecting, every
+ * resolved address, and the peer address once connected. A name is resolved once and the checked address
+ * is the one that is dialled, which prevents DNS rebinding.
  */
 import { lookup as resolve, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { buildConnector } from 'undici'
 import { isPublicAddress } from './addresses.js'
-import { LENT_READS } from './shared-read-buffer.js'
+import { SHARED_READS } from './shared-read-buffer.js'
 import { isOwnAddress, isOwnName } from './self-address.js'
-import { keepEnds } from './deferred-eof.js'
+import { deferEof } from './deferred-eof.js'
 
-/** How a connection to an origin is made. The egress engine is given one. */
+/** Opens a connection to an origin. */
 export type Connector = (target: DialTarget, callback: buildConnector.Callback) => void
 
-/** `tenantId`: for whom the name is looked up; default no tenant. */
+/** `tenantId`: the tenant whose share of name look-ups is used; default none. */
 export type DialTarget = buildConnector.Options & { readonly tenantId?: string | undefined }
 
 export type DialerOptions = {
-  /** Loopback, private and our own addresses as well; refused in production (decisions.md section 19). */
+  /** Allows loopback, private and own addresses. Not allowed in production. */
   readonly privateNetworks: boolean
-  /** Hosts this service answers on; what is below them is ours too. Default none. */
+  /** Host names of this service; their subdomains belong to it too. Default none. */
   readonly ownNames?: readonly string[] | undefined
-  /** Host name to address, instead of the resolver and before the address check. */
+  /** Host name to address, instead of DNS; the address is still checked. */
   readonly dnsOverrides: Readonly<Record<string, string>>
-  /** Certificates trusted beside the system's, PEM. */
+  /** Trusted CA certificates in addition to the system's, PEM. */
   readonly ca?: string | readonly string[] | undefined
   readonly connectTimeoutMs?: number | undefined
   /** Offers HTTP/2 (ALPN `h2`). */
   readonly http2?: boolean | undefined
-  /** Bodies of answers are lent: for whoever reads them through `createUpstreams`. */
-  readonly lends?: boolean | undefined
-  /** Default: that of the system, for names that the operator chose. Others: `createNameLookup`. */
+  /** Reads into the shared read buffer; only with `createUpstreams`. */
+  readonly sharedReads?: boolean | undefined
+  /** Default: the system resolver, for host names of the operator. For others: `createNameLookup`. */
   readonly resolve?: Resolver | undefined
-  /** Whether an address is one of this machine's. Given by tests. */
+  /** True for addresses of this machine; for tests. */
   readonly isOwn?: ((address: string) => boolean) | undefined
 }
 
-/** Finds all addresses of a name, as `dns.lookup` does with `all`. */
+/** Resolves all addresses of a name, like `dns.lookup` with `all`. */
 export type Resolver = (
   hostname: string,
   done: (error: Error | null, addresses: readonly LookupAddress[]) => void,
@@ -48,27 +47,27 @@ export type Resolver = (
 
 const CONNECT_TIMEOUT_MS = 10_000
 
-/** Thrown into the relay when an address is not allowed; nothing was connected or sent. */
+/** The address is not allowed; nothing was sent. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused'
   readonly code = 'SVC_ADDRESS_REFUSED'
 
   constructor(hostname: string) {
-    // Not the address: what a name means inside our network is nobody's business.
-    super(`${hostname} is not on the public internet`)
+    // Without the address, which would disclose internal DNS.
+    super(`${hostname} has no public address`)
   }
 }
 
 export function createDialer(options: DialerOptions): Connector {
   const { privateNetworks, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options
-  const { http2 = false, lends = false } = options
+  const { http2 = false, sharedReads = false } = options
   const { ownNames = [], isOwn = isOwnAddress } = options
   const overrides = new Map(Object.entries(options.dnsOverrides))
   const resolver = options.resolve ?? resolveAll
   const isAllowed = (address: string) =>
     privateNetworks || (isPublicAddress(address) && !isOwn(address))
 
-  // Node looks a name up before `connect` returns, so this is the tenant of the connection that is being made.
+  // Node calls `lookup` before `connect` returns, so this is the tenant of the current connection.
   let tenantId = ''
   const lookup: LookupFunction = (hostname, { all }, done) => {
     const answer = (error: Error | null, addresses: readonly LookupAddress[]) => {
@@ -86,7 +85,7 @@ export function createDialer(options: DialerOptions): Connector {
     lookup,
     timeout: connectTimeoutMs,
     allowH2: http2,
-    ...(lends ? { onread: LENT_READS } : {}),
+    ...(sharedReads ? { onread: SHARED_READS } : {}),
     ...(ca === undefined ? {} : { ca: ca as string | string[] }),
   } as buildConnector.BuildOptions)
 
@@ -102,7 +101,7 @@ export function createDialer(options: DialerOptions): Connector {
     connect(target, (...[error, socket]) => {
       if (error !== null) return callback(error, null)
       if (isAllowed(peerOf(socket))) {
-        keepEnds(socket)
+        deferEof(socket)
         return callback(null, socket)
       }
       socket.destroy()
@@ -112,7 +111,7 @@ export function createDialer(options: DialerOptions): Connector {
   }
 }
 
-/** One address that is not allowed spoils the name: otherwise the answer could be retried into it. */
+/** One forbidden address refuses the name: a connection attempt could fall back to it. */
 function judge(
   hostname: string,
   addresses: readonly LookupAddress[],

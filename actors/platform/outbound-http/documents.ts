@@ -1,7 +1,7 @@
 /**
- * JSON documents of other parties: key sets, sector files, DID documents, metadata. The one way to
- * fetch one: over https, through the dialer, without redirects, bounded in bytes and in time,
- * remembered for a while, and asked for once however many want it at the same time.
+ * Fetches JSON documents of other parties: key sets, sector identifier files, DID documents, metadata.
+ * Over https, through the dialer, without redirects, with limits for size and time. Documents are cached,
+ * and concurrent callers share a request.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { parseStrictJson } from '../jose/strict-json.js'
@@ -18,28 +18,28 @@ const FETCH_MS_MAX = 5_000
 const CONNECT_MS_MAX = 3_000
 const ORIGINS_MAX = 64
 const ENTRIES_MAX = 1_000
-/** What is remembered without a word of the other party about it, and the limits of its words. */
+/** Cache lifetime without `max-age`, and the limits of `max-age`. */
 const KEPT_MS_DEFAULT = 5 * 60_000
 const KEPT_MS_MIN = 60_000
 const KEPT_MS_MAX = 60 * 60_000
-/** A failure is remembered for this long, so that nobody can make us ask without end. */
+/** Failures are cached for this long, which limits the request rate. */
 const FAILURE_KEPT_MS = 15_000
-/** A document is fetched afresh at most this often, however urgently it is asked for. */
+/** Minimum time between two refreshes of a document. */
 const REFRESH_MS_MIN = 15_000
 
 export type Fetched =
   | { readonly tag: 'fetched'; readonly document: unknown }
-  /** `fault`: of the address (actors/vault/egress/protocol.ts), of the way (RFC 9209), or of the answer. */
+  /** `fault`: a `UrlFault`, an error type of RFC 9209, or a fault of the response. */
   | { readonly tag: 'failed'; readonly fault: string }
 
 export interface Documents {
   /**
-   * The document at an https address. Never throws.
-   * @param refresh when what is remembered did not have what was looked for (a key that is not in
-   * the set): asks again unless that was done a moment ago.
+   * Fetches the document of an https URL. Never throws.
+   * @param refresh bypasses the cache, at most once per REFRESH_MS_MIN. For a document without the
+   * expected content, such as a key set without the key.
    */
   fetch(url: string, options?: { readonly refresh?: boolean | undefined }): Promise<Fetched>
-  /** What is wrong with an address before anything is asked; null when it may be asked. */
+  /** The fault of a URL, without a request; null for a valid one. */
   faultOf(url: string): string | null
   close(): Promise<void>
 }
@@ -47,7 +47,7 @@ export interface Documents {
 export type DocumentsOptions = {
   readonly settings: EgressSettings
   readonly clock: Clock
-  /** Resolver of names. Given by tests. */
+  /** DNS resolver, for tests. */
   readonly resolve?: Resolver | undefined
 }
 
@@ -61,17 +61,17 @@ export function createDocuments({ settings, clock, resolve }: DocumentsOptions):
 
   function begin(url: URL): Promise<Fetched> {
     const atMs = clock.monotonicMs()
-    const asked = get(upstreams, url)
+    const response = get(upstreams, url)
     const entry: Entry = {
-      answer: asked.then(({ fetched }) => fetched),
+      answer: response.then(({ fetched }) => fetched),
       atMs,
-      // Whoever comes meanwhile waits for the same answer.
+      // Concurrent callers wait for the same response.
       keptUntilMs: Infinity,
     }
     entries.delete(url.href)
     if (entries.size >= ENTRIES_MAX) entries.delete(entries.keys().next().value!)
     entries.set(url.href, entry)
-    void asked.then(({ keptMs }) => (entry.keptUntilMs = clock.monotonicMs() + keptMs))
+    void response.then(({ keptMs }) => (entry.keptUntilMs = clock.monotonicMs() + keptMs))
     return entry.answer
   }
 
@@ -123,7 +123,7 @@ async function get(upstreams: Upstreams, url: URL): Promise<Answer> {
   }
 }
 
-/** As long as `max-age` says, within our limits (RFC 9111 section 5.2.2.1). */
+/** The lifetime by `max-age`, within limits (RFC 9111 section 5.2.2.1). */
 function keptMs(cacheControl: string | string[] | undefined): number {
   const maxAge = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec([cacheControl ?? ''].flat().join(','))?.[1]
   if (maxAge === undefined) return KEPT_MS_DEFAULT

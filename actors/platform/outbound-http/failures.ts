@@ -1,8 +1,8 @@
-/** What went wrong on the way to an upstream, as an error type of RFC 9209 section 2.3. */
+/** Maps connection errors to error types of RFC 9209 section 2.3. */
 import { LOOKUPS_IN_USE } from './name-lookup.js'
 import { CONNECTION_RESET } from './deferred-eof.js'
 
-/** The tenant, or all of them, hold their share of something that calls need. */
+/** A share of a limited resource is exhausted, of the tenant or of all. */
 export const SHARE_IN_USE = 'connection_limit_reached'
 
 const BY_CODE: Readonly<Record<string, string>> = {
@@ -39,11 +39,11 @@ const BY_CODE: Readonly<Record<string, string>> = {
 export function proxyErrorOf(error: unknown, headersReceived: boolean): string {
   for (const each of causesOf(error)) {
     const { code, name } = each as { code?: unknown; name?: unknown }
-    // undici's parser error has a code for some of its reasons only.
+    // Not every parser error of undici has a code.
     if (name === 'HTTPParserError') return 'http_protocol_error'
     if (typeof code !== 'string') continue
     const known = BY_CODE[code]
-    // A connection lost within the body is an incomplete answer, whatever it was lost by.
+    // A connection lost during the body is an incomplete response.
     if (known === 'connection_terminated' && headersReceived) return 'http_response_incomplete'
     if (known !== undefined) return known
     if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')) return 'tls_protocol_error'
@@ -53,7 +53,7 @@ export function proxyErrorOf(error: unknown, headersReceived: boolean): string {
 
 const CAUSES_MAX = 4
 
-/** An error, what it was caused by, and what an attempt at several addresses gathered. */
+/** An error, its causes, and the first error of an attempt at several addresses. */
 function causesOf(error: unknown): unknown[] {
   const found: unknown[] = []
   let next = error

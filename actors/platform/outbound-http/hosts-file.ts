@@ -1,27 +1,27 @@
-/** The names of /etc/hosts, which a resolver that speaks DNS does not read (hosts(5)). */
+/** The names of /etc/hosts (hosts(5)), which a DNS resolver does not read. */
 import { readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
 
 const HOSTS_PATH = '/etc/hosts'
 const HOSTS_BYTES_MAX = 1024 * 1024
-/** The file is looked at again after this long. */
-const LOOK_AGAIN_MS = 5_000
+/** Interval between two checks of the file. */
+const RELOAD_MS = 5_000
 
 export interface HostsFile {
-  /** The addresses of a name, in the order of the file; empty where the file has none. */
+  /** The addresses of a name in the order of the file, possibly none. */
   addressesOf(hostname: string): readonly string[]
 }
 
-/** @param path the file; one that is not there has no names. */
+/** @param path a missing file has no names. */
 export function hostsFile(path = HOSTS_PATH): HostsFile {
   let names: ReadonlyMap<string, readonly string[]> = new Map()
-  let lookedMs = -Infinity
+  let checkedMs = -Infinity
   let changedMs = NaN
 
-  function look(): void {
+  function reload(): void {
     const nowMs = performance.now()
-    if (nowMs - lookedMs < LOOK_AGAIN_MS) return
-    lookedMs = nowMs
+    if (nowMs - checkedMs < RELOAD_MS) return
+    checkedMs = nowMs
     try {
       const { mtimeMs, size } = statSync(path)
       if (mtimeMs === changedMs || size > HOSTS_BYTES_MAX) return
@@ -35,7 +35,7 @@ export function hostsFile(path = HOSTS_PATH): HostsFile {
 
   return {
     addressesOf(hostname) {
-      look()
+      reload()
       return names.get(hostname.toLowerCase()) ?? []
     },
   }

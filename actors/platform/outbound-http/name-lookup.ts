@@ -1,7 +1,7 @@
 /**
- * Resolves names that callers choose, by DNS queries of our own (c-ares) and not by `getaddrinfo`: that one runs
- * on the few threads of libuv's pool, where a silent name server of one tenant holds up the look-ups of all, and
- * cannot be cancelled. A look-up ends after 2 s; each tenant has a bounded number at a time.
+ * Resolves host names that callers choose. Uses DNS queries (c-ares), not `getaddrinfo`, which cannot be
+ * cancelled and runs on the few threads of the libuv pool: the silent name server of one tenant would
+ * block the look-ups of all. A query times out after 2 s, and look-ups are limited per tenant.
  */
 import type { LookupAddress } from 'node:dns'
 import { Resolver as DnsResolver } from 'node:dns/promises'
@@ -17,28 +17,28 @@ import { hostsFile, type HostsFile } from './hosts-file.js'
 
 const TIMEOUT_MS = 2_000
 const TRIES = 1
-/** c-ares asks one server after the other; a look-up takes no longer than two of them. */
+/** c-ares tries one server after the other; the limit is two of them. */
 const LOOKUP_MS_MAX = 2 * TIMEOUT_MS
-/** Look-ups at a time in one thread, of all tenants. */
+/** Concurrent look-ups of all tenants in one thread. */
 const LOOKUPS_MAX = 512
 const LOOKUPS_PER_TENANT_MAX = 16
-/** Look-ups of one tenant that wait for others of it. */
+/** Waiting look-ups per tenant. */
 const WAITING_PER_TENANT_MAX = 64
-/** A name without an address, or without an answer, is not asked for again so soon. */
+/** Failed look-ups are cached for this long. */
 const FAILURE_KEPT_MS = 5_000
 const FAILURES_MAX = 2_048
 const ADDRESSES_MAX = 32
 
-/** `code` of the error where the share of a tenant, or all look-ups, are in use. */
+/** Error code when the share of a tenant, or the total, is exhausted. */
 export const LOOKUPS_IN_USE = 'SVC_LOOKUPS_IN_USE'
 
 export type NameLookupOptions = {
   /** Name servers, as `dns.setServers` takes them. Default: those of the system. */
   readonly servers?: readonly string[] | undefined
-  /** Look-ups of one tenant at a time. Default 16. */
+  /** Concurrent look-ups per tenant. Default 16. */
   readonly perTenantMax?: number | undefined
   readonly counts?: ShareCounts | undefined
-  /** Given by tests. */
+  /** For tests. */
   readonly hosts?: HostsFile | undefined
 }
 
@@ -68,15 +68,15 @@ export function createNameLookup(options: NameLookupOptions = {}): Resolver {
     if (listed.length > 0) return listed.map(withFamily)
     const known = failures.get(name)
     if (known !== undefined && known.untilMs > performance.now()) throw errorOf(name, known.code)
-    const waiting = AbortSignal.timeout(LOOKUP_MS_MAX)
-    const taken = await share.acquire([tenantId || domainOf(name)], 1, waiting).catch(() => null)
-    if (taken === null || isRefused(taken)) throw errorOf(name, LOOKUPS_IN_USE)
+    const timeout = AbortSignal.timeout(LOOKUP_MS_MAX)
+    const release = await share.acquire([tenantId || domainOf(name)], 1, timeout).catch(() => null)
+    if (release === null || isRefused(release)) throw errorOf(name, LOOKUPS_IN_USE)
     try {
-      const answer = await ask(name, servers)
+      const answer = await query(name, servers)
       if (typeof answer === 'string') throw failed(name, answer)
       return answer
     } finally {
-      taken()
+      release()
     }
   }
 
@@ -88,8 +88,8 @@ export function createNameLookup(options: NameLookupOptions = {}): Resolver {
   }
 }
 
-/** All addresses of a name, or the code of what went wrong. */
-async function ask(
+/** All addresses of a name, or an error code. */
+async function query(
   name: string,
   servers: readonly string[],
 ): Promise<readonly LookupAddress[] | string> {
@@ -97,14 +97,14 @@ async function ask(
   if (servers.length > 0) resolver.setServers(servers)
   const timer = setTimeout(() => resolver.cancel(), LOOKUP_MS_MAX)
   try {
-    // A name may have addresses of one kind only, so one failure is no failure of the name.
+    // A name may have only IPv4 or only IPv6 addresses, so one query may fail.
     const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
     const found = answers.flatMap((each) => (each.status === 'fulfilled' ? each.value : []))
     if (found.length > 0) return found.slice(0, ADDRESSES_MAX).map(withFamily)
     const codes = answers.map((each) =>
       each.status === 'rejected' ? String((each.reason as { code?: unknown }).code) : 'ENODATA',
     )
-    // Where one kind is known not to be there, the other one decides.
+    // ENODATA of one query says nothing about the other.
     const code = codes.find((each) => each !== 'ENODATA') ?? 'ENOTFOUND'
     return CODES[code] ?? 'EAI_FAIL'
   } finally {
@@ -112,7 +112,7 @@ async function ask(
   }
 }
 
-/** Codes of c-ares in those of `getaddrinfo`, which failures.ts knows. */
+/** Maps codes of c-ares to those of `getaddrinfo`, for failures.ts. */
 const CODES: Readonly<Record<string, string>> = {
   ENOTFOUND: 'ENOTFOUND',
   ENODATA: 'ENOTFOUND',
@@ -124,7 +124,7 @@ function errorOf(name: string, code: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${name} could not be resolved: ${code}`), { code })
 }
 
-/** The share of a name that is looked up for no tenant in particular: that of its domain. */
+/** Without a tenant, the share is counted per domain. */
 function domainOf(name: string): string {
   return `domain ${name.split('.').slice(-2).join('.')}`
 }

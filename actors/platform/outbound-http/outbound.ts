@@ -1,11 +1,11 @@
-/** Where calls to addresses of others may go, as the settings say: one reading of them for every feature. */
+/** Builds the dialer and the URL rules from the settings, the same for every feature. */
 import { readFileSync } from 'node:fs'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import { createDialer, type DialerOptions } from './dialer.js'
 import { createNameLookup } from './name-lookup.js'
 import type { TargetRules } from './targets.js'
 
-/** Members of [vault]: calls to addresses that others name follow them, whichever feature makes the call. */
+/** Members of [vault] that apply to all outbound requests to hosts that callers choose. */
 export type EgressSettings = {
   readonly egress_allow_private_networks: boolean
   readonly egress_allow_non_standard_ports: boolean
@@ -13,22 +13,22 @@ export type EgressSettings = {
   readonly egress_dns_overrides: Readonly<Record<string, string>>
   readonly egress_dns_servers?: readonly string[] | undefined
   readonly lookups_per_tenant_max?: number | undefined
-  /** Hosts that this service answers on. Calls must not come back to them. */
+  /** Host names of this service, which outbound requests must not reach. */
   readonly own_names: readonly string[]
 }
 
 export type Outbound = {
-  /** Connects to checked addresses only. */
+  /** Connects to allowed addresses only. */
   readonly dialer: ReturnType<typeof createDialer>
-  /** For judging a URL before it is dialled. */
+  /** For the check of a URL before it is dialled. */
   readonly rules: TargetRules
 }
 
 /** @throws when the file of `egress_ca_pem_path` cannot be read. */
 export function outbound(
   settings: EgressSettings,
-  more: Pick<DialerOptions, 'connectTimeoutMs' | 'http2' | 'lends' | 'resolve'> & {
-    /** The operator names the hosts: the resolver of the system finds them. Default: callers name them. */
+  more: Pick<DialerOptions, 'connectTimeoutMs' | 'http2' | 'sharedReads' | 'resolve'> & {
+    /** The operator chooses the hosts, so the system resolver is used. Default false: callers do. */
     readonly isOperators?: boolean | undefined
     readonly counts?: ShareCounts | undefined
   },

@@ -1,27 +1,27 @@
 /**
- * What this service is reached by: calls of its own must not come back to it, or one request becomes
- * a chain of them, with our own address as the caller.
+ * Addresses and names of this service. Outbound requests to them are refused: they would loop, with the
+ * service's own address as the client.
  */
 import { networkInterfaces } from 'node:os'
 
 /**
- * Whether an address, as the resolver or the socket gave it, belongs to this machine. Asked for each
- * connection: addresses come and go with their interfaces.
+ * True if an address from a resolver or a socket belongs to this machine. Checked per connection, because
+ * interfaces change.
  */
 export function isOwnAddress(address: string): boolean {
-  const asked = plain(address)
-  return Object.values(networkInterfaces()).some((each) =>
-    each?.some((own) => plain(own.address) === asked),
+  const candidate = plain(address)
+  return Object.values(networkInterfaces()).some((addresses) =>
+    addresses?.some((own) => plain(own.address) === candidate),
   )
 }
 
-/** Whether a host is one of ours, or below one of ours, as the hosts of tenants are. */
+/** True for a host name of this service or a subdomain of one, such as a tenant host. */
 export function isOwnName(hostname: string, ownNames: readonly string[]): boolean {
   const name = hostname.toLowerCase().replace(/\.$/, '')
   return ownNames.some((own) => name === own || name.endsWith(`.${own}`))
 }
 
-/** An IPv4 address mapped into IPv6 is the IPv4 address. */
+/** Reduces an IPv4-mapped IPv6 address to IPv4. */
 function plain(address: string): string {
   return address.toLowerCase().replace(/^::ffff:(?=[0-9.]+$)/, '')
 }

@@ -1,61 +1,60 @@
 /**
- * Reads of the bodies of answers into one piece of memory that all connections take turns in. A buffer
- * of its own for each TLS record is memory outside of the heap, for which V8 collects all of the heap
- * again and again: a third of what a large body costs.
+ * One read buffer that all connections share. A new buffer per TLS record is external memory, which makes
+ * V8 run full garbage collections: a third of the cost of a large body.
  *
- * Only what is known to be body from its first byte to its last is lent to undici, because what it
- * takes of a header it keeps until the header is complete. Everything else is copied, and handed on the
- * same way: to pass through the stream costs as much as reading the header does. What is lent is good
- * until the callback that was given it returns.
+ * undici gets the shared buffer only for reads that are entirely body, because it keeps bytes of an
+ * incomplete header. Other reads are copied, but delivered the same way, because passing them through
+ * the stream costs as much as parsing the header. A shared chunk is valid until the callback that
+ * receives it returns.
  */
 import type { Socket } from 'node:net'
 
 /** A TLS record holds 16 KiB at most (RFC 8446 section 5.1). */
 const memory = Buffer.allocUnsafeSlow(16 * 1024)
 
-const loans = new WeakMap<Socket, Loan>()
+const sharedReads = new WeakMap<Socket, SharedRead>()
 
-/** What is known of the next bytes of a connection. One for each client, whose connections follow one another. */
-export class Loan {
-  /** As many of the next bytes are body. */
+/** Read state of a connection. One per client, which uses one connection at a time. */
+export class SharedRead {
+  /** Number of next bytes that are known to be body. */
   bodyBytes = 0
-  /** What its owner may take right now. */
+  /** The chunk that the current `readable` event offers. */
   chunk: Buffer | null = null
 }
 
-/** For `tls.connect`: `onread`. Each connection is given to `lend` before anybody reads from it. */
-export const LENT_READS = {
+/** `onread` option of `tls.connect`. Pass the connection to `shareReads` before its first read. */
+export const SHARED_READS = {
   buffer: memory,
   callback(this: Socket, bytes: number): boolean {
     const chunk = memory.subarray(0, bytes)
-    const loan = loans.get(this)
-    // What came before goes first.
-    if (loan === undefined || this.readableLength > 0) return this.push(Buffer.from(chunk))
-    const isBody = bytes <= loan.bodyBytes
-    loan.chunk = isBody ? chunk : Buffer.from(chunk)
+    const sharedRead = sharedReads.get(this)
+    // Earlier bytes come first.
+    if (sharedRead === undefined || this.readableLength > 0) return this.push(Buffer.from(chunk))
+    const isBody = bytes <= sharedRead.bodyBytes
+    sharedRead.chunk = isBody ? chunk : Buffer.from(chunk)
     this.emit('readable')
-    const left = loan.chunk
-    loan.chunk = null
-    // Whoever reads is waiting for room, or there is nobody yet.
+    const left = sharedRead.chunk
+    sharedRead.chunk = null
+    // The reader is paused or not attached yet.
     return left === null || this.push(isBody ? Buffer.from(left) : left)
   },
 }
 
-/** Whether bytes are to be copied by whoever wants to keep them. */
-export function isLent({ buffer }: Uint8Array): boolean {
+/** True if the bytes must be copied to keep them. */
+export function isShared({ buffer }: Uint8Array): boolean {
   return buffer === memory.buffer
 }
 
-/** Lets reads of the connection be lent as the loan says. */
-export function lend(socket: Socket, loan: Loan): void {
-  loan.bodyBytes = 0
-  loan.chunk = null
-  loans.set(socket, loan)
+/** Lets reads of the connection use the shared buffer. */
+export function shareReads(socket: Socket, sharedRead: SharedRead): void {
+  sharedRead.bodyBytes = 0
+  sharedRead.chunk = null
+  sharedReads.set(socket, sharedRead)
   const read = socket.read.bind(socket)
   socket.read = (size?: number) => {
-    const { chunk } = loan
+    const { chunk } = sharedRead
     if (chunk === null) return read(size) as unknown
-    loan.chunk = null
+    sharedRead.chunk = null
     return chunk
   }
 }

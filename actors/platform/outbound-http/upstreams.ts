@@ -1,14 +1,14 @@
 /**
- * Connections to upstreams, pooled by origin and by whose they are, and bounded in number. HTTP/2 is
- * spoken where the upstream offers it; otherwise connections are kept alive and used in turn.
+ * Connection pools per origin and owner, limited in number. Uses HTTP/2 if the upstream offers it, else
+ * HTTP/1.1 with keep-alive.
  */
 import type { TLSSocket } from 'node:tls'
 import { Client, type Dispatcher, Pool } from 'undici'
 import type { Connector } from './dialer.js'
-import { conductHttp2 } from './undici-http2-fixes.js'
-import { lend, Loan } from './shared-read-buffer.js'
+import { fixHttp2 } from './undici-http2-fixes.js'
+import { shareReads, SharedRead } from './shared-read-buffer.js'
 
-/** Pools that keep connections open; the least recently used one is closed beyond it. */
+/** Limit of pools; the least recently used one is closed. */
 const POOLS_MAX = 256
 const CONNECTIONS_PER_POOL_MAX = 128
 const KEEP_ALIVE_MS = 10_000
@@ -16,46 +16,43 @@ const HEADER_BYTES_MAX = 64 * 1024
 
 export interface Upstreams {
   /**
-   * The pool of `https://host:port` for one owner; made when there is none.
-   * @param tenantId for whom the name is looked up; the same for each call with that owner.
+   * The pool of `https://host:port` for one owner, created if necessary.
+   * @param tenantId the tenant for name look-ups; constant per owner.
    */
   of(origin: string, owner?: string, tenantId?: string): Pool
   readonly size: number
-  /** Lets running relays end. */
+  /** Waits for running requests. */
   close(): Promise<void>
-  /** Breaks running relays off. */
+  /** Aborts running requests. */
   destroy(): Promise<void>
 }
 
-/** A request that wants to know what it may tell of the connection it is given. */
-export type LentDispatch = Dispatcher.DispatchOptions & {
-  readonly onLoan?: ((loan: Loan) => void) | undefined
+/** A request that uses the shared read buffer; it gets the read state of its connection. */
+export type SharedReadDispatch = Dispatcher.DispatchOptions & {
+  readonly onSharedRead?: ((sharedRead: SharedRead) => void) | undefined
 }
 
-class LendingClient extends Client {
-  readonly loan = new Loan()
+class SharedReadClient extends Client {
+  readonly sharedRead = new SharedRead()
 
-  override dispatch(options: LentDispatch, handler: Dispatcher.DispatchHandler): boolean {
-    options.onLoan?.(this.loan)
+  override dispatch(options: SharedReadDispatch, handler: Dispatcher.DispatchHandler): boolean {
+    options.onSharedRead?.(this.sharedRead)
     return super.dispatch(options, handler)
   }
 }
 
-/**
- * A connection that takes one request at a time, until its upstream turns out to speak HTTP/2: there
- * many go side by side.
- */
+/** A client with one request at a time for HTTP/1.1 and concurrent requests for HTTP/2. */
 function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
-  const client: LendingClient = new LendingClient(url, {
+  const client: SharedReadClient = new SharedReadClient(url, {
     ...options,
     connect: (target, callback) =>
       connect(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null)
-        // How many it takes at once is for `conductHttp2` to say.
+        // `fixHttp2` sets the number of concurrent requests.
         if ((socket as TLSSocket).alpnProtocol === 'h2') return callback(null, socket)
-        lend(socket, client.loan)
+        shareReads(socket, client.sharedRead)
         callback(null, socket)
-        // It may have spoken HTTP/2 before.
+        // The previous connection may have been HTTP/2.
         setImmediate(() => {
           if (!client.destroyed) client.pipelining = 1
         })
@@ -65,7 +62,7 @@ function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
 }
 
 export type UpstreamOptions = {
-  /** The connector must offer `h2` for it to be spoken. */
+  /** Needs a connector that offers `h2`. */
   readonly http2?: boolean | undefined
 }
 
@@ -75,7 +72,7 @@ export function createUpstreams(
   { http2 = false }: UpstreamOptions = {},
 ): Upstreams {
   const pools = new Map<string, Pool>()
-  /** Where the last request went. */
+  /** Key of the last used pool. */
   let latest = ''
 
   function open(key: string, origin: string, tenantId: string): Pool {
@@ -89,11 +86,11 @@ export function createUpstreams(
         : {}),
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: HEADER_BYTES_MAX,
-      // The relay has its own clocks for both.
+      // The relay has its own timeouts.
       headersTimeout: 0,
       bodyTimeout: 0,
     })
-    pool.on('connect', (_, [, client]) => conductHttp2(pool, client as Client))
+    pool.on('connect', (_, [, client]) => fixHttp2(pool, client as Client))
     pools.set(key, pool)
     if (pools.size > poolsMax) {
       const [oldest, unused] = pools.entries().next().value!

@@ -1,4 +1,4 @@
-/** The relay on its own thread: secrets that are injected are seen by no other. */
+/** The egress proxy, on its own thread, so that unsealed secrets stay on that thread. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
@@ -6,21 +6,21 @@ import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { ManagedTokens } from '../vault/managed-tokens.js'
 import type { VaultSettings } from '../vault/settings.js'
-import type { Ledger } from './admission/admission.js'
+import type { Admission } from './admission/admission.js'
 import type { EgressMetrics } from './metrics.js'
 import { egress, type EgressProtocol } from './protocol.js'
-import { createOpenings } from './inject/unsealed-credential.js'
+import { createCredentialCache } from './inject/unsealed-credential.js'
 import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
 import { createProxy } from './proxy.js'
-import { keepSayingLimit } from './admission/lost-calls.js'
+import { keepCallLimitAnnounced } from './admission/lost-calls.js'
 import { createEgressShares } from './admission/shares.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
-import { createWatch } from './admission/revocation-watch.js'
+import { createRevocationWatch } from './admission/revocation-watch.js'
 
 export type EgressNeeds = {
   readonly database: Database
   readonly sealer: Sealer
-  readonly ledger: Ledger
+  readonly admission: Admission
   /** Access tokens of oauth2 credentials. */
   readonly managed: ManagedTokens
   readonly clock: Clock
@@ -34,31 +34,34 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 2048 },
   supervision: { onFailure: 'resume' },
-  create: ({ database, sealer, ledger, managed, clock, metrics, counts, settings }, lifecycle) => {
-    const { dialer, rules } = outbound(settings, { http2: true, lends: true, counts })
+  create: (
+    { database, sealer, admission, managed, clock, metrics, counts, settings },
+    lifecycle,
+  ) => {
+    const { dialer, rules } = outbound(settings, { http2: true, sharedReads: true, counts })
     const shares = createEgressShares(settings, counts)
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
-    const watch = createWatch({ database, clock, log: lifecycle.log })
+    const revocationWatch = createRevocationWatch({ database, clock, log: lifecycle.log })
     const limits = {
       idleGapMs: settings.egress_idle_gap_secs * 1000,
       hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,
     }
     const { hopTimeoutMs } = limits
-    keepSayingLimit({ database, hopTimeoutMs, log: lifecycle.log, signal: lifecycle.signal })
+    keepCallLimitAnnounced({ database, hopTimeoutMs, log: lifecycle.log, signal: lifecycle.signal })
     lifecycle.signal.addEventListener(
       'abort',
       () => {
-        watch.stop()
+        revocationWatch.stop()
         void upstreams.destroy()
       },
       { once: true },
     )
     return {
       proxy: createProxy({
-        ledger,
-        watch,
+        admission,
+        revocationWatch,
         upstreams,
-        openings: createOpenings(sealer, clock, managed, shares.bytes),
+        credentialCache: createCredentialCache(sealer, clock, managed, shares.bytes),
         managed,
         clock,
         metrics,

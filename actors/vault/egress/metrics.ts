@@ -1,5 +1,6 @@
-/** svc_egress_bytes_total, svc_egress_streams_closed_total, svc_egress_running, decisions.md 14. */
-import { Counter, Gauge, type Registry } from 'prom-client'
+/** Metrics of the egress proxy. */
+import type { Registry } from 'prom-client'
+import { counter, gauge } from '../../platform/metrics.js'
 import { RELAY_ENDS, type RelayReport } from './protocol.js'
 
 export interface EgressMetrics {
@@ -8,32 +9,27 @@ export interface EgressMetrics {
 }
 
 export function egressMetrics(registry: Registry): EgressMetrics {
-  const registers = [registry]
-  const bytes = new Counter({
-    name: 'svc_egress_bytes_total',
-    help: 'Body bytes relayed: request is what upstreams were sent, response what they sent.',
-    labelNames: ['direction'],
-    registers,
-  })
-  const closed = new Counter({
-    name: 'svc_egress_streams_closed_total',
-    help: 'Relayed requests that have ended, by how.',
-    labelNames: ['outcome'],
-    registers,
-  })
-  const redacted = new Counter({
-    name: 'svc_egress_redactions_total',
-    help: 'Occurrences of a secret that were taken out of answers.',
-    registers,
-  })
-  const running = new Gauge({
-    name: 'svc_egress_running',
-    help: 'Relayed requests that have not ended.',
-    registers,
-  })
-  // Known from the start: a rate over a series that appears later misses its first step.
+  const bytes = counter(
+    registry,
+    'svc_egress_bytes_total',
+    'Body bytes relayed: request is what upstreams were sent, response what they sent.',
+    ['direction'],
+  )
+  const closed = counter(
+    registry,
+    'svc_egress_streams_closed_total',
+    'Relayed requests that have ended, by how.',
+    ['outcome'],
+  )
+  const redacted = counter(
+    registry,
+    'svc_egress_redactions_total',
+    'Occurrences of a secret that were taken out of answers.',
+  )
+  const running = gauge(registry, 'svc_egress_running', 'Relayed requests that have not ended.')
+  // Series exist from the start: a rate over a series that appears later misses its first step.
   for (const outcome of RELAY_ENDS) closed.inc({ outcome }, 0)
-  // Looked up once: a label costs more than a count does.
+  // Labels are looked up once: a look-up costs more than a count.
   const by = Object.fromEntries(RELAY_ENDS.map((outcome) => [outcome, closed.labels({ outcome })]))
   const sent = bytes.labels({ direction: 'request' })
   const received = bytes.labels({ direction: 'response' })

@@ -1,6 +1,6 @@
 /**
- * Uses a credential for its caller: one request to an upstream with the secret put in, and its answer
- * back. interface.md, Egress proxy request; decisions.md sections 5 and 22.
+ * The egress proxy: relays a request to an upstream with the secret of a credential injected, and the
+ * response back (docs/reference/vault.md).
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ByteStream } from '../../../runtime/kernel/stream.js'
@@ -25,53 +25,53 @@ export type ProxyRequest = {
   readonly headers: readonly HeaderPair[]
   /** Null when the request has none. */
   readonly body: ByteStream | Uint8Array | null
-  /** Length of the body where it is known. */
+  /** Length of the body; null when unknown. */
   readonly bodyBytes: number | null
-  /** The whole body is in memory until it was sent. */
+  /** The whole body is in memory and counts against the tenant's share. */
   readonly isBodyHeld?: boolean | undefined
-  /** What the caller believes the scheme to be; null when it says nothing. */
+  /** The scheme that the caller expects; null when the request names none. */
   readonly authScheme: string | null
-  /** False: the whole answer is waited for, and nothing partial is given. */
+  /** False to buffer the whole response: the caller gets it complete or an error. */
   readonly stream: boolean
 }
 
 export type ProxyOutcome =
-  /** The upstream answered. */
+  /** The upstream responded. */
   | {
       readonly tag: 'relayed'
       readonly status: number
-      /** What of the answer may be handed on. */
+      /** The response headers that are relayed. */
       readonly headers: readonly HeaderPair[]
-      /** Bytes when all of it is there; of a stream, cancel it to give up. */
+      /** Bytes of a complete small body, else a stream; cancel the stream to abort the relay. */
       readonly body: ByteStream | Uint8Array
       /**
-       * Length of a stream whose bytes are all there. Such a stream does not end: cancel it once all
-       * bytes were written, which gives back the bytes that the tenant holds.
+       * Length of a stream over a buffered body. Such a stream does not end: cancel it after all bytes
+       * are written, which releases the tenant's memory share.
        */
       readonly bodyBytes?: number | undefined
     }
   /** The request is malformed; nothing was sent. */
   | { readonly tag: 'invalid'; readonly pointer: string; readonly detail: string }
-  /** The credential, its grant or the address does not allow it; nothing was sent. */
+  /** The credential, its grant or the address rules forbid it; nothing was sent. */
   | { readonly tag: 'denied'; readonly detail: string }
-  /** There is none, it is another tenant's, or the caller has no grant. */
+  /** No such credential in the tenant, or the caller has no grant. */
   | { readonly tag: 'unknown_credential' }
-  /** A limit of the grant or the budget of the lease is used up. */
+  /** A limit of the grant or the byte budget of the lease is exhausted. */
   | { readonly tag: 'budget_exceeded'; readonly detail: string }
-  /** The agent or the tenant has its share of calls under way. */
+  /** The agent or the tenant has the maximum number of concurrent calls. */
   | { readonly tag: 'too_many_calls' }
-  /** Something that calls share is in use: bytes for buffered answers, look-ups, or all calls. */
+  /** A shared resource is exhausted: memory for buffered bodies, name look-ups, or all calls. */
   | { readonly tag: 'busy' }
-  /** The body is larger than this deployment relays. */
+  /** The request body exceeds the limit of the deployment. */
   | { readonly tag: 'body_too_large' }
-  /** The client left, or its body did, before there was an answer. */
+  /** The client disconnected, or its body broke off, before the response. */
   | { readonly tag: 'client_closed' }
-  /** No answer that can be relayed came; `error` is the type of RFC 9209 section 2.3. */
+  /** No usable response; `error` is an error type of RFC 9209 section 2.3. */
   | { readonly tag: 'upstream_failed'; readonly error: string; readonly detail?: string }
   | { readonly tag: 'upstream_timeout'; readonly error: string }
 
 export type RelayLimits = {
-  /** No byte in either direction for this long ends the relay. */
+  /** A relay without a byte in either direction for this long ends. */
   readonly idleGapMs: number
   /** The whole relay, from dispatch to the last byte. */
   readonly hopTimeoutMs: number
@@ -90,7 +90,7 @@ export type HeaderFault =
   | 'header_repeated'
   | 'header_duplicates_injected'
 
-/** How a relay ended (decisions.md section 5, `egress.stream.closed`); `revoked` is ours. */
+/** Outcomes of a relay, as in `egress.stream.closed`. */
 export const RELAY_ENDS = [
   'completed',
   'budget_exhausted',
@@ -109,12 +109,12 @@ export type RelayReport = {
   readonly requestBytes: number
   /** After decoding. */
   readonly responseBytes: number
-  /** Response chunks handed on. */
+  /** Relayed response chunks. */
   readonly chunks: number
   readonly durationMs: number
-  /** Occurrences of the secret that were taken out of the answer. */
+  /** Redacted occurrences of the secret. */
   readonly redactions: number
-  /** What the answer says of its tokens. Advisory. */
+  /** Token counts that the response reports. Advisory. */
   readonly tokens: { readonly input: number | null; readonly output: number | null }
   /** RFC 9209 section 2.3 error type when `outcome` is not `completed`, for Proxy-Status. */
   readonly proxyError: string | null

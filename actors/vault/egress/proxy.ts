@@ -1,19 +1,20 @@
-/**
- * One call from its request to its outcome: judged, admitted by the ledger, the secret opened and put
- * in, relayed, and booked when it has ended.
- */
+/** One call: validate, admit, unseal and inject the secret, relay, and record the end. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
 import { isUuid } from '../../domain/ids.js'
 import { type RefusedHeader, sanitizedHeaders, withCredential } from './relay/headers.js'
-import { heldAnswer } from './relay/held-response.js'
+import { heldResponse } from './relay/held-response.js'
 import { withQuery } from './inject/injection.js'
-import type { Admitted, Ledger } from './admission/admission.js'
+import type { Admitted, Admission } from './admission/admission.js'
 import type { EgressMetrics } from './metrics.js'
 import type { ManagedTokens } from '../vault/managed-tokens.js'
-import { NoToken, type Opened, type Openings } from './inject/unsealed-credential.js'
+import {
+  TokenUnavailable,
+  type UnsealedCredential,
+  type CredentialCache,
+} from './inject/unsealed-credential.js'
 import type {
   HeaderFault,
   HeaderPair,
@@ -23,7 +24,7 @@ import type {
   RelayReport,
   UrlFault,
 } from './protocol.js'
-import { Purse } from './admission/byte-budget.js'
+import { ByteBudget } from './admission/byte-budget.js'
 import { SHARE_IN_USE } from '../../platform/outbound-http/failures.js'
 import { type EgressShares, HeldBytes, keysOf } from './admission/shares.js'
 import { isRefused } from '../../../runtime/kernel/fairness/fair-share.js'
@@ -33,19 +34,19 @@ import { relay, type RelayJob, type RelayStart } from './relay/relay.js'
 import { denied, invalid, SPENT, withPlainUnreserved } from './admission/rules.js'
 import { judgeTarget, type TargetRules } from '../../platform/outbound-http/targets.js'
 import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
-import type { Watch } from './admission/revocation-watch.js'
+import type { RevocationWatch } from './admission/revocation-watch.js'
 
 export type ProxyNeeds = {
-  readonly ledger: Ledger
-  readonly watch: Watch
+  readonly admission: Admission
+  readonly revocationWatch: RevocationWatch
   readonly upstreams: Upstreams
-  readonly openings: Openings
+  readonly credentialCache: CredentialCache
   readonly managed: ManagedTokens
   readonly clock: Clock
   readonly metrics: EgressMetrics
   readonly rules: TargetRules
   readonly limits: RelayLimits
-  /** Of calls whose answer is waited for as a whole. */
+  /** Limits of calls with a buffered response. */
   readonly bufferedLimits: RelayLimits
   readonly shares: EgressShares
   readonly bodyBytesMax: number
@@ -57,7 +58,7 @@ export function createProxy(needs: ProxyNeeds) {
     request: ProxyRequest,
     context: MessageContext,
   ): Promise<ProxyOutcome> {
-    const outcome = await shared(needs, request, context)
+    const outcome = await withinShare(needs, request, context)
     if (outcome.tag !== 'relayed' && request.body instanceof ByteStream) {
       request.body.cancel('refused')
     }
@@ -65,30 +66,30 @@ export function createProxy(needs: ProxyNeeds) {
   }
 }
 
-/** Takes the call's share. It is given back once, when the call has its outcome and its relay has ended. */
-async function shared(
+/** Acquires the call's share. Releases it when the call has its outcome and its relay has ended. */
+async function withinShare(
   needs: ProxyNeeds,
   request: ProxyRequest,
   context: MessageContext,
 ): Promise<ProxyOutcome> {
   const { principal } = request.caller
-  const call = needs.shares.calls.tryAcquire(keysOf(principal))
-  if (isRefused(call)) return call.refused === 'total' ? BUSY : TOO_MANY
+  const release = needs.shares.calls.tryAcquire(keysOf(principal))
+  if (isRefused(release)) return release.refused === 'total' ? BUSY : TOO_MANY
   const held = new HeldBytes(needs.shares.bytes, principal.tenantId)
   const share = new Share(held, () => {
-    call()
+    release()
     held.release()
   })
   share.enter()
   try {
     if (request.isBodyHeld === true && !held.take(request.bodyBytes ?? 0)) return BUSY
-    return await judged(needs, request, context, share)
+    return await validateAndRelay(needs, request, context, share)
   } finally {
     share.leave()
   }
 }
 
-/** What a call holds of the shares, for as long as a part of the call goes on. */
+/** The share of a call, reference-counted by its running parts. */
 class Share {
   readonly held: HeldBytes
   readonly #release: () => void
@@ -112,7 +113,7 @@ class Share {
 const TOO_MANY: ProxyOutcome = { tag: 'too_many_calls' }
 const BUSY: ProxyOutcome = { tag: 'busy' }
 
-async function judged(
+async function validateAndRelay(
   needs: ProxyNeeds,
   request: ProxyRequest,
   context: MessageContext,
@@ -120,14 +121,14 @@ async function judged(
 ): Promise<ProxyOutcome> {
   const { bodyBytes } = request
   const { credentialId } = request
-  if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential is named by a UUID.')
+  if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential_id must be a UUID.')
   const target = judgeTarget(request.url, needs.rules)
   if (target.tag === 'refused') return urlRefused(target.fault)
   target.url.pathname = withPlainUnreserved(target.url.pathname)
   const sanitized = sanitizedHeaders(request.headers)
   if (sanitized.tag === 'refused') return headerRefused(sanitized)
   if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
-  const admitted = await needs.ledger.admit({
+  const admitted = await needs.admission.admit({
     caller: request.caller,
     credentialId,
     call: {
@@ -140,48 +141,50 @@ async function judged(
     requestId: context.requestId,
   })
   if (admitted.tag !== 'admitted') return admitted
-  const judged = {
+  const outgoing = {
     url: target.url,
     headers: admitted.allowRange ? sanitized.headers : withoutRange(sanitized.headers),
   }
   let begun: Begun
   try {
-    begun = await begin(needs, request, judged, admitted, context, share)
+    begun = await begin(needs, request, outgoing, admitted, context, share)
   } catch (error) {
-    if (error instanceof NoToken) return withoutToken(error.why)
+    if (error instanceof TokenUnavailable) return tokenFailure(error.why)
     throw error
   }
-  return answerOf(request, begun, context, share, {
+  return outcomeOf(request, begun, context, share, {
     handoverMs: needs.bufferedLimits.hopTimeoutMs,
     bytesMax: needs.bufferedBytesMax,
   })
 }
 
-/** What goes out, before the secret is put in. */
-type Judged = { readonly url: URL; readonly headers: readonly HeaderPair[] }
-/** `report` is there once the relay has ended. */
+/** The upstream request before injection. */
+type Outgoing = { readonly url: URL; readonly headers: readonly HeaderPair[] }
+/** `report` is null while the relay runs. */
 type Begun = { readonly start: RelayStart; readonly report: RelayReport | null }
 
-/** Opens the secret, puts it in, and lets the request go. It is given back when the call ends. */
+/** Unseals and injects the secret and starts the relay. Releases the secret when the call ends. */
 async function begin(
   needs: ProxyNeeds,
   request: ProxyRequest,
-  { url, headers }: Judged,
+  { url, headers }: Outgoing,
   { facts, row, budget }: Admitted,
   context: MessageContext,
   share: Share,
 ): Promise<Begun> {
-  const { ledger, watch, upstreams, openings, managed, clock, metrics } = needs
+  const { admission, revocationWatch, upstreams, credentialCache, managed, clock, metrics } = needs
   const limits = request.stream ? needs.limits : needs.bufferedLimits
   const { principal } = facts.caller
-  const purse =
+  const byteBudget =
     budget === null
       ? null
-      : new Purse(budget.takenBytes, (least, most) => ledger.more(facts, least, most))
-  let opened: Opened | undefined
+      : new ByteBudget(budget.takenBytes, (bytesMin, bytesMax) =>
+          admission.more(facts, bytesMin, bytesMax),
+        )
+  let credential: UnsealedCredential | undefined
   try {
-    opened = await openings.open(principal.tenantId, row)
-    const { header, query } = opened.injection
+    credential = await credentialCache.unseal(principal.tenantId, row)
+    const { header, query } = credential.injection
     const path = url.pathname + url.search
     const job: RelayJob = {
       method: request.method,
@@ -191,12 +194,12 @@ async function begin(
       bodyBytes: request.bodyBytes,
       limits,
       answerBytesMax: request.stream ? null : needs.bufferedBytesMax,
-      purse,
-      redactor: createRedactor(opened.needles),
+      byteBudget,
+      redactor: createRedactor(credential.encodings),
       context,
     }
     const upstream = upstreams.of(url.origin, row.id, principal.tenantId)
-    const given = opened
+    const unsealed = credential
     metrics.began()
     return await new Promise<Begun>((resolve) => {
       const begun: { report: RelayReport | null; start: RelayStart } = {
@@ -208,33 +211,34 @@ async function begin(
       const running = relay(upstream, job, clock, {
         onStart(start) {
           begun.start = start
-          // An access token that its own upstream refuses is not used again, whenever it was to expire.
+          // A 401 discards the managed access token before its expiry.
           const isRefused = start.tag === 'relaying' && start.status === 401
-          if (isRefused && row.tokenOf !== null) managed.spoiled(principal.tenantId, row.tokenOf)
+          if (isRefused && row.tokenOf !== null)
+            managed.reportRejected(principal.tenantId, row.tokenOf)
           resolve(begun)
         },
         onEnd(report) {
           begun.report = report
           unwatch?.()
-          given.release()
+          unsealed.release()
           share.leave()
           metrics.ended(report)
-          ledger.close({ facts, report, leftBytes: purse?.empty() ?? 0 })
+          admission.close({ facts, report, unusedBytes: byteBudget?.empty() ?? 0 })
         },
       })
       if (begun.report === null) {
-        unwatch = watch.add({ relay: running, principal, authority: facts.authority })
+        unwatch = revocationWatch.add({ relay: running, principal, authority: facts.authority })
       }
     })
   } catch (error) {
-    // Admitted and not sent: what was taken goes back, and the end is told.
-    opened?.release()
-    ledger.close({ facts, report: UNSENT, leftBytes: purse?.empty() ?? 0 })
+    // Admitted but not sent: return the bytes and record the end.
+    credential?.release()
+    admission.close({ facts, report: UNSENT, unusedBytes: byteBudget?.empty() ?? 0 })
     throw error
   }
 }
 
-/** Slices of an answer that shows the secret hold no whole one, so redaction does not see it. */
+/** Redaction cannot find a secret that is split over several ranges. */
 function withoutRange(headers: readonly HeaderPair[]): readonly HeaderPair[] {
   return headers.filter(([name]) => name !== 'range' && name !== 'if-range')
 }
@@ -245,7 +249,7 @@ function credentialed(
   header: HeaderPair,
 ): readonly HeaderPair[] {
   const all = withCredential(sent, headers, header)
-  invariant(all.tag === 'headers', 'the fields were judged before')
+  invariant(all.tag === 'headers', 'the headers were validated before')
   return all.headers
 }
 
@@ -261,7 +265,7 @@ const UNSENT: RelayReport = {
   proxyError: 'proxy_internal_error',
 }
 
-async function answerOf(
+async function outcomeOf(
   { stream, body: sent }: ProxyRequest,
   begun: Begun,
   context: MessageContext,
@@ -272,7 +276,7 @@ async function answerOf(
   if (start.tag === 'failed') return failed(start.report)
   const { status, headers, body, announcedBytes } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
-  // The body has no other reader: a client that leaves ends the call here.
+  // The response is buffered, so a disconnect is noticed here and not by its reader.
   const unfollow = context.onAbandoned(() => body.cancel('client_closed'))
   const expected = Math.min(announcedBytes, bytesMax)
   const collected = await collect(body, share.held, expected).finally(unfollow)
@@ -284,16 +288,16 @@ async function answerOf(
     return { tag: 'relayed', status, headers, body: Buffer.concat(chunks, bytes) }
   }
   share.enter()
-  const handed = heldAnswer(chunks, handoverMs, () => share.leave())
-  return { tag: 'relayed', status, headers, body: handed, bodyBytes: bytes }
+  const held = heldResponse(chunks, handoverMs, () => share.leave())
+  return { tag: 'relayed', status, headers, body: held, bodyBytes: bytes }
 }
 
 type Collected = { readonly chunks: readonly Uint8Array[]; readonly bytes: number }
 
 /**
- * The whole body; null where it breaks off. What the upstream announced is held before the body is read, so
- * an answer that finds no room costs its head alone.
- * @param expectedBytes 0 where nothing was announced.
+ * Buffers the whole body; null when it breaks off. Reserves the announced length before it reads, so that
+ * a response without room costs only its headers.
+ * @param expectedBytes 0 without a Content-Length.
  */
 async function collect(
   body: ByteStream,
@@ -325,7 +329,7 @@ async function collect(
   }
 }
 
-/** Why no answer came, in the words of the caller. */
+/** Maps the end of a relay without response to the outcome for the caller. */
 function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
   switch (outcome) {
     case 'idle_timeout':
@@ -336,7 +340,7 @@ function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
     case 'client_closed':
       return { tag: 'client_closed' }
     case 'revoked':
-      return denied('The right to use the credential was withdrawn.')
+      return denied('The authorization to use the credential was revoked.')
     default:
       if (proxyError === 'destination_ip_prohibited') return PROHIBITED
       if (proxyError === SHARE_IN_USE) return BUSY
@@ -344,8 +348,8 @@ function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
   }
 }
 
-/** Why the credential that gives the token gave none. */
-function withoutToken(why: NoToken['why']): ProxyOutcome {
+/** Maps a failure to get the access token to the outcome for the caller. */
+function tokenFailure(why: TokenUnavailable['why']): ProxyOutcome {
   const failed = (error: string, detail: string): ProxyOutcome => ({
     tag: 'upstream_failed',
     error,
@@ -355,41 +359,49 @@ function withoutToken(why: NoToken['why']): ProxyOutcome {
     case 'gone':
       return denied('The credential is revoked.')
     case 'prohibited':
-      return denied('The token endpoint of the credential is not on the public internet.')
+      return denied('The token endpoint of the credential has no public address.')
     case 'refused':
       return failed(
         'proxy_configuration_error',
-        `The token endpoint of the credential refuses what is stored: ${why.error}.`,
+        `The token endpoint rejected the stored OAuth credentials: ${why.error}.`,
       )
     case 'malformed':
-      return failed('proxy_configuration_error', 'The token endpoint gave no answer of OAuth.')
+      return failed(
+        'proxy_configuration_error',
+        'The response of the token endpoint is not a valid OAuth response.',
+      )
     case 'unavailable':
-      return failed('destination_unavailable', 'The token endpoint of the credential is away.')
+      return failed(
+        'destination_unavailable',
+        'The token endpoint of the credential is unavailable.',
+      )
   }
 }
 
-const PROHIBITED = denied('The host is not on the public internet.')
+const PROHIBITED = denied('The host has no public address.')
 
 function urlRefused(fault: UrlFault): ProxyOutcome {
   if (fault === 'url_host') return PROHIBITED
-  return invalid('/url', URL_WORDS[fault])
+  return invalid('/url', URL_DETAILS[fault])
 }
 
-const URL_WORDS: Readonly<Record<Exclude<UrlFault, 'url_host'>, string>> = {
-  url_syntax: 'The URL is not a well-formed absolute one; spaces and the like are percent-encoded.',
-  url_scheme: 'The URL is not of https, and only https is used.',
-  url_userinfo: 'The URL has a user or password, which it must not.',
-  url_fragment: 'The URL has a fragment, which is never sent.',
-  url_port: 'The URL has a port other than 443.',
+const URL_DETAILS: Readonly<Record<Exclude<UrlFault, 'url_host'>, string>> = {
+  url_syntax:
+    'The URL must be absolute and well-formed. Percent-encode spaces and similar characters.',
+  url_scheme: 'The URL must use https.',
+  url_userinfo: 'The URL must not contain a user or password.',
+  url_fragment: 'The URL must not contain a fragment.',
+  url_port: 'The URL must use port 443.',
 }
 
 function headerRefused({ fault, name }: RefusedHeader): ProxyOutcome {
-  return invalid('/headers', HEADER_WORDS[fault](JSON.stringify(name)))
+  return invalid('/headers', HEADER_DETAILS[fault](JSON.stringify(name)))
 }
 
-const HEADER_WORDS: Readonly<Record<HeaderFault, (name: string) => string>> = {
-  header_name: (name) => `${name} is no name of a header field.`,
-  header_value: (name) => `The value of ${name} holds what no header field may.`,
-  header_repeated: (name) => `${name} is sent more than once.`,
-  header_duplicates_injected: (name) => `${name} carries the credential and is not for the caller.`,
+const HEADER_DETAILS: Readonly<Record<HeaderFault, (name: string) => string>> = {
+  header_name: (name) => `${name} is not a valid header name.`,
+  header_value: (name) => `The value of ${name} contains characters that a header cannot hold.`,
+  header_repeated: (name) => `${name} must not occur more than once.`,
+  header_duplicates_injected: (name) =>
+    `The proxy sets ${name}, so the request must not contain it.`,
 }

@@ -1,6 +1,6 @@
 /**
- * Signs short-lived SSH certificates with authorities of the vault, and lists those that were
- * revoked. The signing itself runs in the pool (compute.ts); every decision rests on the database.
+ * Signs short-lived SSH certificates with certificate authorities of the vault, revokes them, and
+ * publishes revocation lists. Signing runs in the pool (compute.ts).
  */
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -34,39 +34,39 @@ import {
   type CertificateSigned,
   type RevocationList,
   type SignCertificate,
-  type SshcaProtocol,
+  type SshCertificatesProtocol,
   type SshDenied,
   type SshInvalid,
   type SshUnknown,
-  sshca,
+  sshCertificates,
 } from './protocol.js'
-import { judgeRequest, readSerial, type SshAsked, sourcesWithin } from './rules.js'
-import type { SshcaMetrics } from './metrics.js'
+import { judgeRequest, readSerial, type CertificateTerms, sourcesWithin } from './rules.js'
+import type { SshCertificatesMetrics } from './metrics.js'
 
-/** Servers whose clock is behind accept a fresh certificate (decisions.md 6, valid after). */
+/** `valid_after` lies this far in the past, so that servers with a slow clock accept the certificate. */
 const CLOCK_SKEW_SECS = 60
 const NONCE_BYTES = 32
 const SERIAL_BYTES = 8
-/** Signing is some 0.2 ms: a handful per trip keeps the queue of each thread short. */
+/** One signature takes about 0.2 ms, so a small batch keeps the queue of each thread short. */
 const BATCH_MAX = 8
 const UNKNOWN: SshUnknown = { tag: 'unknown' }
 
-export type SshcaCompute = Compute<typeof import('./compute.js')>
-export type SshcaNeeds = {
+export type SshCertificatesCompute = Compute<typeof import('./compute.js')>
+export type SshCertificatesNeeds = {
   readonly database: Database
   readonly sealer: Sealer
-  readonly compute: SshcaCompute
+  readonly compute: SshCertificatesCompute
   readonly clock: Clock
   readonly random: Random
-  readonly metrics: SshcaMetrics
+  readonly metrics: SshCertificatesMetrics
   readonly settings: {
     readonly ssh_default_validity_secs: number
     readonly ssh_max_validity_secs: number
   }
 }
 
-/** How the pool behind `SshcaNeeds.compute` is opened. */
-export function sshcaPool(threadsMax: number): PoolOptions {
+/** Options of the pool behind `SshCertificatesNeeds.compute`. */
+export function sshCertificatesPool(threadsMax: number): PoolOptions {
   return {
     name: 'sshca',
     module: new URL('./compute.js', import.meta.url),
@@ -76,8 +76,8 @@ export function sshcaPool(threadsMax: number): PoolOptions {
   }
 }
 
-export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
-  address: sshca,
+export const sshCertificatesActor = defineActor<SshCertificatesProtocol, SshCertificatesNeeds>({
+  address: sshCertificates,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 128 },
   supervision: { onFailure: 'resume' },
@@ -94,8 +94,8 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
       const { caller, credentialId } = request
       const { principal } = caller
       const { tenantId } = principal
-      const asked = judgeRequest(request, limits)
-      if ('tag' in asked) return asked
+      const terms = judgeRequest(request, limits)
+      if ('tag' in terms) return terms
       if (!isUuid(credentialId)) return UNKNOWN
       const found = await database.tenant(
         tenantId,
@@ -104,17 +104,18 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
       )
       if (found === undefined) return UNKNOWN
       const { row, grant } = found
-      const fault = refusal(row, grant, asked)
+      const fault = refusal(row, grant, terms)
       if (fault !== undefined) return denied(fault)
       const sources = sourcesWithin(metadataSources(row.metadata) ?? [], request.sourceAddresses)
-      if (sources === undefined) return denied('The authority allows narrower source addresses.')
+      if (sources === undefined)
+        return denied('The certificate authority restricts source addresses further.')
 
       const issuedAt = clock.now()
       const nowSecs = Math.floor(issuedAt.getTime() / 1000)
       const keyId = `svc:${tenantId}:${principal.subject}`
       const serial = freshSerial(random)
       const authority = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
-      const made = await compute
+      const signing = await compute
         .run(
           'certificate',
           {
@@ -123,23 +124,23 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
             keyId,
             serial,
             nonce: random.bytes(NONCE_BYTES),
-            principals: asked.principals,
-            targetHost: asked.targetHost,
+            principals: terms.principals,
+            targetHost: terms.targetHost,
             validAfterSecs: nowSecs - CLOCK_SKEW_SECS,
-            validBeforeSecs: nowSecs + asked.validitySecs,
+            validBeforeSecs: nowSecs + terms.validitySecs,
             sourceAddresses: sources,
             forceCommand: request.forceCommand,
           },
           context,
         )
         .finally(() => authority.fill(0))
-      if (made.tag === 'bad_key') {
-        const detail = 'An OpenSSH line of the type ssh-ed25519 or ecdsa-sha2-nistp256.'
+      if (signing.tag === 'bad_key') {
+        const detail = 'Must be an OpenSSH public key of type ssh-ed25519 or ecdsa-sha2-nistp256.'
         return { tag: 'invalid', pointer: '/public_key', detail }
       }
-      const { certificate, privateKey, publicKey, caPublicKey } = made
-      const expiresAt = new Date((nowSecs + asked.validitySecs) * 1000)
-      const { targetHost, principals } = asked
+      const { certificate, privateKey, publicKey, caPublicKey } = signing
+      const expiresAt = new Date((nowSecs + terms.validitySecs) * 1000)
+      const { targetHost, principals } = terms
       const signed: CertificateSigned = {
         tag: 'signed',
         certificate,
@@ -156,7 +157,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
       const recorded = await database.tenant(
         tenantId,
         async (tx) => {
-          // Whoever revokes takes the same lock: a certificate is either known by then or not made.
+          // A revocation takes the same lock: it sees this certificate, or this call sees the revocation.
           const locked = await lockVaultCredential(tx, tenantId, row.id)
           if (locked?.status !== 'active') return false
           if (grant !== null && !(await stillGranted(tx, principal, grant, issuedAt))) return false
@@ -178,7 +179,7 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
         },
         { signal: context.signal },
       )
-      if (!recorded) return denied('The authority was revoked.')
+      if (!recorded) return denied('The certificate authority is revoked.')
       metrics.signed()
       return signed
     }
@@ -279,8 +280,8 @@ export const sshcaActor = defineActor<SshcaProtocol, SshcaNeeds>({
 type Authority = { readonly row: SecretCredentialRow; readonly grant: VaultGrantRow | null }
 
 /**
- * The credential, when the agent owns it or was granted to sign with it. Whose grant ended with the
- * credential still finds it, to be told so (decisions.md 22, revoked credential).
+ * The credential, if the agent owns it or has a grant to sign with it. An agent whose grant ended with
+ * the credential finds it too, and gets an error that says so.
  */
 async function authorityOf(
   tx: Transaction,
@@ -294,8 +295,8 @@ async function authorityOf(
   const grants = await findAgentGrants(tx, row.tenantId, row.id, principal.subject, 'sign', now)
   const grant =
     row.status === 'active'
-      ? grants.find((one) => isActive(one, now))
-      : grants.find((one) => one.revokedAt?.getTime() === row.updatedAt.getTime())
+      ? grants.find((candidate) => isActive(candidate, now))
+      : grants.find(({ revokedAt }) => revokedAt?.getTime() === row.updatedAt.getTime())
   return grant && { row, grant }
 }
 
@@ -306,7 +307,7 @@ async function stillGranted(
   now: Date,
 ): Promise<boolean> {
   const grants = await findAgentGrants(tx, tenantId, grant.credentialId, subject, 'sign', now)
-  return grants.some((one) => one.id === grant.id && isActive(one, now))
+  return grants.some((current) => current.id === grant.id && isActive(current, now))
 }
 
 function isActive({ revokedAt, expiresAt }: VaultGrantRow, now: Date): boolean {
@@ -317,17 +318,17 @@ function owns({ subject, subjectType }: Principal, row: SecretCredentialRow): bo
   return row.ownerType === subjectType && row.ownerId === subject
 }
 
-/** Hosts that both the authority and the grant's snapshot of it allow; an empty list allows any. */
+/** Both the authority and the snapshot of the grant must allow the host; an empty list allows any. */
 function refusal(
   row: SecretCredentialRow,
   grant: VaultGrantRow | null,
-  { targetHost }: SshAsked,
+  { targetHost }: CertificateTerms,
 ): string | undefined {
-  if (row.credentialType !== 'ssh_ca') return 'The credential is not an SSH authority.'
-  if (row.status !== 'active') return 'The authority was revoked.'
+  if (row.credentialType !== 'ssh_ca') return 'The credential is not an SSH certificate authority.'
+  if (row.status !== 'active') return 'The certificate authority is revoked.'
   const lists = [row.allowedHosts, grant?.snapshot.allowed_hosts ?? []]
   const inside = lists.every((hosts) => hosts.length === 0 || hosts.includes(targetHost))
-  return inside ? undefined : 'The authority does not sign for this host.'
+  return inside ? undefined : 'The certificate authority does not allow this host.'
 }
 
 function denied(detail: string): SshDenied {

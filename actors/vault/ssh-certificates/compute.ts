@@ -1,6 +1,6 @@
 /**
- * The work of the SSH pool: keys are made and certificates signed here, off the thread that serves
- * requests. An authority's key is opened here and nowhere else, and its bytes are wiped afterwards.
+ * The functions of the SSH pool: key generation and certificate signing, off the request thread. Only
+ * this code parses an authority's private key, and it wipes the bytes afterwards.
  */
 import type { KeyObject } from 'node:crypto'
 import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
@@ -19,7 +19,7 @@ import {
 import type { AuthorityReady, AuthorityRefused, MakeAuthority } from './protocol.js'
 import { string } from './wire.js'
 
-/** Reads the key of an authority, or makes one. */
+/** Parses the private key of an authority, or generates one. */
 export function authority({ privateKey }: MakeAuthority): AuthorityReady | AuthorityRefused {
   if (privateKey === null) return ready(freshPrivateKey('ed25519'))
   const read = readPrivateKey(privateKey)
@@ -35,9 +35,9 @@ function ready(key: KeyObject): AuthorityReady {
 }
 
 export type CertificateInput = {
-  /** The authority's private key: PKCS#8, DER. Wiped. */
+  /** The authority's private key as PKCS#8 DER; wiped after use. */
   readonly authority: Uint8Array
-  /** The line of the key to certify; null: a new pair. */
+  /** The OpenSSH public key to certify; null generates a key pair. */
   readonly publicKey: string | null
   readonly keyId: string
   /** Decimal, unsigned 64 bits. */
@@ -58,7 +58,7 @@ export type CertificateOutput =
       readonly privateKey: string | null
       readonly caPublicKey: string
     }
-  /** Not a key that is certified. */
+  /** Not a supported public key. */
   | { readonly tag: 'bad_key' }
 
 /** Signs a user certificate (OpenSSH PROTOCOL.certkeys). */
@@ -112,7 +112,7 @@ function subjectKey({ publicKey, keyId }: CertificateInput): {
   return freshKey(keyId)
 }
 
-/** The names of a kind come in lexical order, each once; a value is a string within the string. */
+/** Option names in lexical order, each once; a value is a string inside a string (PROTOCOL.certkeys). */
 function criticalOptions({ forceCommand, sourceAddresses }: CertificateInput) {
   const critical = (name: string, value: string) => ({ critical: true, name, data: string(value) })
   return [
@@ -126,7 +126,7 @@ function criticalOptions({ forceCommand, sourceAddresses }: CertificateInput) {
 function extensions({ targetHost }: CertificateInput) {
   return [
     { critical: false, name: 'permit-pty', data: Buffer.alloc(0) },
-    // Ours, and not critical: a server that does not know it must not refuse the certificate.
+    // A private, non-critical extension, which servers ignore if they do not know it.
     { critical: false, name: 'target-host@svc', data: string(targetHost) },
   ]
 }

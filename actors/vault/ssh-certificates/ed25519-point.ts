@@ -1,14 +1,14 @@
 /**
- * Whether 32 bytes are an Ed25519 public key that one private key stands behind. OpenSSL takes any bytes
- * for a key. A point of small order verifies signatures that no private key made, and a second encoding
- * of a point gives one key two names in a revocation list. RFC 8032 sections 5.1.3 and 5.1.7.
+ * Validates Ed25519 public keys (RFC 8032 sections 5.1.3 and 5.1.7), because OpenSSL accepts any 32
+ * bytes. A point of small order verifies forged signatures, and a non-canonical encoding lets a revoked
+ * key pass a revocation list under another name.
  */
 
 const POINT_BYTES = 32
 const P = 2n ** 255n - 19n
 /** -121665 / 121666 (RFC 8032 section 5.1). */
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n
-/** The y of four of the points of order 8; of the other four it is -y. Points of order 4, 1 and 2: 0, 1, -1. */
+/** y of four points of order 8; the other four have -y. Points of order 4, 1 and 2 have y = 0, 1, -1. */
 const ORDER_8_Y = 2707385501144840649318225287225658788936804267575313519463743609750303402022n
 const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([0n, 1n, P - 1n, ORDER_8_Y, P - ORDER_8_Y])
 
@@ -25,7 +25,7 @@ export function isSoundPoint(encoded: Uint8Array): boolean {
   return power(ratio, (P - 1n) / 2n) === 1n
 }
 
-/** Modulo p. The values are public: the time that it takes says nothing secret. */
+/** Modular exponentiation. Not constant-time, because all values are public. */
 function power(base: bigint, exponent: bigint): bigint {
   let result = 1n
   let square = base % P

@@ -1,4 +1,4 @@
-/** Keys of node:crypto in the words of sshpk: that one signs, this one writes the formats down. */
+/** Converts keys between node:crypto, which signs, and sshpk, which encodes the SSH formats. */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import sshpk from 'sshpk'
 import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
@@ -9,17 +9,17 @@ const P256_FIELD_BYTES = 32
 const UNCOMPRESSED_POINT = 0x04
 const CURVE = 'nistp256'
 
-/** Key types that sign or are certified, by their name in SSH. */
+/** Supported key types, by their SSH name. */
 export type SshKeyType = 'ssh-ed25519' | 'ecdsa-sha2-nistp256'
 
-/** A private key that can be an authority, or why it cannot. */
+/** A private key for an authority, or the reason for its refusal. */
 export type ReadPrivateKey =
   | { readonly tag: 'key'; readonly key: KeyObject }
   | { readonly tag: 'refused'; readonly detail: string }
 
 /**
- * Reads a private key in OpenSSH or PEM form. An RSA authority would sign with SHA-1, which sshd
- * refuses (dependencies: sshpk), so it is refused here and not at the first login.
+ * Parses a private key in OpenSSH or PEM format. Refuses RSA, because sshpk would sign with SHA-1, which
+ * sshd rejects at login.
  */
 export function readPrivateKey(text: string): ReadPrivateKey {
   const parsed = parsePrivateKey(text)
@@ -28,26 +28,26 @@ export function readPrivateKey(text: string): ReadPrivateKey {
   if (jwk === undefined) {
     return {
       tag: 'refused',
-      detail: `An authority is an ed25519 or ECDSA P-256 key, not ${parsed.type}.`,
+      detail: `Must be an ed25519 or ECDSA P-256 key, not ${parsed.type}.`,
     }
   }
   try {
     const key = createPrivateKey({ key: jwk, format: 'jwk' })
     if (isSound(key)) return { tag: 'key', key }
   } catch {
-    // Said below: the library's words may hold parts of the key.
+    // Error messages of the library may contain parts of the key, so they are not used.
   }
-  return { tag: 'refused', detail: 'The private and the public half do not belong together.' }
+  return { tag: 'refused', detail: 'The private and the public key do not match.' }
 }
 
-/** The key, or what is wrong with it. */
+/** The key, or the detail of the error. */
 function parsePrivateKey(text: string): sshpk.PrivateKey | string {
   try {
     return sshpk.parsePrivateKey(text, 'auto')
   } catch (error) {
     return (error as Error).name === 'KeyEncryptedError'
-      ? 'The private key is encrypted: give it without a passphrase.'
-      : 'This is not a private key in OpenSSH or PEM form.'
+      ? 'The private key is encrypted. Remove the passphrase.'
+      : 'Must be a private key in OpenSSH or PEM format.'
   }
 }
 
@@ -72,7 +72,7 @@ function rawPart(key: sshpk.PrivateKey | sshpk.Key, name: string): Buffer {
 }
 
 function partOf(key: sshpk.PrivateKey | sshpk.Key, name: string): Buffer {
-  // A multiple precision integer has a sign byte, or lacks leading zeros.
+  // A multiple-precision integer may have a sign byte or lack leading zeros.
   const data = rawPart(key, name)
   if (name === 'Q') return data
   const bare = data.subarray(Math.max(0, data.length - P256_FIELD_BYTES))
@@ -83,19 +83,19 @@ function base64url(bytes: Buffer): string {
   return bytes.toString('base64url')
 }
 
-/** What stands before the 32 bytes of an ed25519 key in PKCS#8 (RFC 8410 section 7). */
+/** The bytes before the 32-byte seed of an ed25519 key in PKCS#8 (RFC 8410 section 7). */
 const ED25519_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
- * Opens an authority's key. OpenSSL takes ten times as long to read PKCS#8 as to sign, so a key of
- * the usual kind is taken out of it; the text this makes of it stays in the thread that signs.
+ * Loads an authority's key. OpenSSL needs ten times as long to parse PKCS#8 as to sign, so an ed25519
+ * seed is extracted and imported as JWK. The JWK string cannot be wiped and stays in the pool thread.
  */
 export function openPrivateKey(pkcs8: Buffer): KeyObject {
   const seedAt = ED25519_PREFIX.length
   const usual =
     pkcs8.length === seedAt + P256_FIELD_BYTES && pkcs8.subarray(0, seedAt).equals(ED25519_PREFIX)
   if (!usual) return createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
-  // The public half is not read, it follows from the private one.
+  // The public key is ignored: it follows from the private one.
   const jwk = { kty: 'OKP', crv: 'Ed25519', d: base64url(pkcs8.subarray(seedAt)), x: '' }
   return createPrivateKey({ key: jwk, format: 'jwk' })
 }
@@ -111,7 +111,7 @@ export function isEd25519(key: KeyObject): boolean {
   return key.asymmetricKeyType === 'ed25519'
 }
 
-/** The public half of a key, of a private one too, for sshpk. */
+/** The public key of a public or private key, for sshpk. */
 export function publicKeyOf(key: KeyObject): sshpk.Key {
   const { x = '', y = '' } = key.export({ format: 'jwk' })
   const raw = Buffer.from(x, 'base64url')
@@ -135,7 +135,7 @@ export function lineOf(key: sshpk.Key): string {
   return publicKeyLine(keyTypeOf(key), key.toBuffer('rfc4253'))
 }
 
-/** A caller's public key line; undefined unless it is one of the types that are certified. */
+/** Parses an OpenSSH public key line; undefined for unsupported or invalid keys. */
 export function readPublicKey(line: string): sshpk.Key | undefined {
   let key: sshpk.Key
   try {
@@ -168,7 +168,7 @@ function publicJwk(key: sshpk.Key) {
   }
 }
 
-/** A fresh ed25519 key: its public half, and the private one as an unencrypted `openssh-key-v1` block. */
+/** A new ed25519 key pair; the private key is an unencrypted `openssh-key-v1` block. */
 export function freshKey(comment: string): { key: sshpk.Key; privateKey: string } {
   const { d = '', x = '' } = freshPrivateKey('ed25519').export({ format: 'jwk' })
   const publicPart = { name: 'A', data: Buffer.from(x, 'base64url') }
@@ -182,9 +182,9 @@ export function freshKey(comment: string): { key: sshpk.Key; privateKey: string 
 }
 
 /**
- * The signature of an authority over the bytes of a certificate, as SSH writes it (RFC 5656 section
- * 3.1.2, RFC 8709 section 6). Not by sshpk: that one takes the curve from the length of `r`, and of 256
- * ECDSA signatures one has an `r` that is shorter than its curve, which no server accepts then.
+ * The SSH signature of an authority over a certificate (RFC 5656 section 3.1.2, RFC 8709 section 6). Not
+ * made by sshpk, which derives the curve from the length of `r`: one of 256 ECDSA signatures has a
+ * shorter `r`, and servers reject the result.
  */
 export function signatureOf(key: KeyObject, blob: Buffer): Buffer {
   if (isEd25519(key)) return Buffer.concat([string('ssh-ed25519'), string(sign(null, blob, key))])

@@ -1,4 +1,4 @@
-/** Key revocation lists as OpenSSH reads them (PROTOCOL.krl, format version 1). */
+/** OpenSSH key revocation lists (PROTOCOL.krl, format version 1). */
 import { publicKeyBlob, string, uint32, uint64 } from './wire.js'
 
 const MAGIC = 0x5353484b524c0a00n
@@ -8,13 +8,13 @@ const SECTION_EXPLICIT_KEY = 2
 const SECTION_SERIAL_LIST = 0x20
 
 export type Krl = {
-  /** Grows with every change. */
+  /** Increases with every change. */
   readonly version: bigint
   readonly generatedSecs: number
   readonly comment: string
-  /** Serials by the line of the authority's key that signed them. */
+  /** Revoked serials by the OpenSSH line of the CA key that signed them. */
   readonly serials: ReadonlyMap<string, readonly bigint[]>
-  /** Lines of keys that are revoked themselves: of an authority, everything it signed. */
+  /** OpenSSH lines of revoked keys. A revoked CA key revokes everything it signed. */
   readonly keys: readonly string[]
 }
 

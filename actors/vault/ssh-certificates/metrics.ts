@@ -1,15 +1,16 @@
-/** svc_ssh_certificates_signed_total. */
-import { Counter, type Registry } from 'prom-client'
+/** Metrics of SSH certificates. */
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 
-export interface SshcaMetrics {
+export interface SshCertificatesMetrics {
   signed(): void
 }
 
-export function sshcaMetrics(registry: Registry): SshcaMetrics {
-  const name = 'svc_ssh_certificates_signed_total'
-  const known = registry.getSingleMetric(name) as Counter | undefined
-  const counter =
-    known ??
-    new Counter({ name, help: 'SSH certificates that were signed.', registers: [registry] })
-  return { signed: () => counter.inc() }
+export function sshCertificatesMetrics(registry: Registry): SshCertificatesMetrics {
+  const signed = counter(
+    registry,
+    'svc_ssh_certificates_signed_total',
+    'SSH certificates that were signed.',
+  )
+  return { signed: () => signed.inc() }
 }

@@ -1,10 +1,10 @@
-/** Short-lived SSH certificates from authorities in the vault. decisions.md 6, 18, 22. */
+/** Short-lived SSH certificates, signed by certificate authorities in the vault. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 
-export type SshcaProtocol = {
-  /** Reads an authority's private key, or makes a new one. For the vault, which keeps it. */
+export type SshCertificatesProtocol = {
+  /** Parses or generates an authority's private key, for the vault to store. */
   authority: Ask<MakeAuthority, AuthorityReady | AuthorityRefused>
   sign: Ask<SignCertificate, CertificateSigned | SshInvalid | SshDenied | SshUnknown>
   revokeCertificate: Ask<RevokeCertificate, CertificateRevoked | SshUnknown | NotOwner>
@@ -13,7 +13,7 @@ export type SshcaProtocol = {
 }
 
 export type MakeAuthority = {
-  /** An unencrypted private key in OpenSSH or PEM form; null: a new ed25519 key. */
+  /** An unencrypted private key in OpenSSH or PEM format; null generates an ed25519 key. */
   readonly privateKey: string | null
 }
 export type AuthorityReady = {
@@ -30,18 +30,18 @@ export type SignCertificate = {
   readonly credentialId: string
   readonly targetHost: string
   readonly principals: readonly string[]
-  /** Null: `vault.ssh_default_validity_secs`. */
+  /** Null for `vault.ssh_default_validity_secs`. */
   readonly validitySecs: number | null
-  /** An OpenSSH line of the caller's own key; null: a new key pair. */
+  /** The OpenSSH public key of the caller; null generates a key pair. */
   readonly publicKey: string | null
-  /** CIDR; empty: from anywhere, unless the authority says otherwise. */
+  /** CIDR networks; empty for those of the authority. */
   readonly sourceAddresses: readonly string[]
   readonly forceCommand: string | null
 }
 export type CertificateSigned = {
   readonly tag: 'signed'
   readonly certificate: string
-  /** Null when the caller brought its own key. */
+  /** Null when the caller sent a public key. */
   readonly privateKey: string | null
   readonly publicKey: string
   readonly keyId: string
@@ -60,7 +60,7 @@ export type SshInvalid = {
   readonly detail: string
 }
 export type SshDenied = { readonly tag: 'denied'; readonly detail: string }
-/** No such authority, or not one that the caller may sign with. */
+/** No such authority, or the caller has no grant for it. */
 export type SshUnknown = { readonly tag: 'unknown' }
 
 export type RevokeCertificate = {
@@ -74,10 +74,10 @@ export type CertificateRevoked = {
   readonly serial: string
   readonly revokedAt: Date
 }
-/** Neither `vault:manage` nor the authority's own agent. */
+/** The caller has neither `vault:manage` nor is it the agent that owns the authority. */
 export type NotOwner = { readonly tag: 'not_owner' }
 
 export type ReadRevocationList = { readonly tenantId: TenantId; readonly credentialId: string }
 export type RevocationList = { readonly tag: 'list'; readonly krl: Uint8Array }
 
-export const sshca = address<SshcaProtocol>('sshca', ['revocationList'])
+export const sshCertificates = address<SshCertificatesProtocol>('sshca', ['revocationList'])

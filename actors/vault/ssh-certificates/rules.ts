@@ -1,4 +1,4 @@
-/** What may be asked of an authority. decisions.md 6, 18, 22. */
+/** Validation of certificate requests. All functions are pure (docs/reference/vault.md). */
 import { normalizeHostname } from '../../domain/hostnames.js'
 import { isNetwork, networkContains } from '../../domain/commerce/networks.js'
 import type { SignCertificate, SshInvalid } from './protocol.js'
@@ -14,50 +14,58 @@ export type SshLimits = {
   readonly maxValiditySecs: number
 }
 
-export type SshAsked = {
+export type CertificateTerms = {
   readonly targetHost: string
   readonly principals: readonly string[]
   readonly validitySecs: number
 }
 
-/** The request in its normalized form, or what is wrong with it. */
-export function judgeRequest(request: SignCertificate, limits: SshLimits): SshAsked | SshInvalid {
+/** The normalized request, or its first fault. */
+export function judgeRequest(
+  request: SignCertificate,
+  limits: SshLimits,
+): CertificateTerms | SshInvalid {
   const { principals, sourceAddresses, forceCommand } = request
   const validitySecs = request.validitySecs ?? limits.defaultValiditySecs
   const targetHost = normalizeHostname(request.targetHost)
-  if (targetHost === null) return invalid('/target_host', 'A host name, without a port.')
-  // No principals at all would make the certificate one for any user.
+  if (targetHost === null) return invalid('/target_host', 'Must be a host name without a port.')
+  // A certificate without principals would be valid for every user.
   if (principals.length === 0 || principals.length > PRINCIPALS_MAX) {
-    return invalid('/principals', `Between 1 and ${PRINCIPALS_MAX} user names.`)
+    return invalid('/principals', `Must contain 1 to ${PRINCIPALS_MAX} user names.`)
   }
-  const odd = principals.findIndex((name) => !PRINCIPAL.test(name))
-  if (odd >= 0) return invalid(`/principals/${odd}`, 'Up to 64 of A-Z a-z 0-9 . _ @ -')
+  const invalidPrincipal = principals.findIndex((name) => !PRINCIPAL.test(name))
+  if (invalidPrincipal >= 0) {
+    return invalid(`/principals/${invalidPrincipal}`, 'Must be 1 to 64 of A-Z a-z 0-9 . _ @ -')
+  }
   if (validitySecs < 1 || validitySecs > limits.maxValiditySecs) {
-    return invalid('/validity_seconds', `Between 1 and ${limits.maxValiditySecs} seconds.`)
+    return invalid('/validity_seconds', `Must be 1 to ${limits.maxValiditySecs} seconds.`)
   }
-  const stray = sourceAddresses.findIndex((source) => !isNetwork(source))
-  if (stray >= 0) return invalid(`/source_addresses/${stray}`, 'A network such as 10.1.0.0/16.')
+  const invalidSource = sourceAddresses.findIndex((source) => !isNetwork(source))
+  if (invalidSource >= 0) {
+    const detail = 'Must be a network such as 10.1.0.0/16.'
+    return invalid(`/source_addresses/${invalidSource}`, detail)
+  }
   if (forceCommand !== null && !COMMAND.test(forceCommand)) {
-    return invalid('/force_command', 'One line of up to 1024 characters.')
+    return invalid('/force_command', 'Must be one line of up to 1024 characters.')
   }
   return { targetHost, principals: [...new Set(principals)], validitySecs }
 }
 
 /**
- * Where a certificate may be used from: what the authority's metadata asks for, and within that
- * what the caller asks for. Undefined when the caller asks for more.
+ * The source addresses of a certificate: the requested ones, which must lie within those of the
+ * authority's metadata. Undefined when they do not.
  */
 export function sourcesWithin(
   authority: readonly string[],
-  asked: readonly string[],
+  requested: readonly string[],
 ): readonly string[] | undefined {
-  if (asked.length === 0) return authority
-  if (authority.length === 0) return asked
+  if (requested.length === 0) return authority
+  if (authority.length === 0) return requested
   const inside = (source: string) => authority.some((network) => networkContains(network, source))
-  return asked.every(inside) ? asked : undefined
+  return requested.every(inside) ? requested : undefined
 }
 
-/** A serial as we write it; undefined when it is none. */
+/** A serial in canonical form; undefined when it is invalid. */
 export function readSerial(text: string): string | undefined {
   return SERIAL.test(text) && BigInt(text) <= SERIAL_MAX ? text : undefined
 }

@@ -1,9 +1,9 @@
-/** The OpenSSH certificate format of sshpk, which its types leave out. Version 1.18.0. */
+/** The OpenSSH certificate format of sshpk 1.18.0, which its type definitions omit. */
 declare module 'sshpk/lib/formats/openssh-cert.js' {
   import type { Certificate } from 'sshpk'
 
   const format: {
-    /** Calls `done` in the same turn when `signer` does. Of a signature only its bytes are read. */
+    /** Calls `done` synchronously if `signer` does. Reads only the bytes of the signature. */
     signAsync(
       certificate: Certificate,
       signer: (

@@ -1,4 +1,4 @@
-/** The data types of the SSH protocol (RFC 4251 section 5), as keys, certificates and KRLs use them. */
+/** SSH data types (RFC 4251 section 5) for keys, certificates and KRLs. */
 
 export function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4)
@@ -12,13 +12,13 @@ export function uint64(value: bigint): Buffer {
   return bytes
 }
 
-/** Length, then the bytes. */
+/** A length-prefixed string. */
 export function string(value: string | Uint8Array): Buffer {
   const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value
   return Buffer.concat([uint32(bytes.length), bytes])
 }
 
-/** An unsigned number, big end first: without leading zeros, and never read as a negative one. */
+/** A non-negative big-endian integer, without leading zeros except a sign byte. */
 export function mpint(value: Uint8Array): Buffer {
   const from = value.findIndex((byte) => byte !== 0)
   if (from < 0) return string('')
@@ -26,12 +26,12 @@ export function mpint(value: Uint8Array): Buffer {
   return string(bare[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bare]) : bare)
 }
 
-/** A public key as files have it: type and base64, without a comment. */
+/** An OpenSSH public key line: type and base64, without a comment. */
 export function publicKeyLine(type: string, blob: Uint8Array): string {
   return `${type} ${Buffer.from(blob).toString('base64')}`
 }
 
-/** The key itself of such a line. */
+/** The key blob of an OpenSSH public key line. */
 export function publicKeyBlob(line: string): Buffer {
   return Buffer.from(line.split(' ')[1] ?? '', 'base64')
 }

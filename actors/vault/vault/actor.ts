@@ -1,6 +1,6 @@
 /**
- * The vault: what third parties gave us to use. Secrets are sealed before they are stored and opened
- * where they are used; nothing of them is kept in memory here. decisions.md 4, 17, 22.
+ * The vault: third-party credentials with their grants and leases. Secrets are sealed before they are
+ * stored and unsealed where they are used; this actor keeps none in memory.
  */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -17,26 +17,27 @@ import { listVaultLeases } from '../../../storage/vault/vault-leases.js'
 import { granteeOf } from '../../domain/grantee.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect } from '../../domain/principal.js'
-import { sshca } from '../ssh-certificates/protocol.js'
+import { page } from '../../platform/paging.js'
+import { sshCertificates } from '../ssh-certificates/protocol.js'
 import { createCredential, readSecret, rotateSecret } from './credentials.js'
-import { endCredential, endGrant, endLease, updateCredential } from './changes.js'
+import { revokeCredential, revokeGrant, revokeLease, updateCredential } from './changes.js'
 import { createGrant, createLease } from './grants.js'
 import { type UnknownCredential, type VaultProtocol, vault } from './protocol.js'
-import { credentialOf, grantOf, leaseOf, pageOf } from './records.js'
+import { credentialOf, grantOf, leaseOf } from './records.js'
 import type { VaultNeeds } from './needs.js'
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 
 export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
   address: vault,
-  asks: { sshca },
+  asks: { sshCertificates },
   mailbox: { capacity: 1024, inflightMax: 128 },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock } = needs
 
-    /** Runs `work` on a credential of the tenant, if there is one. */
-    async function finding<T>(
+    /** Runs `work` on a credential of the tenant. */
+    async function withCredential<T>(
       tenantId: string,
       credentialId: string,
       signal: AbortSignal,
@@ -73,20 +74,20 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
                 ),
           { signal },
         )
-        const { page, next } = pageOf(rows, limit)
-        return { tag: 'listed', managed, credentials: page.map(credentialOf), next }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed', managed, credentials: items.map(credentialOf), next }
       },
 
       create: (message, context) => createCredential(needs, message, context),
 
       read: ({ tenantId, credentialId }, { signal }) =>
-        finding(tenantId, credentialId, signal, async (_tx, row) => ({
+        withCredential(tenantId, credentialId, signal, async (_tx, row) => ({
           tag: 'found',
           credential: credentialOf(row),
         })),
 
       update: (message, context) =>
-        finding(
+        withCredential(
           message.caller.principal.tenantId,
           message.credentialId,
           context.signal,
@@ -97,26 +98,26 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
       rotate: (message, context) => rotateSecret(needs, message, context),
 
       revoke: ({ caller, credentialId }, context) =>
-        finding(
+        withCredential(
           caller.principal.tenantId,
           credentialId,
           context.signal,
-          (tx, row) => endCredential(tx, row, caller, needs, context),
+          (tx, row) => revokeCredential(tx, row, caller, needs, context),
           lockVaultCredential,
         ),
 
       secret: (message, context) => readSecret(needs, message, context),
 
       listGrants: ({ tenantId, credentialId, limit, after }, { signal }) =>
-        finding(tenantId, credentialId, signal, async (tx) => {
+        withCredential(tenantId, credentialId, signal, async (tx) => {
           const rows = await listVaultGrants(tx, tenantId, credentialId, limit + 1, after)
-          const { page, next } = pageOf(rows, limit)
+          const { items, next } = page(rows, limit)
           const now = clock.now()
-          return { tag: 'listed', grants: page.map((row) => grantOf(row, now)), next }
+          return { tag: 'listed', grants: items.map((row) => grantOf(row, now)), next }
         }),
 
       createGrant: (message, context) =>
-        finding(
+        withCredential(
           message.caller.principal.tenantId,
           message.credentialId,
           context.signal,
@@ -124,18 +125,18 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           lockVaultCredential,
         ),
 
-      revokeGrant: ({ caller, grantId }, context) => endGrant(needs, caller, grantId, context),
+      revokeGrant: ({ caller, grantId }, context) => revokeGrant(needs, caller, grantId, context),
 
       listLeases: ({ tenantId, credentialId, limit, after }, { signal }) =>
-        finding(tenantId, credentialId, signal, async (tx) => {
+        withCredential(tenantId, credentialId, signal, async (tx) => {
           const rows = await listVaultLeases(tx, tenantId, credentialId, limit + 1, after)
-          const { page, next } = pageOf(rows, limit)
+          const { items, next } = page(rows, limit)
           const now = clock.now()
-          return { tag: 'listed', leases: page.map((row) => leaseOf(row, now)), next }
+          return { tag: 'listed', leases: items.map((row) => leaseOf(row, now)), next }
         }),
 
       createLease: (message, context) =>
-        finding(
+        withCredential(
           message.caller.principal.tenantId,
           message.credentialId,
           context.signal,
@@ -143,7 +144,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           lockVaultCredential,
         ),
 
-      revokeLease: ({ caller, leaseId }, context) => endLease(needs, caller, leaseId, context),
+      revokeLease: ({ caller, leaseId }, context) => revokeLease(needs, caller, leaseId, context),
     }
   },
 })

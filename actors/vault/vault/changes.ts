@@ -1,4 +1,4 @@
-/** Changes to what is in the vault, and its ends: each takes effect with the commit. */
+/** Updates and revocations; each takes effect at its commit. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { forgetManagedToken } from '../../../storage/vault/managed-tokens.js'
@@ -19,7 +19,7 @@ import { isUuid } from '../../domain/ids.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
 import type { VaultNeeds } from './needs.js'
 import { sourcesFault } from './credentials.js'
-import { credentialResource, grantRevoked, noted } from './events.js'
+import { credentialResource, grantRevoked, auditEntry } from './events.js'
 import type {
   CredentialFound,
   CredentialRevoked,
@@ -42,18 +42,18 @@ import {
   widensSources,
 } from './rules.js'
 
-type Means = Pick<VaultNeeds, 'clock' | 'random'>
+type EventNeeds = Pick<VaultNeeds, 'clock' | 'random'>
 
 export async function updateCredential(
   tx: Transaction,
   row: SecretCredentialRow,
   { caller, label, allowedHosts, metadata, authScheme }: UpdateCredential,
-  { clock, random }: Means,
+  { clock, random }: EventNeeds,
   { requestId }: MessageContext,
 ): Promise<CredentialFound | VaultInvalid | CredentialRevoked | OwnerRefused> {
   if (row.status === 'revoked') return { tag: 'revoked' }
   if (authScheme !== undefined && authScheme !== row.authScheme) {
-    return invalid('/auth_scheme', 'The auth_scheme of a credential is fixed at its creation.')
+    return invalid('/auth_scheme', 'The auth_scheme cannot change after the creation.')
   }
   const hosts = allowedHosts === undefined ? null : normalizeHosts(allowedHosts)
   if (hosts !== null && 'tag' in hosts) return hosts
@@ -73,18 +73,20 @@ export async function updateCredential(
   const now = clock.now()
   const changes = { label: label ?? null, allowedHosts: hosts, metadata: metadata ?? null }
   const changed = await updateVaultCredential(tx, row.tenantId, row.id, changes, now)
-  const named = Object.entries({ label, allowed_hosts: hosts ?? undefined, metadata })
+  const changedNames = Object.entries({ label, allowed_hosts: hosts ?? undefined, metadata })
     .filter(([, value]) => value !== undefined)
     .map(([name]) => name)
-  const telling = { caller, random, now, requestId }
+  const eventContext = { caller, random, now, requestId }
   const resource = credentialResource(row.id)
-  appendAudit(tx, [noted('vault.credential.updated', resource, telling, { changed: named })])
+  appendAudit(tx, [
+    auditEntry('vault.credential.updated', resource, eventContext, { changed: changedNames }),
+  ])
   if (hosts !== null && row.credentialType === 'oauth2') {
-    const cut = await narrowTokensOf(tx, row.tenantId, row.id, hosts, now)
+    const narrowed = await narrowTokensOf(tx, row.tenantId, row.id, hosts, now)
     appendAudit(
       tx,
-      cut.map((id) =>
-        noted('vault.credential.updated', credentialResource(id), telling, {
+      narrowed.map((id) =>
+        auditEntry('vault.credential.updated', credentialResource(id), eventContext, {
           changed: ['allowed_hosts'],
           narrowed_with: row.id,
         }),
@@ -94,7 +96,7 @@ export async function updateCredential(
   return { tag: 'found', credential: credentialOf(changed) }
 }
 
-/** Whether a change lets the credential be used where, or from where, it was not used before. */
+/** True if a change allows hosts or source addresses that were not allowed before. */
 function widens(
   { credentialType, allowedHosts, metadata: before }: SecretCredentialRow,
   hosts: readonly string[] | null,
@@ -106,14 +108,14 @@ function widens(
 }
 
 /**
- * Final: the sealed secret is removed, and every grant and lease ends with it, and every credential
- * that carries its tokens.
+ * Revokes a credential, which is final: deletes the sealed secret and revokes its grants, its leases and
+ * the credentials that refer to it with `token_of`.
  */
-export async function endCredential(
+export async function revokeCredential(
   tx: Transaction,
   row: SecretCredentialRow,
   caller: Caller,
-  { clock, random }: Means,
+  { clock, random }: EventNeeds,
   context: MessageContext,
 ): Promise<CredentialFound> {
   const { requestId } = context
@@ -122,23 +124,23 @@ export async function endCredential(
   const now = clock.now()
   const revoked = await revokeVaultCredential(tx, tenantId, id, now)
   await forgetManagedToken(tx, tenantId, id)
-  for (const carrier of await lockTokensOf(tx, tenantId, id)) {
-    await endCredential(tx, carrier, caller, { clock, random }, context)
+  for (const dependent of await lockTokensOf(tx, tenantId, id)) {
+    await revokeCredential(tx, dependent, caller, { clock, random }, context)
   }
   const grants = await revokeGrantsOf(tx, tenantId, id, now)
   const leases = await revokeLeasesOf(tx, tenantId, id, now)
-  const telling = { caller, random, now, requestId }
+  const eventContext = { caller, random, now, requestId }
   appendEvents(
     tx,
-    grants.map((grant) => grantRevoked(grant, telling)),
+    grants.map((grant) => grantRevoked(grant, eventContext)),
   )
   appendAudit(tx, [
     ...leases.map((lease) =>
-      noted('vault.lease.revoked', { type: 'vault_lease', id: lease.id }, telling, {
+      auditEntry('vault.lease.revoked', { type: 'vault_lease', id: lease.id }, eventContext, {
         credential_id: id,
       }),
     ),
-    noted('vault.credential.revoked', credentialResource(id), telling, {
+    auditEntry('vault.credential.revoked', credentialResource(id), eventContext, {
       grants: grants.length,
       leases: leases.length,
     }),
@@ -146,7 +148,7 @@ export async function endCredential(
   return { tag: 'found', credential: credentialOf(revoked) }
 }
 
-export async function endGrant(
+export async function revokeGrant(
   { database, clock, random }: VaultNeeds,
   caller: Caller,
   grantId: string,
@@ -160,15 +162,15 @@ export async function endGrant(
       const now = clock.now()
       const ended = await revokeVaultGrant(tx, tenantId, grantId, now)
       if (ended === undefined) return { tag: 'unknown_grant' }
-      const telling = { caller, random, now, requestId }
-      if (ended.first) appendEvents(tx, [grantRevoked(ended.grant, telling)])
+      const eventContext = { caller, random, now, requestId }
+      if (ended.first) appendEvents(tx, [grantRevoked(ended.grant, eventContext)])
       return { tag: 'ended', grant: grantOf(ended.grant, now) }
     },
     { signal },
   )
 }
 
-export async function endLease(
+export async function revokeLease(
   { database, clock, random }: VaultNeeds,
   caller: Caller,
   leaseId: string,
@@ -183,10 +185,10 @@ export async function endLease(
       const ended = await revokeVaultLease(tx, tenantId, leaseId, now)
       if (ended === undefined) return { tag: 'unknown_lease' }
       if (ended.first) {
-        const telling = { caller, random, now, requestId }
+        const eventContext = { caller, random, now, requestId }
         const resource = { type: 'vault_lease', id: leaseId }
         const data = { credential_id: ended.lease.credentialId }
-        appendAudit(tx, [noted('vault.lease.revoked', resource, telling, data)])
+        appendAudit(tx, [auditEntry('vault.lease.revoked', resource, eventContext, data)])
       }
       return { tag: 'ended', lease: leaseOf(ended.lease, now) }
     },

@@ -1,4 +1,4 @@
-/** Secrets on their way in and out of the vault: sealed before a transaction, opened after one. */
+/** Creating, rotating and reading secrets. Sealing happens before, unsealing after a transaction. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
@@ -17,7 +17,7 @@ import { isUuid } from '../../domain/ids.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
 import type { Principal } from '../../domain/principal.js'
 import type { VaultNeeds } from './needs.js'
-import { credentialCreated, credentialResource, noted, secretAccessed } from './events.js'
+import { credentialCreated, credentialResource, auditEntry, secretAccessed } from './events.js'
 import type {
   ChangeCredential,
   CreateCredential,
@@ -75,11 +75,11 @@ export async function createCredential(
         idempotency,
         async (): Promise<CredentialCreated | VaultFull | VaultInvalid | OwnerRefused> => {
           const now = clock.now()
-          const unfit =
+          const sourceFault =
             tokenOf === null
               ? undefined
-              : await carrierFault(tx, caller.principal, tokenOf, allowedHosts, clock.nowSecs())
-          if (unfit !== undefined) return unfit
+              : await tokenSourceFault(tx, caller.principal, tokenOf, allowedHosts, clock.nowSecs())
+          if (sourceFault !== undefined) return sourceFault
           const most = settings.max_credentials_per_tenant
           const row = await insertVaultCredential(
             tx,
@@ -102,8 +102,8 @@ export async function createCredential(
             most,
           )
           if (row === undefined) return { tag: 'full', most }
-          const telling = { caller, random, now, requestId: context.requestId }
-          appendEvents(tx, [credentialCreated(row, telling)])
+          const eventContext = { caller, random, now, requestId: context.requestId }
+          appendEvents(tx, [credentialCreated(row, eventContext)])
           return { tag: 'created', credential: credentialOf(row), replayed: false }
         },
         (outcome) => (outcome.tag === 'created' ? outcome : undefined),
@@ -115,11 +115,11 @@ export async function createCredential(
 const NO_SECRET = { secret: null, caPublicKey: null } as const
 
 /**
- * Why the principal may not have a credential with these hosts carry the token of the other one. That
- * one stays locked until the transaction ends: its hosts are not narrowed and it is not revoked before
- * the new credential is there to be narrowed and revoked with it.
+ * Why a new credential with these hosts cannot use the token of credential `id`. Locks that credential
+ * until the transaction ends, so that a concurrent revocation or narrowing of its hosts also reaches
+ * the new credential.
  */
-async function carrierFault(
+async function tokenSourceFault(
   tx: Transaction,
   principal: Principal,
   id: string,
@@ -128,16 +128,16 @@ async function carrierFault(
 ): Promise<VaultInvalid | OwnerRefused | undefined> {
   const row = isUuid(id) ? await lockVaultCredential(tx, principal.tenantId, id) : undefined
   if (row?.credentialType !== 'oauth2' || row.status !== 'active') {
-    return invalid('/token_of', 'An active oauth2 credential of the tenant.')
+    return invalid('/token_of', 'Must be an active oauth2 credential of the tenant.')
   }
   return (await ownerRefusal(tx, row, principal, nowSecs)) ?? hostsBeyond(hosts, row.allowedHosts)
 }
 
-/** The secret as it is stored, and of an authority its public key. */
+/** The stored secret; for an SSH CA also its public key. */
 type SealedSecret = { readonly secret: Uint8Array; readonly caPublicKey: string | null }
 
 async function seal(
-  { sealer, sshca }: VaultNeeds,
+  { sealer, sshCertificates }: VaultNeeds,
   tenantId: string,
   id: string,
   type: CredentialType,
@@ -148,10 +148,10 @@ async function seal(
   let bytes: Uint8Array
   let caPublicKey: string | null = null
   if (type === 'ssh_ca') {
-    const made = await sshca.ask('authority', { privateKey: secret }, context)
-    if (made.tag === 'refused') return invalid('/secret', made.detail)
-    bytes = made.pkcs8
-    caPublicKey = made.caPublicKey
+    const authority = await sshCertificates.ask('authority', { privateKey: secret }, context)
+    if (authority.tag === 'refused') return invalid('/secret', authority.detail)
+    bytes = authority.pkcs8
+    caPublicKey = authority.caPublicKey
   } else {
     const fault = secretFault(type, authScheme, secret!)
     if (fault !== undefined) return fault
@@ -165,13 +165,13 @@ async function seal(
   }
 }
 
-/** An authority's metadata may say from where its certificates are good (decisions.md 6). */
+/** The metadata of an SSH CA may restrict the source addresses of its certificates. */
 export function sourcesFault(
   type: CredentialType,
   metadata: Readonly<Record<string, unknown>>,
 ): VaultInvalid | undefined {
   if (type !== 'ssh_ca' || metadataSources(metadata) !== undefined) return undefined
-  return invalid('/metadata/source_addresses', 'An array of networks such as 10.1.0.0/16.')
+  return invalid('/metadata/source_addresses', 'Must be an array of networks such as 10.1.0.0/16.')
 }
 
 export async function rotateSecret(
@@ -196,11 +196,11 @@ export async function rotateSecret(
   if ('tag' in found) return found
   if (found.status === 'revoked') return { tag: 'revoked' }
   const { credentialType, authScheme, tokenOf } = found
-  if (tokenOf !== null) return invalid('/secret', `Its secret is the token of ${tokenOf}.`)
+  if (tokenOf !== null) return invalid('/secret', `The credential uses the token of ${tokenOf}.`)
   if (secret === null && credentialType !== 'ssh_ca') {
-    return invalid('/secret', 'This type needs a secret.')
+    return invalid('/secret', 'Required for this credential_type.')
   }
-  // Type and scheme never change, so what was judged outside of the transaction holds inside.
+  // Type and scheme are immutable, so the checks made before the transaction stay valid.
   const sealed = await seal(
     needs,
     tenantId,
@@ -226,11 +226,11 @@ export async function rotateSecret(
         sealed.caPublicKey,
         now,
       )
-      // Access tokens of the secret before are not this one's.
+      // The cached access token belongs to the previous secret.
       await forgetManagedToken(tx, tenantId, credentialId)
-      const telling = { caller, random, now, requestId: context.requestId }
+      const eventContext = { caller, random, now, requestId: context.requestId }
       appendAudit(tx, [
-        noted('vault.credential.rotated', credentialResource(credentialId), telling),
+        auditEntry('vault.credential.rotated', credentialResource(credentialId), eventContext),
       ])
       return { tag: 'found', credential: credentialOf(row) }
     },
@@ -238,7 +238,7 @@ export async function rotateSecret(
   )
 }
 
-/** The owner takes a secret out, unless it was put in as not exportable. */
+/** Returns the secret of an exportable credential to its owner. */
 export async function readSecret(
   { database, sealer, clock, random }: VaultNeeds,
   { caller, credentialId }: ChangeCredential,
@@ -257,12 +257,12 @@ export async function readSecret(
       if (row.nonExportable) return denied('The credential is not exportable.')
       if (row.status !== 'active' || row.secret === null)
         return denied('The credential is revoked.')
-      // Last: a person does not sign in again for what is refused all the same.
+      // Checked last, so that a person does not step up for a request that is refused anyway.
       if (refusal !== undefined) return refusal
       const now = clock.now()
       await touchVaultCredentials(tx, tenantId, [row.id], now)
-      const telling = { caller, random, now, requestId: context.requestId }
-      appendEvents(tx, [secretAccessed(row, telling)])
+      const eventContext = { caller, random, now, requestId: context.requestId }
+      appendEvents(tx, [secretAccessed(row, eventContext)])
       return { tag: 'row', type: row.credentialType, secret: row.secret } as const
     },
     { signal: context.signal },
@@ -274,7 +274,7 @@ export async function readSecret(
   return { tag: 'secret', credentialId, secret }
 }
 
-/** An authority is kept as PKCS#8; as text it is a PEM block (RFC 7468 section 10). */
+/** The stored PKCS#8 key of an SSH CA as a PEM block (RFC 7468 section 10). */
 function pem(pkcs8: Uint8Array): string {
   const lines =
     Buffer.from(pkcs8)

@@ -1,4 +1,4 @@
-/** What the vault tells of: to receivers (the catalogue's events) and to the audit chain alone. */
+/** Events of the vault for webhooks, and entries for the audit chain only. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { NewEvent } from '../../../storage/platform/outbox.js'
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
@@ -6,15 +6,15 @@ import type { VaultGrantRow } from '../../../storage/vault/vault-grants.js'
 import { actorOf, type AuditOnlyType, audited, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 
-export type Telling = {
+export type EventContext = {
   readonly caller: Caller
   readonly random: Random
   readonly now: Date
   readonly requestId: string | undefined
 }
 
-export function credentialCreated(row: VaultCredentialRow, telling: Telling): NewEvent {
-  return told('vault.credential.created', credentialResource(row.id), telling, {
+export function credentialCreated(row: VaultCredentialRow, eventContext: EventContext): NewEvent {
+  return vaultEvent('vault.credential.created', credentialResource(row.id), eventContext, {
     provider: row.provider,
     credential_type: row.credentialType,
     label: row.label,
@@ -24,21 +24,28 @@ export function credentialCreated(row: VaultCredentialRow, telling: Telling): Ne
   })
 }
 
-/** `access`: read by the owner, or handed to an agent by token exchange. */
+/** `access`: read by the owner, or exported to an agent by token exchange. */
 export function secretAccessed(
   row: VaultCredentialRow,
-  telling: Telling,
+  eventContext: EventContext,
   access: 'secret_read' | 'export' | 'managed_token' = 'secret_read',
 ): NewEvent {
-  return told('vault.credential.accessed', credentialResource(row.id), telling, { access })
+  return vaultEvent('vault.credential.accessed', credentialResource(row.id), eventContext, {
+    access,
+  })
 }
 
-export function grantRevoked(row: VaultGrantRow, telling: Telling): NewEvent {
-  const event = told('vault.grant.revoked', { type: 'vault_grant', id: row.id }, telling, {
-    credential_id: row.credentialId,
-    grantee_type: row.granteeType,
-    grantee_id: row.granteeId,
-  })
+export function grantRevoked(row: VaultGrantRow, eventContext: EventContext): NewEvent {
+  const event = vaultEvent(
+    'vault.grant.revoked',
+    { type: 'vault_grant', id: row.id },
+    eventContext,
+    {
+      credential_id: row.credentialId,
+      grantee_type: row.granteeType,
+      grantee_id: row.granteeId,
+    },
+  )
   return { ...event, audit: { ...event.audit, grantId: row.id } }
 }
 
@@ -46,11 +53,11 @@ export function credentialResource(id: string) {
   return { type: 'vault_credential', id }
 }
 
-/** An action that is audited and not told to receivers. */
-export function noted(
+/** An action for the audit chain that has no webhook event. */
+export function auditEntry(
   type: AuditOnlyType,
   resource: { readonly type: string; readonly id: string },
-  { caller, random, now, requestId }: Telling,
+  { caller, random, now, requestId }: EventContext,
   data: Readonly<Record<string, unknown>> = {},
 ) {
   const { tenantId } = caller.principal
@@ -65,10 +72,10 @@ export function noted(
   })
 }
 
-function told(
+function vaultEvent(
   type: 'vault.credential.created' | 'vault.credential.accessed' | 'vault.grant.revoked',
   resource: { readonly type: string; readonly id: string },
-  { caller, random, now, requestId }: Telling,
+  { caller, random, now, requestId }: EventContext,
   fields: Readonly<Record<string, unknown>>,
 ): NewEvent {
   return {

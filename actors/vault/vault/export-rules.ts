@@ -1,4 +1,4 @@
-/** Whether a credential leaves the vault for its caller: pure. decisions.md 4, export; 22. */
+/** Authorization of an export by token exchange. Pure (docs/reference/vault.md). */
 import type { ExportKind, ExportRefusal } from './protocol.js'
 import type { AuthorityRow } from '../../../storage/vault/egress-authorities.js'
 import type { SecretCredentialRow } from '../../../storage/vault/vault-credentials.js'
@@ -9,7 +9,7 @@ export type ExportVerdict =
 
 const UNKNOWN: ExportRefusal = { tag: 'unknown_credential' }
 
-/** @param authorities of the caller, to use the credential or to sign with it, ended ones as well. */
+/** @param authorities the caller's grants and leases to use or sign, ended ones included. */
 export function judgeExport(
   kind: ExportKind,
   row: SecretCredentialRow | undefined,
@@ -18,7 +18,7 @@ export function judgeExport(
 ): ExportVerdict {
   if (row === undefined) return UNKNOWN
   if (row.status === 'revoked') {
-    // Whose grant ended with the credential is told so; for everybody else there is nothing.
+    // Only callers whose grant ended with the credential learn that it existed.
     const endedWithIt = authorities.some(
       ({ revokedAt }) => revokedAt?.getTime() === row.updatedAt.getTime(),
     )
@@ -28,25 +28,25 @@ export function judgeExport(
     ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || expiresAt > now),
   )
   if (active.length === 0) return UNKNOWN
-  if (row.credentialType === 'ssh_ca') return denied('an ssh_ca signs, and is not handed out')
+  if (row.credentialType === 'ssh_ca') return denied('an ssh_ca credential cannot be exported')
   const exportable = active.filter(({ snapshot }) => !snapshot.non_exportable)
   if (row.nonExportable || exportable.length === 0) {
     return denied('the credential is not exportable')
   }
   const fault = kindFault(kind, row.credentialType)
   if (fault !== null) return { tag: 'wrong_kind', detail: fault }
-  // What is handed out can be used in any way: an authority with limits would lose them.
+  // An exported secret escapes the limits of a grant, so the grant must have none.
   const grant = exportable.find(isUnlimited)
   return grant === undefined
-    ? denied('the grant is limited to calls through the egress proxy')
+    ? denied('the grant has limits, so it allows only calls through the egress proxy')
     : { tag: 'allowed', row, grantId: grant.id }
 }
 
 function kindFault(kind: ExportKind, type: string): string | null {
   if (type === 'oauth2') {
-    return kind === 'access_token' ? null : 'an oauth2 credential gives access tokens only'
+    return kind === 'access_token' ? null : 'an oauth2 credential exports access tokens only'
   }
-  return kind === 'secret' ? null : 'only an oauth2 credential gives access tokens'
+  return kind === 'secret' ? null : 'only an oauth2 credential exports access tokens'
 }
 
 function isUnlimited(authority: AuthorityRow) {

@@ -1,12 +1,12 @@
 /**
- * Credentials on their way out to an agent, by token exchange: the secret of an exportable one, or
- * the access token that an upstream gives for an `oauth2` one. decisions.md 4 and 22.
+ * Export of credentials to agents by token exchange (RFC 8693): the secret of an exportable credential,
+ * or the access token of an `oauth2` one.
  */
 import type {
   RefreshFailure,
   ExportRefusal,
   VaultExports,
-  AskedExport,
+  ExportRequest,
   Exported,
 } from './protocol.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -29,34 +29,34 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
 
   async function judge(
     tx: Transaction,
-    { caller, credentialId, kind }: AskedExport,
+    { caller, credentialId, kind }: ExportRequest,
     now: Date,
   ): Promise<ExportVerdict> {
     const { tenantId } = caller.principal
     const row = await findVaultCredential(tx, tenantId, credentialId)
     if (row === undefined) return judgeExport(kind, row, [], now)
-    const asker = { credentialId, ...granteeOf(caller.principal) }
-    const [authorities = []] = await findEgressAuthorities(tx, tenantId, [asker], now)
+    const query = { credentialId, ...granteeOf(caller.principal) }
+    const [authorities = []] = await findEgressAuthorities(tx, tenantId, [query], now)
     return judgeExport(kind, row, authorities, now)
   }
 
-  /** Judges, and tells that the credential is handed out: both in one transaction. */
+  /** Authorizes the export and appends its event, in one transaction. */
   function admit(
-    asked: AskedExport,
+    request: ExportRequest,
     { signal, requestId }: MessageContext,
   ): Promise<ExportVerdict> {
-    const { caller, credentialId, kind } = asked
+    const { caller, credentialId, kind } = request
     const { tenantId } = caller.principal
     return database.tenant(
       tenantId,
       async (tx) => {
         const now = clock.now()
-        const verdict = await judge(tx, asked, now)
+        const verdict = await judge(tx, request, now)
         if (verdict.tag !== 'allowed') return verdict
         await touchVaultCredentials(tx, tenantId, [credentialId], now)
-        const telling = { caller, random, now, requestId }
+        const eventContext = { caller, random, now, requestId }
         const access = kind === 'secret' ? 'export' : 'managed_token'
-        const event = secretAccessed(verdict.row, telling, access)
+        const event = secretAccessed(verdict.row, eventContext, access)
         appendEvents(tx, [{ ...event, audit: { ...event.audit, grantId: verdict.grantId } }])
         return verdict
       },
@@ -65,10 +65,10 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   }
 
   async function secret(
-    asked: AskedExport,
+    request: ExportRequest,
     context: MessageContext,
   ): Promise<Exported | ExportRefusal> {
-    const verdict = await admit(asked, context)
+    const verdict = await admit(request, context)
     if (verdict.tag !== 'allowed') return verdict
     const { tenantId, id, secret: sealed } = verdict.row
     const bytes = await sealer.open(tenantId, credentialSecretContext(id), sealed!)
@@ -78,18 +78,18 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   }
 
   async function accessToken(
-    asked: AskedExport,
+    request: ExportRequest,
     context: MessageContext,
   ): Promise<Exported | ExportRefusal | RefreshFailure> {
-    const { tenantId } = asked.caller.principal
-    const first = await database.tenant(tenantId, (tx) => judge(tx, asked, clock.now()), {
+    const { tenantId } = request.caller.principal
+    const first = await database.tenant(tenantId, (tx) => judge(tx, request, clock.now()), {
       signal: context.signal,
     })
     if (first.tag !== 'allowed') return first
-    const outcome = await managed.get(tenantId, asked.credentialId)
+    const outcome = await managed.get(tenantId, request.credentialId)
     if (outcome.tag !== 'token' && outcome.tag !== 'gone') return outcome
-    // An upstream takes its time: what was allowed before may not be any more.
-    const last = await admit(asked, context)
+    // The upstream call takes time, so the authorization is checked again after it.
+    const last = await admit(request, context)
     if (last.tag !== 'allowed') return last
     if (outcome.tag === 'gone') return { tag: 'unknown_credential' }
     const { accessToken: token, expiresAt, scope } = outcome
@@ -99,9 +99,9 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   }
 
   return {
-    async export(asked, context) {
-      const outcome = await (asked.kind === 'secret' ? secret : accessToken)(asked, context)
-      metrics.exported(asked.kind, outcome.tag)
+    async export(request, context) {
+      const outcome = await (request.kind === 'secret' ? secret : accessToken)(request, context)
+      metrics.exported(request.kind, outcome.tag)
       return outcome
     },
     async close() {

@@ -1,4 +1,4 @@
-/** New grants and leases. The credential is locked: it cannot be revoked in between. */
+/** Creating grants and leases. The caller has locked the credential against a revocation. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { isDelegationActive } from '../../../storage/agents/delegations.js'
@@ -9,7 +9,7 @@ import { agentBelongs, insertVaultGrant } from '../../../storage/vault/vault-gra
 import { insertVaultLease } from '../../../storage/vault/vault-leases.js'
 import { isUuid } from '../../domain/ids.js'
 import type { VaultNeeds } from './needs.js'
-import { noted } from './events.js'
+import { auditEntry } from './events.js'
 import type {
   CreateGrant,
   CreateLease,
@@ -25,13 +25,13 @@ import { grantingRefusal } from './ownership.js'
 import { grantOf, leaseOf, snapshotOf } from './records.js'
 import { capabilitiesOf, expiryFault, grantFault, invalid } from './rules.js'
 
-type Means = Pick<VaultNeeds, 'clock' | 'random'>
+type EventNeeds = Pick<VaultNeeds, 'clock' | 'random'>
 
 export async function createGrant(
   tx: Transaction,
   row: SecretCredentialRow,
   message: CreateGrant,
-  { clock, random }: Means,
+  { clock, random }: EventNeeds,
   { requestId }: MessageContext,
 ): Promise<
   | GrantCreated
@@ -52,7 +52,7 @@ export async function createGrant(
     const fault = grantFault(message, row.credentialType, now)
     if (fault !== undefined) return fault
     if (!(await isGrantee(tx, row.tenantId, granteeType, granteeId, now))) {
-      return invalid('/grantee_id', `The tenant knows no such ${granteeType}.`)
+      return invalid('/grantee_id', `The tenant has no such ${granteeType}.`)
     }
     const grant = await insertVaultGrant(tx, {
       id: random.uuid(),
@@ -71,7 +71,7 @@ export async function createGrant(
       createdAt: now,
     })
     appendAudit(tx, [
-      noted(
+      auditEntry(
         'vault.grant.created',
         { type: 'vault_grant', id: grant.id },
         { caller, random, now, requestId },
@@ -90,7 +90,7 @@ export async function createGrant(
   )
 }
 
-/** decisions.md 22, who may be granted. */
+/** A grantee is an agent that the tenant sees, or an active delegation. */
 async function isGrantee(
   tx: Transaction,
   tenantId: string,
@@ -108,7 +108,7 @@ export async function createLease(
   tx: Transaction,
   row: SecretCredentialRow,
   message: CreateLease,
-  { clock, random }: Means,
+  { clock, random }: EventNeeds,
   { requestId }: MessageContext,
 ): Promise<
   | LeaseCreated
@@ -124,14 +124,14 @@ export async function createLease(
   async function run(): Promise<LeaseCreated | VaultInvalid | CredentialRevoked> {
     if (row.status === 'revoked') return { tag: 'revoked' }
     const now = clock.now()
-    // A budget of bytes is one of calls through the egress proxy.
+    // A byte budget applies to calls through the egress proxy only.
     if (row.credentialType === 'ssh_ca' || row.credentialType === 'oauth2') {
-      return invalid('', `An ${row.credentialType} cannot be leased.`)
+      return invalid('', `An ${row.credentialType} credential cannot be leased.`)
     }
     const fault = expiryFault(expiresAt, now)
     if (fault !== undefined) return fault
     if (!(await isGrantee(tx, row.tenantId, 'agent', recipientId, now))) {
-      return invalid('/recipient_id', 'The tenant knows no such agent.')
+      return invalid('/recipient_id', 'The tenant has no such agent.')
     }
     const lease = await insertVaultLease(tx, {
       id: random.uuid(),
@@ -144,7 +144,7 @@ export async function createLease(
       createdAt: now,
     })
     appendAudit(tx, [
-      noted(
+      auditEntry(
         'vault.lease.created',
         { type: 'vault_lease', id: lease.id },
         { caller, random, now, requestId },

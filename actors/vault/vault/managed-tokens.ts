@@ -1,12 +1,12 @@
 /**
- * Access tokens of `oauth2` credentials: kept until 60 s before they expire, fetched by one caller at
- * a time. Inside of a process whoever comes meanwhile shares the attempt; between processes a lease
- * in the row says who asks, and the others wait for its outcome.
+ * Managed access tokens of `oauth2` credentials: cached until 60 s before they expire, refreshed by one
+ * caller at a time. Within a process concurrent callers share an attempt. Across processes a lease in
+ * the row names the refresher, and the others wait for its outcome.
  *
- * An upstream may replace the refresh token with every use. The new one is stored in the transaction
- * that stores the access token, and that is tried until it succeeds or `STORE_MS_MAX` is over. Only a
- * process that dies between the upstream's answer and that commit loses it; the next attempt then
- * shows the older one, which upstreams with a grace period take, and is told `invalid_grant` by others.
+ * An upstream may rotate the refresh token on every use. The new one is stored with the access token in
+ * one transaction, which is retried for up to `STORE_MS_MAX`. Only a process that is killed between the
+ * upstream's response and the commit loses it. The next attempt then sends the previous refresh token,
+ * which upstreams with a grace period accept and others reject with `invalid_grant`.
  */
 import type { RefreshFailure } from './protocol.js'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,42 +36,42 @@ import { readOAuthSecret, withRefreshToken } from './oauth-secret.js'
 import type { TokenAnswer } from './token-answer.js'
 import type { TokenEndpoint } from './token-endpoint.js'
 
-/** decisions.md 22, oauth2 credentials. */
+/** Tokens are refreshed this long before they expire. */
 const EXPIRY_MARGIN_MS = 60_000
-/** How long a token is kept whose upstream does not say when it expires. */
-const UNSAID_LIFETIME_MS = 5 * 60_000
-/** Longer than an attempt with its storing takes. */
+/** Lifetime of a token without `expires_in`. */
+const DEFAULT_LIFETIME_MS = 5 * 60_000
+/** Longer than an attempt including its commit. */
 const LEASE_MS = 45_000
 const STORE_MS_MAX = 30_000
 const WAIT_MS_MAX = 25_000
 const POLL_MS = 100
-/** A token is not fetched again for this long because an API refused it. */
-const SPOILED_AFTER_MS = 60_000
-/** A refusal is not asked for again for this long: it takes a person to change it. */
+/** A token younger than this is not refreshed when an API rejects it. */
+const REJECTABLE_AFTER_MS = 60_000
+/** A refusal is cached for this long, because only a person can fix its cause. */
 const REFUSED_KEPT_MS = 60_000
 const UNAVAILABLE_KEPT_MS = 5_000
 
 export type ManagedToken = {
   readonly tag: 'token'
   readonly accessToken: string
-  /** Null where the upstream does not say. */
+  /** Null without `expires_in`. */
   readonly expiresAt: Date | null
   readonly scope: string | null
 }
 export type ManagedOutcome =
   | ManagedToken
-  /** The credential is revoked, or there is none. */
+  /** The credential is revoked or does not exist. */
   | { readonly tag: 'gone' }
   | RefreshFailure
 
 export interface ManagedTokens {
   get(tenantId: string, credentialId: string): Promise<ManagedOutcome>
   /**
-   * An API refused the token that is kept: the next one is fetched before its time, though not over
-   * and over where it is the API that is wrong. Never throws.
+   * Reports that an API rejected the cached token, so that the next call refreshes it. Tokens younger
+   * than a minute stay, because then the API is the likely cause. Never throws.
    */
-  spoiled(tenantId: string, credentialId: string): void
-  /** When everything that an upstream gave is stored. */
+  reportRejected(tenantId: string, credentialId: string): void
+  /** Resolves when running attempts have stored their tokens. */
   settled(): Promise<void>
 }
 
@@ -86,7 +86,7 @@ export type ManagedTokensNeeds = {
 }
 
 type Granted = Extract<TokenAnswer, { tag: 'granted' }>
-/** What of the credential an attempt is made with. */
+/** The state of the credential at the start of an attempt. */
 type Attempt = {
   readonly tenantId: string
   readonly credentialId: string
@@ -101,18 +101,20 @@ export function createManagedTokens(needs: ManagedTokensNeeds): ManagedTokens {
   return {
     get(tenantId, credentialId) {
       const key = `${tenantId}/${credentialId}`
-      let one = running.get(key)
-      if (one === undefined) {
-        one = obtain(needs, tenantId, credentialId).finally(() => running.delete(key))
-        running.set(key, one)
+      let attempt = running.get(key)
+      if (attempt === undefined) {
+        attempt = obtain(needs, tenantId, credentialId).finally(() => running.delete(key))
+        running.set(key, attempt)
       }
-      return one
+      return attempt
     },
-    spoiled(tenantId, credentialId) {
-      const before = new Date(clock.now().getTime() - SPOILED_AFTER_MS)
+    reportRejected(tenantId, credentialId) {
+      const before = new Date(clock.now().getTime() - REJECTABLE_AFTER_MS)
       database
         .tenant(tenantId, (tx) => dropManagedToken(tx, tenantId, credentialId, before))
-        .catch((error: unknown) => log.warn({ err: error }, 'a refused token is kept'))
+        .catch((error: unknown) =>
+          log.warn({ err: error }, 'vault: could not discard a rejected access token'),
+        )
     },
     async settled() {
       await Promise.allSettled(running.values())
@@ -140,7 +142,7 @@ async function obtain(
       const until = new Date(now.getTime() + LEASE_MS)
       if (!(await claimRefresh(tx, tenantId, credentialId, { refresher, now, until })))
         return { tag: 'busy' } as const
-      // What the one before stored while we waited for the row.
+      // The previous refresher may have stored a token while this call waited for the row lock.
       const latest = await findManagedToken(tx, tenantId, credentialId)
       const already = decide(latest, began, now)
       if (already !== null) {
@@ -160,7 +162,7 @@ async function obtain(
     }
     if (seen.tag === 'claimed') {
       const outcome = await attempt(needs, seen.attempt)
-      // Somebody replaced the secret meanwhile: what came of the older one is not wanted.
+      // The secret was rotated during the attempt, so its token is discarded.
       if (outcome !== 'superseded') return outcome
     }
     if (clock.monotonicMs() > giveUpMs)
@@ -169,7 +171,7 @@ async function obtain(
   }
 }
 
-/** What the row says already: a token, a failure that is not to be repeated yet, or nothing. */
+/** The cached result: a valid token, a failure whose retry time has not come, or null. */
 function decide(
   row: ManagedTokenRow | undefined,
   began: Date,
@@ -178,11 +180,11 @@ function decide(
   if (row === undefined) return null
   const { token, obtainedAt, expiresAt, failure, retryAt } = row
   if (token !== null && obtainedAt !== null) {
-    const end = expiresAt?.getTime() ?? obtainedAt.getTime() + UNSAID_LIFETIME_MS
-    // Fetched for somebody while we waited: as good as one of our own.
+    const end = expiresAt?.getTime() ?? obtainedAt.getTime() + DEFAULT_LIFETIME_MS
+    // A token obtained while this call waited is used without margin.
     const margin = expiresAt === null || obtainedAt > began ? 0 : EXPIRY_MARGIN_MS
     if (end - margin > now.getTime()) return 'token'
-    // While the upstream is away, one that is nearly used up is better than none.
+    // While the upstream is unavailable, a token within the margin is used.
     const failing = retryAt !== null && retryAt > now && failure?.['tag'] === 'unavailable'
     if (failing && end > now.getTime()) return 'token'
   }
@@ -217,7 +219,7 @@ async function attempt(
   await database.tenant(tenantId, (tx) =>
     keepRefreshFailure(tx, tenantId, credentialId, refresher, answer, retryAt),
   )
-  // The token of before may be good for some seconds more.
+  // The previous token may still be valid for some seconds.
   const now = clock.now()
   const last = known && { ...known, failure: answer, retryAt }
   const decided = decide(last, now, now)
@@ -228,7 +230,7 @@ function unavailableMs({ retryAfterSecs }: Extract<RefreshFailure, { tag: 'unava
   return retryAfterSecs === null ? UNAVAILABLE_KEPT_MS : Math.max(1, retryAfterSecs) * 1000
 }
 
-/** Stores what the upstream gave, however long the database takes to answer, within reason. */
+/** Stores the tokens. Retries while the database is unavailable, up to `STORE_MS_MAX`. */
 async function keep(
   needs: ManagedTokensNeeds,
   claimed: Attempt,
@@ -246,7 +248,7 @@ async function keep(
         const rotated = answer.refreshToken !== null
         log.error(
           { err: error, tenant_id: tenantId, credential_id: credentialId, rotated },
-          'what an upstream gave for a credential could not be stored',
+          'vault: could not store the tokens of an upstream',
         )
         throw error
       }
@@ -286,10 +288,10 @@ async function store(
     })
     if (outcome === 'kept') return { tag: 'token', accessToken, expiresAt, scope }
     if (outcome === 'gone') return { tag: 'gone' }
-    // The same words under a newer data key are no other secret.
-    const theirs = await sealer.open(tenantId, secretContext, outcome)
-    const same = Buffer.compare(theirs, document) === 0
-    theirs.fill(0)
+    // The stored secret differs: rotated, or the same secret sealed anew with another data key.
+    const stored = await sealer.open(tenantId, secretContext, outcome)
+    const same = Buffer.compare(stored, document) === 0
+    stored.fill(0)
     if (!same) return superseded(database, tenantId, credentialId, refresher)
     sealed = outcome
   }

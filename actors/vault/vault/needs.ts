@@ -1,19 +1,19 @@
-/** What the vault is given. */
+/** The dependencies of the vault. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import type { SshcaProtocol } from '../ssh-certificates/protocol.js'
+import type { SshCertificatesProtocol } from '../ssh-certificates/protocol.js'
 
 export type VaultNeeds = {
   readonly database: Database
   readonly sealer: Sealer
-  readonly sshca: ActorRef<SshcaProtocol>
+  readonly sshCertificates: ActorRef<SshCertificatesProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly settings: {
-    /** 0: as many as they like. */
+    /** 0 for no limit. */
     readonly max_credentials_per_tenant: number
   }
 }

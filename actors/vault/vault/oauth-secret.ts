@@ -1,4 +1,4 @@
-/** The secret of an oauth2 credential: a JSON document (decisions.md 22, oauth2 credentials). */
+/** The secret of an oauth2 credential: a JSON document (docs/reference/vault.md). */
 
 export type OAuthSecret = {
   readonly tokenUrl: string
@@ -16,7 +16,7 @@ type Stored = {
   scope?: string
 }
 
-/** Of a document that was judged when it was put in. */
+/** Parses a document that was validated when it was stored. */
 export function readOAuthSecret(bytes: Uint8Array): OAuthSecret {
   const stored = JSON.parse(Buffer.from(bytes).toString('utf8')) as Stored
   return {
@@ -28,7 +28,7 @@ export function readOAuthSecret(bytes: Uint8Array): OAuthSecret {
   }
 }
 
-/** The document with another refresh token in it. */
+/** The document with the new refresh token. */
 export function withRefreshToken(bytes: Uint8Array, refreshToken: string): Uint8Array {
   const stored = JSON.parse(Buffer.from(bytes).toString('utf8')) as Stored
   return new Uint8Array(

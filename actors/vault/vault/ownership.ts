@@ -1,6 +1,6 @@
 /**
- * What only the owner of a credential may do: widen where it is used, let another credential carry its
- * token, export it, replace its secret. decisions.md 24, vault ownership.
+ * Operations that only the owner of a credential may do: widen its hosts, refer to its token from another
+ * credential, read it, rotate its secret, grant it (docs/reference/vault.md).
  */
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
@@ -9,14 +9,14 @@ import { isUuid } from '../../domain/ids.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
 import type { DirectTokenNeeded, OwnerRefused, StepUpNeeded, VaultDenied } from './protocol.js'
 
-/** A human has signed in with two factors within this (interface.md, Limits). */
+/** Maximum age of a person's two-factor sign-in. */
 const FRESH_SECS = 300
 
 type Owned = Pick<VaultCredentialRow, 'tenantId' | 'ownerType' | 'ownerId'>
 
 /**
- * True for the owner itself, and for owners of the tenant's organization where the owner is an agent
- * of that organization. A delegated token counts as the person whom it names.
+ * True for the owner. If the owner is an agent of the tenant's organization, also true for the owners of
+ * the organization. A delegated token counts as its subject.
  */
 export async function isOwner(
   tx: Transaction,
@@ -28,7 +28,7 @@ export async function isOwner(
   return ownsAgentCredentials(tx, tenantId, ownerId, { subjectType, subject })
 }
 
-/** Why the principal may not do what is the owner's alone; undefined: it may. */
+/** Why the principal may not do an owner's operation; undefined if it may. */
 export async function ownerRefusal(
   tx: Transaction,
   row: Owned,
@@ -42,16 +42,16 @@ export async function ownerRefusal(
   return stepUp(principal, nowSecs)
 }
 
-/** Why the principal may not let others use the credential; undefined: it may. */
+/** Why the principal may not grant the credential; undefined if it may. */
 export async function grantingRefusal(
   tx: Transaction,
   row: Owned & Pick<VaultCredentialRow, 'nonExportable'>,
   principal: Principal,
 ): Promise<VaultDenied | DirectTokenNeeded | undefined> {
   if (!(await isOwner(tx, row, principal))) {
-    return denied('Only the owner of the credential decides who uses it.')
+    return denied('Only the owner of the credential can grant it.')
   }
-  // A grantee can take an exportable secret out: then a grant is an export.
+  // A grantee can export an exportable secret, so such a grant needs a direct token.
   return row.nonExportable || isDirect(principal) ? undefined : { tag: 'direct_token_needed' }
 }
 

@@ -1,15 +1,16 @@
-/** Credentials of third parties, and who may use them. interface.md, Vault; decisions.md 4, 17, 22. */
+/** Third-party credentials, their grants and leases (docs/reference/vault.md). */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
+import type { ListCursor } from '../../domain/paging.js'
 
 export type VaultProtocol = {
   /**
-   * What the calling agent was granted, itself or through its delegation. For a direct token: what
-   * the tenant has.
+   * The credentials granted to the calling agent or its delegation. For a direct token with
+   * `vault:manage`: the credentials of the tenant.
    */
   list: Ask<ListCredentials, CredentialsListed>
   create: Ask<
@@ -21,14 +22,14 @@ export type VaultProtocol = {
     UpdateCredential,
     CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused
   >
-  /** The owner puts another secret in place of the one before. */
+  /** The owner replaces the secret. */
   rotate: Ask<
     RotateCredential,
     CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused
   >
-  /** Ends a credential for good, with its grants and leases. */
+  /** Revokes a credential with its grants and leases. Final. */
   revoke: Ask<ChangeCredential, CredentialFound | UnknownCredential>
-  /** The owner reads the secret back. */
+  /** The owner reads the secret. */
   secret: Ask<ChangeCredential, SecretRead | UnknownCredential | OwnerRefused>
   listGrants: Ask<ListOfCredential, GrantsListed | UnknownCredential>
   createGrant: Ask<
@@ -59,7 +60,7 @@ export type VaultProtocol = {
 export const CREDENTIAL_TYPES = ['oauth2', 'api_key', 'ssh_key', 'ssh_ca', 'custom'] as const
 export type CredentialType = (typeof CREDENTIAL_TYPES)[number]
 
-/** The record of interface.md, Vault credential. Never the secret. */
+/** A credential as the API shows it, without its secret. */
 export type Credential = {
   readonly id: string
   readonly tenantId: TenantId
@@ -72,7 +73,7 @@ export type Credential = {
   readonly nonExportable: boolean
   readonly status: 'active' | 'revoked'
   readonly metadata: Readonly<Record<string, unknown>>
-  /** Of an ssh_ca: the line for TrustedUserCAKeys. */
+  /** The TrustedUserCAKeys line of an ssh_ca, null for other types. */
   readonly caPublicKey: string | null
   /** The oauth2 credential whose access token is the secret. */
   readonly tokenOf: string | null
@@ -80,9 +81,6 @@ export type Credential = {
   readonly updatedAt: Date
   readonly lastUsedAt: Date | null
 }
-
-/** Place in a list ordered by creation, newest first: the last row seen. */
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
 
 export type ListCredentials = {
   readonly principal: Principal
@@ -92,7 +90,7 @@ export type ListCredentials = {
 }
 export type CredentialsListed = {
   readonly tag: 'listed'
-  /** True: those of the tenant, revoked ones included; else those that were granted. */
+  /** True: the credentials of the tenant, revoked ones included. False: the granted ones. */
   readonly managed: boolean
   readonly credentials: readonly Credential[]
   readonly next: ListCursor | null
@@ -103,12 +101,12 @@ export type CreateCredential = {
   readonly provider: string
   readonly credentialType: CredentialType
   readonly label: string
-  /** Null only where the type has one of its own: ssh_ca and oauth2. */
+  /** May be null for ssh_ca and oauth2, which have a default. */
   readonly authScheme: string | null
   readonly allowedHosts: readonly string[]
-  /** Null for an ssh_ca, which gets a new key, and with `tokenOf`. */
+  /** Null with `tokenOf`, and for an ssh_ca to generate a key. */
   readonly secret: string | null
-  /** An oauth2 credential of the tenant: its access token is the secret. */
+  /** The oauth2 credential whose access token is the secret. */
   readonly tokenOf: string | null
   readonly nonExportable: boolean
   readonly metadata: Readonly<Record<string, unknown>>
@@ -119,7 +117,7 @@ export type CredentialCreated = {
   readonly credential: Credential
   readonly replayed: boolean
 }
-/** One member of the request is not acceptable. */
+/** A member of the request is invalid. */
 export type VaultInvalid = {
   readonly tag: 'invalid'
   /** JSON pointer into the request body. */
@@ -132,16 +130,16 @@ export type VaultFull = { readonly tag: 'full'; readonly most: number }
 export type NamedCredential = { readonly tenantId: TenantId; readonly credentialId: string }
 export type ChangeCredential = { readonly caller: Caller; readonly credentialId: string }
 export type CredentialFound = { readonly tag: 'found'; readonly credential: Credential }
-/** There is none, or it is another tenant's. */
+/** The tenant has no such credential. */
 export type UnknownCredential = { readonly tag: 'unknown_credential' }
 export type CredentialRevoked = { readonly tag: 'revoked' }
 
-/** What is undefined stays as it is. */
+/** Undefined members are unchanged. */
 export type UpdateCredential = ChangeCredential & {
   readonly label?: string | undefined
   readonly allowedHosts?: readonly string[] | undefined
   readonly metadata?: Readonly<Record<string, unknown>> | undefined
-  /** May be said, not changed. */
+  /** Must equal the stored one. */
   readonly authScheme?: string | undefined
 }
 export type RotateCredential = ChangeCredential & { readonly secret: string | null }
@@ -152,11 +150,11 @@ export type SecretRead = {
   readonly secret: string
 }
 export type VaultDenied = { readonly tag: 'denied'; readonly detail: string }
-/** The owner has to ask with a direct token, not with a delegated one. */
+/** The owner needs a direct token, not a delegated one. */
 export type DirectTokenNeeded = { readonly tag: 'direct_token_needed' }
-/** A human has to sign in again, with two factors (RFC 9470). */
+/** A person has to sign in again with two factors (RFC 9470). */
 export type StepUpNeeded = { readonly tag: 'step_up'; readonly maxAgeSecs: number }
-/** What only the owner may do was asked by others, with a delegated token, or without a fresh sign-in. */
+/** An owner's operation by another principal, with a delegated token, or without a recent sign-in. */
 export type OwnerRefused = VaultDenied | DirectTokenNeeded | StepUpNeeded
 
 export const CAPABILITIES = ['list', 'use', 'sign'] as const
@@ -171,7 +169,7 @@ export type Grant = {
   readonly capabilities: readonly Capability[]
   readonly methods: readonly string[] | null
   readonly pathPrefixes: readonly string[] | null
-  /** False: a Range of the caller is not sent on. */
+  /** False: the proxy removes the caller's Range header. */
   readonly allowRange: boolean
   readonly maxRequests: number | null
   readonly maxBytes: number | null
@@ -194,7 +192,7 @@ export type GrantsListed = {
 export type CreateGrant = ChangeCredential & {
   readonly granteeType: 'agent' | 'delegation'
   readonly granteeId: string
-  /** Null: to list, and to use or to sign, as the type has it. */
+  /** Null for the default: `list`, and `use` or `sign` by type. */
   readonly capabilities: readonly Capability[] | null
   readonly methods: readonly string[] | null
   readonly pathPrefixes: readonly string[] | null
@@ -213,7 +211,7 @@ export type RevokeGrant = { readonly caller: Caller; readonly grantId: string }
 export type GrantRevoked = { readonly tag: 'ended'; readonly grant: Grant }
 export type UnknownGrant = { readonly tag: 'unknown_grant' }
 
-/** A grant with a budget of bytes (decisions.md 5, lease). */
+/** A grant to an agent with a byte budget. */
 export type Lease = {
   readonly id: string
   readonly credentialId: string
@@ -251,28 +249,28 @@ export type IdempotencyRefused =
 
 export const vault = address<VaultProtocol>('vault', ['list', 'read', 'listGrants', 'listLeases'])
 
-/** The stored secret itself, or the access token that an upstream gives for it. */
+/** The stored secret, or the access token of an oauth2 credential. */
 export type ExportKind = 'secret' | 'access_token'
 
 export type ExportRefusal =
-  /** There is none, it is another tenant's, or the caller has no grant. */
+  /** No such credential in the tenant, or the caller has no grant. */
   | { readonly tag: 'unknown_credential' }
   | { readonly tag: 'denied'; readonly detail: string }
-  /** The type of the credential does not give what was asked for. */
+  /** The credential type does not support the requested kind. */
   | { readonly tag: 'wrong_kind'; readonly detail: string }
 
-/** Why there is no token. */
+/** Why a refresh failed. */
 export type RefreshFailure =
-  /** The upstream knows the client, the refresh token or the request, and says no. */
+  /** The token endpoint returned an OAuth error. */
   | { readonly tag: 'refused'; readonly error: string }
-  /** No answer, or one that says "later". */
+  /** No response, or a retryable one. */
   | { readonly tag: 'unavailable'; readonly fault: string; readonly retryAfterSecs: number | null }
-  /** An answer that is none of this protocol. */
+  /** Not a valid OAuth response. */
   | { readonly tag: 'malformed'; readonly fault: string }
-  /** The address is not one that may be asked. */
+  /** The address rules forbid the token endpoint. */
   | { readonly tag: 'prohibited'; readonly fault: string }
 
-export type AskedExport = {
+export type ExportRequest = {
   readonly caller: Caller
   /** A UUID, lower case. */
   readonly credentialId: string
@@ -281,17 +279,17 @@ export type AskedExport = {
 export type Exported = {
   readonly tag: 'exported'
   readonly token: string
-  /** Null: not known. */
+  /** Null when unknown. */
   readonly expiresInSecs: number | null
   readonly scope: string | null
 }
 
-/** Credentials on their way out to an agent, by token exchange. Given to whatever issues tokens. */
+/** Export of credentials by token exchange; the token endpoint uses it. */
 export interface VaultExports {
   export(
-    asked: AskedExport,
+    request: ExportRequest,
     context: MessageContext,
   ): Promise<Exported | ExportRefusal | RefreshFailure>
-  /** Waits until what upstreams gave is stored. */
+  /** Waits until running refreshes have stored their tokens. */
   close(): Promise<void>
 }

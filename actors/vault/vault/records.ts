@@ -1,8 +1,8 @@
-/** Rows of the vault as messages carry them. */
+/** Maps rows to the records of the protocol. */
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
 import type { CapabilitySnapshot, VaultGrantRow } from '../../../storage/vault/vault-grants.js'
 import type { VaultLeaseRow } from '../../../storage/vault/vault-leases.js'
-import type { Capability, Credential, Grant, GrantStatus, Lease, ListCursor } from './protocol.js'
+import type { Capability, Credential, Grant, GrantStatus, Lease } from './protocol.js'
 
 export function credentialOf(row: VaultCredentialRow): Credential {
   return {
@@ -25,7 +25,7 @@ export function credentialOf(row: VaultCredentialRow): Credential {
   }
 }
 
-/** What a grant or a lease remembers of its credential (decisions.md 4, capability snapshot). */
+/** The capability snapshot: the credential's properties to which a grant or lease is bound. */
 export function snapshotOf(row: VaultCredentialRow): CapabilitySnapshot {
   return {
     credential_type: row.credentialType,
@@ -51,15 +51,4 @@ function statusOf(
 ): GrantStatus {
   if (revokedAt !== null) return 'revoked'
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'active'
-}
-
-/** One page out of one row more than the page holds. */
-export function pageOf<Row extends { createdAt: Date; id: string }>(
-  rows: readonly Row[],
-  limit: number,
-): { page: readonly Row[]; next: ListCursor | null } {
-  const page = rows.slice(0, limit)
-  const last = page.at(-1)
-  const more = rows.length > limit && last !== undefined
-  return { page, next: more ? { createdAt: last.createdAt, id: last.id } : null }
 }

@@ -1,4 +1,4 @@
-/** What a credential, a grant and a lease may be. decisions.md 4, 17, 22. */
+/** Validation of credentials, grants and leases. All functions are pure (docs/reference/vault.md). */
 import { normalizeHostname } from '../../domain/hostnames.js'
 import { networkContains } from '../../domain/commerce/networks.js'
 import type {
@@ -17,16 +17,16 @@ const PATH_CHARS_MAX = 512
 /** RFC 9110 section 5.6.2. */
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/
 const QUERY_KEY = /^[A-Za-z0-9._~[\]-]{1,64}$/
-/** What may stand in a header field, in UTF-8: no line breaks, no other control characters. */
+/** A valid header field value as UTF-8: no control characters. */
 const FIELD_VALUE = /^[\t\x20-\x7e\u0080-\u{10ffff}]+$/u
-const SPACE_AROUND = /^[\t ]|[\t ]$/
+const OUTER_WHITESPACE = /^[\t ]|[\t ]$/
 const OPENSSH_KEY =
   /^-----BEGIN OPENSSH PRIVATE KEY-----\r?\n[A-Za-z0-9+/=\r\n]+\r?\n-----END OPENSSH PRIVATE KEY-----\s*$/
-/** Fields that belong to one hop or to us: nobody injects them (RFC 9110 section 7.6.1). */
+/** Hop-by-hop fields and fields of the proxy, which cannot hold a secret (RFC 9110 section 7.6.1). */
 const RESERVED_FIELDS =
   /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|forwarded|via|proxy-.*|x-forwarded-.*|x-svc-.*)$/
 
-/** The scheme in its one spelling; undefined when it is none. */
+/** The scheme in canonical form; undefined when it is invalid. */
 export function normalizeAuthScheme(scheme: string): string | undefined {
   if (scheme === 'bearer' || scheme === 'basic') return scheme
   const colon = scheme.indexOf(':')
@@ -38,32 +38,38 @@ export function normalizeAuthScheme(scheme: string): string | undefined {
   return RESERVED_FIELDS.test(lower) ? undefined : `header:${lower}`
 }
 
-/** The scheme of a new credential: ssh_ca has none, oauth2 is a bearer token unless it says so. */
+/** The scheme of a new credential: `none` for ssh_ca, by default `bearer` for oauth2. */
 export function authSchemeOf(type: CredentialType, scheme: string | null): string | VaultInvalid {
   if (type === 'ssh_ca') {
-    return scheme === null ? 'none' : invalid('/auth_scheme', 'An ssh_ca has no auth_scheme.')
+    return scheme === null ? 'none' : invalid('/auth_scheme', 'Must be omitted for an ssh_ca.')
   }
   if (scheme === null) {
-    return type === 'oauth2' ? 'bearer' : invalid('/auth_scheme', 'This type needs an auth_scheme.')
+    return type === 'oauth2'
+      ? 'bearer'
+      : invalid('/auth_scheme', 'Required for this credential_type.')
   }
   return (
     normalizeAuthScheme(scheme) ??
-    invalid('/auth_scheme', 'One of bearer, basic, header:<name>, query:<key>.')
+    invalid('/auth_scheme', 'Must be bearer, basic, header:<name> or query:<key>.')
   )
 }
 
-/** The hosts in their normalized form, each once. */
+/** The normalized hosts without duplicates. */
 export function normalizeHosts(hosts: readonly string[]): readonly string[] | VaultInvalid {
-  if (hosts.length > HOSTS_MAX) return invalid('/allowed_hosts', `At most ${HOSTS_MAX} hosts.`)
+  if (hosts.length > HOSTS_MAX)
+    return invalid('/allowed_hosts', `Must contain at most ${HOSTS_MAX} hosts.`)
   const normal = hosts.map(normalizeHostname)
-  const odd = normal.indexOf(null)
-  if (odd >= 0) {
-    return invalid(`/allowed_hosts/${odd}`, 'A host name: no wildcard, no port, no address.')
+  const fault = normal.indexOf(null)
+  if (fault >= 0) {
+    return invalid(
+      `/allowed_hosts/${fault}`,
+      'Must be a host name, not a wildcard, port or address.',
+    )
   }
   return [...new Set(normal as string[])]
 }
 
-/** The first of these hosts that is outside of the hosts of the credential whose token is carried. */
+/** Fault of the first host that the credential with the token does not allow. */
 export function hostsBeyond(
   hosts: readonly string[],
   within: readonly string[],
@@ -72,25 +78,25 @@ export function hostsBeyond(
   if (outside < 0) return undefined
   return invalid(
     `/allowed_hosts/${outside}`,
-    'One of the allowed_hosts of the credential whose token is carried.',
+    'Must be one of the allowed_hosts of the token_of credential.',
   )
 }
 
-/** Whether other hosts let a credential be used where it was not used before. */
+/** True if the new hosts allow more than the old ones. */
 export function widensHosts(
   type: CredentialType,
   before: readonly string[],
   after: readonly string[],
 ): boolean {
   if (type === 'ssh_ca') {
-    // An authority without hosts signs for any.
+    // An SSH CA without hosts signs for any host.
     if (before.length === 0) return false
     if (after.length === 0) return true
   }
   return after.some((host) => !before.includes(host))
 }
 
-/** Whether the certificates of an authority become good from where they were not. Empty: anywhere. */
+/** True if the new source addresses allow more than the old ones. Empty allows any. */
 export function widensSources(before: readonly string[], after: readonly string[]): boolean {
   if (before.length === 0) return false
   if (after.length === 0) return true
@@ -102,10 +108,10 @@ export function metadataFault(
 ): VaultInvalid | undefined {
   const bytes = Buffer.byteLength(JSON.stringify(metadata))
   if (bytes <= METADATA_BYTES_MAX) return undefined
-  return invalid('/metadata', `At most ${METADATA_BYTES_MAX} bytes of JSON.`)
+  return invalid('/metadata', `Must have at most ${METADATA_BYTES_MAX} bytes of JSON.`)
 }
 
-/** What is wrong with a secret, if anything; its own text is never repeated. */
+/** The fault of a secret; the detail never quotes it. */
 export function secretFault(
   type: CredentialType,
   authScheme: string,
@@ -113,26 +119,28 @@ export function secretFault(
 ): VaultInvalid | undefined {
   const fault = (detail: string) => invalid('/secret', detail)
   if (secret === '' || Buffer.byteLength(secret) > SECRET_BYTES_MAX) {
-    return fault(`Between 1 and ${SECRET_BYTES_MAX} bytes.`)
+    return fault(`Must have 1 to ${SECRET_BYTES_MAX} bytes.`)
   }
   if (type === 'oauth2') return oauthFault(secret)
   if (type === 'ssh_key') {
-    return OPENSSH_KEY.test(secret) ? undefined : fault('An OpenSSH private key.')
+    return OPENSSH_KEY.test(secret) ? undefined : fault('Must be an OpenSSH private key.')
   }
-  if (authScheme === 'basic' && !secret.includes(':')) return fault('user:password, for basic.')
+  if (authScheme === 'basic' && !secret.includes(':'))
+    return fault('Must be user:password for auth_scheme basic.')
   if (authScheme.startsWith('query:')) return undefined
-  // A secret that no header can carry would fail at its first use.
-  if (!FIELD_VALUE.test(secret)) return fault('Without line breaks and control characters.')
-  // It would arrive as another one. In base64 it does not.
-  if (authScheme !== 'basic' && SPACE_AROUND.test(secret)) return fault('Without space around it.')
+  // Refused here, because it would fail at its first use.
+  if (!FIELD_VALUE.test(secret)) return fault('Must not contain line breaks or control characters.')
+  // Upstreams trim header values, so the secret would differ. Base64 is not affected.
+  if (authScheme !== 'basic' && OUTER_WHITESPACE.test(secret))
+    return fault('Must not start or end with whitespace.')
   return undefined
 }
 
-/** decisions.md 22, oauth2 credentials. */
+/** Validates the JSON document of an oauth2 credential. */
 function oauthFault(secret: string): VaultInvalid | undefined {
   const fault = invalid(
     '/secret',
-    'A JSON document {token_url, client_id, client_secret?, refresh_token?, scope?}.',
+    'Must be JSON {token_url, client_id, client_secret?, refresh_token?, scope?}.',
   )
   let members: Readonly<Record<string, unknown>>
   try {
@@ -164,17 +172,17 @@ function isTokenUrl(text: string): boolean {
   )
 }
 
-/** What is wrong with a new credential before its secret is looked at. */
-export function credentialFault(asked: CreateCredential): VaultInvalid | undefined {
-  const { credentialType, secret, metadata, tokenOf } = asked
-  if (tokenOf !== null) return tokenFault(asked) ?? metadataFault(metadata)
+/** The fault of a new credential, except of its secret. */
+export function credentialFault(request: CreateCredential): VaultInvalid | undefined {
+  const { credentialType, secret, metadata, tokenOf } = request
+  if (tokenOf !== null) return tokenFault(request) ?? metadataFault(metadata)
   if (secret === null && credentialType !== 'ssh_ca') {
-    return invalid('/secret', 'This type needs a secret.')
+    return invalid('/secret', 'Required for this credential_type.')
   }
   return metadataFault(metadata)
 }
 
-/** A credential whose secret is the access token of another one: used through egress, and only so. */
+/** A credential with `token_of` works only through the egress proxy. */
 function tokenFault({
   credentialType,
   secret,
@@ -182,26 +190,27 @@ function tokenFault({
   nonExportable,
 }: CreateCredential): VaultInvalid | undefined {
   if (credentialType !== 'api_key' && credentialType !== 'custom') {
-    return invalid('/token_of', 'For an api_key or custom credential.')
+    return invalid('/token_of', 'Only an api_key or custom credential supports token_of.')
   }
-  if (secret !== null) return invalid('/secret', 'Its secret is the token of the other credential.')
-  if (!nonExportable) return invalid('/non_exportable', 'What carries a token is not exportable.')
+  if (secret !== null) return invalid('/secret', 'Must be omitted with token_of.')
+  if (!nonExportable) return invalid('/non_exportable', 'Must be true with token_of.')
   return authScheme === 'basic'
-    ? invalid('/auth_scheme', 'A token is no user:password.')
+    ? invalid('/auth_scheme', 'Must not be basic with token_of.')
     : undefined
 }
 
 export function capabilitiesOf(
   type: CredentialType,
-  asked: readonly Capability[] | null,
+  requested: readonly Capability[] | null,
 ): readonly Capability[] | VaultInvalid {
   const own: Capability = type === 'ssh_ca' ? 'sign' : 'use'
-  if (asked === null) return ['list', own]
-  const other = asked.findIndex((capability) => capability !== 'list' && capability !== own)
-  if (asked.length === 0) return invalid('/capabilities', 'At least one capability.')
-  if (other >= 0)
-    return invalid(`/capabilities/${other}`, `A credential of this type is to ${own}.`)
-  return [...new Set(asked)]
+  if (requested === null) return ['list', own]
+  const other = requested.findIndex((capability) => capability !== 'list' && capability !== own)
+  if (requested.length === 0) {
+    return invalid('/capabilities', 'Must contain at least one capability.')
+  }
+  if (other >= 0) return invalid(`/capabilities/${other}`, `Must be list or ${own} for this type.`)
+  return [...new Set(requested)]
 }
 
 export function grantFault(
@@ -211,18 +220,19 @@ export function grantFault(
 ): VaultInvalid | undefined {
   const limits = [methods, pathPrefixes, maxRequests, maxBytes]
   const limited = !allowRange || limits.some((limit) => limit !== null)
-  // The limits are of calls through the egress proxy: elsewhere they would promise what nobody holds.
+  // Limits apply to calls through the egress proxy, so other types would not enforce them.
   if (limited && (type === 'ssh_ca' || type === 'oauth2')) {
-    return invalid('', `An ${type} has no limits of calls.`)
+    return invalid('', `An ${type} credential does not support call limits.`)
   }
-  if (methods?.length === 0) return invalid('/methods', 'At least one method.')
+  if (methods?.length === 0) return invalid('/methods', 'Must contain at least one method.')
   if (pathPrefixes !== null) {
     if (pathPrefixes.length === 0 || pathPrefixes.length > PATHS_MAX) {
-      return invalid('/path_prefixes', `Between 1 and ${PATHS_MAX} prefixes.`)
+      return invalid('/path_prefixes', `Must contain 1 to ${PATHS_MAX} prefixes.`)
     }
-    const odd = pathPrefixes.findIndex((path) => !isNormalPath(path))
-    if (odd >= 0) {
-      return invalid(`/path_prefixes/${odd}`, 'A decoded path from "/" on, without dot segments.')
+    const fault = pathPrefixes.findIndex((path) => !isNormalPath(path))
+    if (fault >= 0) {
+      const detail = 'Must be a decoded path that starts with "/" and has no dot segments.'
+      return invalid(`/path_prefixes/${fault}`, detail)
     }
   }
   return expiryFault(expiresAt, now)
@@ -236,7 +246,7 @@ function isNormalPath(path: string): boolean {
 
 export function expiryFault(expiresAt: Date | null, now: Date): VaultInvalid | undefined {
   if (expiresAt === null || expiresAt > now) return undefined
-  return invalid('/expires_at', 'A time to come.')
+  return invalid('/expires_at', 'Must be in the future.')
 }
 
 export function invalid(pointer: string, detail: string): VaultInvalid {

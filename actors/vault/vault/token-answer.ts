@@ -1,4 +1,4 @@
-/** What the answer of an upstream's token endpoint comes to. RFC 6749 sections 5.1 and 5.2. */
+/** Interprets the response of an upstream's token endpoint (RFC 6749 sections 5.1 and 5.2). */
 import type { RefreshFailure } from './protocol.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ClientAuth } from '../../../storage/vault/managed-tokens.js'
@@ -6,7 +6,7 @@ import type { ClientAuth } from '../../../storage/vault/managed-tokens.js'
 const TOKEN_CHARS_MAX = 16 * 1024
 const LIFETIME_SECS_MAX = 365 * 86_400
 const RETRY_SECS_MAX = 300
-/** What may be told of an upstream's refusal: its codes, never its words. */
+/** Syntax of an error code that is passed on; error descriptions are not. */
 const CODE = /^[a-z][a-z0-9_]{0,63}$/
 
 export type EndpointAnswer =
@@ -14,10 +14,10 @@ export type EndpointAnswer =
       readonly tag: 'answer'
       readonly status: number
       readonly retryAfter: string | null
-      /** Undefined: no JSON, or more than is read. */
+      /** Undefined when the body is not JSON or too large. */
       readonly document: unknown
     }
-  /** `fault`: RFC 9209 section 2.3, or `timeout`. */
+  /** `fault`: an error type of RFC 9209 section 2.3, or `timeout`. */
   | { readonly tag: 'none'; readonly fault: string }
 
 export type TokenAnswer =
@@ -25,9 +25,9 @@ export type TokenAnswer =
       readonly tag: 'granted'
       readonly accessToken: string
       readonly obtainedAt: Date
-      /** Null where the upstream does not say. */
+      /** Null without `expires_in`. */
       readonly expiresAt: Date | null
-      /** The one to use from now on; null: the one before stays. */
+      /** The new refresh token; null to keep the current one. */
       readonly refreshToken: string | null
       readonly scope: string | null
       readonly clientAuth: ClientAuth
@@ -56,7 +56,7 @@ export function judgeEndpointAnswer(
     }
   }
   const error = members?.['error']
-  // Some upstreams refuse with 200.
+  // Some upstreams send errors with status 200.
   if ((status >= 400 || status === 200) && typeof error === 'string') {
     return { tag: 'refused', error: CODE.test(error) ? error : 'unnamed_error' }
   }
@@ -76,7 +76,7 @@ function granted(
   const malformed = (fault: string): TokenAnswer => ({ tag: 'malformed', fault })
   const { access_token: accessToken, token_type: type, refresh_token: refresh, scope } = members
   if (!isToken(accessToken)) return malformed('access_token')
-  // RFC 6749 section 7.1: a type that is not understood is not used.
+  // RFC 6749 section 7.1: a client must not use an unknown token type.
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') return malformed('token_type')
   if (refresh !== undefined && refresh !== null && !isToken(refresh)) {
     return malformed('refresh_token')
@@ -95,7 +95,7 @@ function granted(
   }
 }
 
-/** Null: not said. Undefined: nonsense. A number in quotes is common enough to be read. */
+/** Null when absent, undefined when invalid. Accepts a number in quotes, which is common. */
 function lifetimeSecs(value: unknown): number | null | undefined {
   if (value === undefined || value === null) return null
   const secs = typeof value === 'string' && /^\d{1,10}$/.test(value) ? Number(value) : value
@@ -103,7 +103,7 @@ function lifetimeSecs(value: unknown): number | null | undefined {
   return Math.min(Math.floor(secs), LIFETIME_SECS_MAX)
 }
 
-/** RFC 6749 appendix A.12: visible characters. */
+/** RFC 6749 appendix A.12: printable ASCII. */
 function isToken(value: unknown): value is string {
   return (
     typeof value === 'string' && value.length <= TOKEN_CHARS_MAX && /^[\x20-\x7e]+$/.test(value)

@@ -1,6 +1,6 @@
 /**
- * Asks the token endpoint of an upstream for an access token (RFC 6749 sections 4.4 and 6). Only
- * through the dialer, without redirects, bounded in bytes and time.
+ * Requests an access token from an upstream's token endpoint (RFC 6749 sections 4.4 and 6): through the
+ * dialer, without redirects, with limits for size and time.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ClientAuth } from '../../../storage/vault/managed-tokens.js'
@@ -13,7 +13,7 @@ import { parseStrictJson } from '../../platform/jose/strict-json.js'
 import type { OAuthSecret } from './oauth-secret.js'
 import { type EndpointAnswer, judgeEndpointAnswer, type TokenAnswer } from './token-answer.js'
 
-/** Both ways to show the client's secret are tried within this. */
+/** Time limit of both client authentication methods together. */
 const LIMIT_MS = 8_000
 const CONNECT_MS_MAX = 3_000
 const ANSWER_BYTES_MAX = 64 * 1024
@@ -22,7 +22,7 @@ const ORIGINS_MAX = 128
 
 export interface TokenEndpoint {
   /**
-   * @param clientAuth how this upstream took the secret the last time; null: not known yet.
+   * @param clientAuth the method that this upstream accepted last; null when unknown.
    * Never throws.
    */
   ask(secret: OAuthSecret, clientAuth: ClientAuth | null): Promise<TokenAnswer>
@@ -32,7 +32,7 @@ export interface TokenEndpoint {
 export type TokenEndpointOptions = {
   readonly settings: EgressSettings
   readonly clock: Clock
-  /** Resolver of names. Given by tests. */
+  /** DNS resolver, for tests. */
   readonly resolve?: Resolver | undefined
 }
 
@@ -84,17 +84,18 @@ export function createTokenEndpoint({
         return { tag: 'prohibited', fault: target.fault }
       }
       const signal = AbortSignal.timeout(LIMIT_MS)
-      const ways: readonly ClientAuth[] =
+      const methods: readonly ClientAuth[] =
         secret.clientSecret === null
           ? ['post']
           : clientAuth === 'post'
             ? ['post', 'basic']
             : ['basic', 'post']
       let answer: TokenAnswer | undefined
-      for (const way of ways) {
-        answer = judgeEndpointAnswer(await post(target.url, secret, way, signal), way, clock)
-        // RFC 6749 section 2.3.1 leaves upstreams a choice; a client that was not let in used up
-        // nothing.
+      for (const method of methods) {
+        const response = await post(target.url, secret, method, signal)
+        answer = judgeEndpointAnswer(response, method, clock)
+        // Upstreams choose the method (RFC 6749 section 2.3.1). After invalid_client the refresh token is
+        // not consumed, so the other method can be tried.
         if (answer.tag !== 'refused' || answer.error !== 'invalid_client') break
       }
       return answer!
@@ -118,7 +119,7 @@ function requestOf(secret: OAuthSecret, clientAuth: ClientAuth) {
     'user-agent': 'svc',
   }
   if (clientSecret !== null && clientAuth === 'basic') {
-    // RFC 6749 section 2.3.1: both parts are form-encoded first.
+    // RFC 6749 section 2.3.1: both parts are form-encoded.
     const pair = `${formEncoded(clientId)}:${formEncoded(clientSecret)}`
     headers['authorization'] = `Basic ${Buffer.from(pair).toString('base64')}`
   } else {

@@ -19,6 +19,7 @@ import { INACTIVE } from '../delivery/lane.js'
 import type { Sender } from '../delivery/sender.js'
 import type { EventType } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import { eventFeed } from './event-feed.js'
 import { deliveryHistory } from './history.js'
@@ -71,22 +72,13 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
       events: eventFeed(database),
 
       async list({ tenantId, limit, after }, { signal }) {
-        // One more than asked for tells whether there is another page.
         const rows = await database.tenant(
           tenantId,
           (tx) => listWebhooks(tx, tenantId, limit + 1, after),
           { signal },
         )
-        const page = rows.slice(0, limit)
-        const last = page.at(-1)
-        return {
-          tag: 'listed',
-          webhooks: page,
-          next:
-            rows.length > limit && last !== undefined
-              ? { createdAt: last.createdAt, id: last.id }
-              : null,
-        }
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed', webhooks: items, next }
       },
 
       async read({ tenantId, webhookId }, { signal }) {

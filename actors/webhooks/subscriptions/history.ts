@@ -20,6 +20,7 @@ import { findWebhook } from '../../../storage/webhooks/webhooks.js'
 import { envelopeOf } from '../delivery/envelope.js'
 import { selectedTypes } from '../../domain/event-filters.js'
 import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
 import type { Delivery, WebhooksProtocol } from './protocol.js'
 
 const DAY_MS = 86_400_000
@@ -58,20 +59,16 @@ export function deliveryHistory({
           if ((await findWebhook(tx, tenantId, webhookId)) === undefined) return UNKNOWN
           const filters = { status, eventType }
           const rows = await listDeliveries(tx, tenantId, webhookId, filters, limit + 1, after)
-          const page = rows.slice(0, limit)
-          const found = await attemptsOf(
+          const { items, next } = page(rows, limit)
+          const attempts = await attemptsOf(
             tx,
             tenantId,
-            page.map(({ id }) => id),
+            items.map(({ id }) => id),
           )
-          const last = page.at(-1)
           return {
             tag: 'listed',
-            deliveries: page.map((row) => toDelivery(row, found.get(row.id))),
-            next:
-              rows.length > limit && last !== undefined
-                ? { createdAt: last.createdAt, id: last.id }
-                : null,
+            deliveries: items.map((row) => toDelivery(row, attempts.get(row.id))),
+            next,
           }
         },
         { signal },

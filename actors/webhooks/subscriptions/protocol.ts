@@ -3,6 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type WebhooksProtocol = {
   list: Ask<ListWebhooks, WebhooksListed>
@@ -48,14 +49,6 @@ export type WebhookInvalid = {
   /** JSON pointer into the body. */
   readonly pointer: string
   readonly detail: string
-}
-
-/** Place in a list ordered by creation, newest first: the last row seen. */
-export type ListCursor = { readonly createdAt: Date; readonly id: string }
-export type Page = {
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 
 export type ListWebhooks = Page & { readonly tenantId: TenantId }

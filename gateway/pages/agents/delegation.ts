@@ -1,22 +1,26 @@
-/** The pages of a delegation request. decisions.md 20, delegation; interface.md, Device delegation. */
-import type { Asked, Decided, NothingHeld } from '../../../actors/agents/delegation/protocol.js'
+/** The pages of a delegation request. */
+import type {
+  ApprovalQuestion,
+  Decided,
+  NothingHeld,
+} from '../../../actors/agents/delegation/protocol.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
 import { type Frame, renderPage } from '../platform/render.js'
 
-/** Who asks, for what, and what of it the person could give; one form for each answer. */
-export function delegationPage(asked: Asked, context: ReplyContext): PageAnswer {
+/** The approval page: agent, requested scopes and those that the person can grant. */
+export function delegationPage(asked: ApprovalQuestion, context: ReplyContext): PageAnswer {
   return question(asked, undefined, context)
 }
 
-/** The person said yes and holds nothing of what was asked for. The request waits on. */
+/** The person holds none of the requested scopes. The request stays pending. */
 export function nothingHeldPage({ asked }: NothingHeld, context: ReplyContext): PageAnswer {
   return question(asked, { key: 'delegation.nothing', field: null }, context)
 }
 
 function question(
-  asked: Asked,
+  asked: ApprovalQuestion,
   error: Frame['error'],
   { browser: { languages, csrfToken } }: ReplyContext,
 ): PageAnswer {
@@ -42,7 +46,7 @@ function question(
   return { html }
 }
 
-/** What the person decided. */
+/** The outcome page. */
 export function decidedPage(
   { tenant, agentName, decision }: Decided,
   { browser: { languages } }: ReplyContext,

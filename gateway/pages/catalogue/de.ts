@@ -61,6 +61,8 @@ export const de: Catalogue = {
   'login.email.invalid': 'Das ist keine E-Mail-Adresse.',
   'captcha.wanted':
     'Bitte zeigen Sie, dass Sie ein Mensch sind, und senden Sie das Formular erneut.',
+  'captcha.working': 'Ihr Browser wird geprüft. Das dauert einige Sekunden.',
+  'captcha.done': 'Ihr Browser wurde geprüft.',
   'captcha.script':
     'Diese Prüfung braucht JavaScript. Schalten Sie es für diese Seite ein oder versuchen Sie es später erneut.',
   'error.captcha':

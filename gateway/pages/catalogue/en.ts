@@ -57,6 +57,8 @@ export const en = {
   'login.forgot': 'Forgot your password?',
   'login.email.invalid': 'This is not an email address.',
   'captcha.wanted': 'Please show that you are a person, then send the form again.',
+  'captcha.working': 'Your browser is being checked. This takes a few seconds.',
+  'captcha.done': 'Your browser was checked.',
   'captcha.script':
     'This check needs JavaScript. Turn it on for this page, or wait and try again later.',
   'error.captcha':

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { CaptchaWidget } from '../../../actors/identity/sign-in/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
+import { CAPTCHA_SCRIPT } from '../platform/script.js'
 
 const RESPONSE_LENGTH_MAX = 4_096
 const answer = z.string().max(RESPONSE_LENGTH_MAX).default('')
@@ -12,17 +13,22 @@ export const CAPTCHA_FIELDS = {
   'cf-turnstile-response': answer,
   'h-captcha-response': answer,
   'g-recaptcha-response': answer,
+  /** Of the built-in proof of work. */
+  'captcha-response': answer,
 }
 
 type Answered = { readonly [Field in keyof typeof CAPTCHA_FIELDS]: string }
 
 /** hCaptcha fills in two of them. */
 export const captchaIn = (body: Answered): string =>
-  body['cf-turnstile-response'] || body['h-captcha-response'] || body['g-recaptcha-response']
+  body['captcha-response'] ||
+  body['cf-turnstile-response'] ||
+  body['h-captcha-response'] ||
+  body['g-recaptcha-response']
 
 const CLASSES = { turnstile: 'cf-turnstile', hcaptcha: 'h-captcha', recaptcha: 'g-recaptcha' }
 /** What the widgets load besides their script, as their providers say. */
-const SOURCES: Readonly<Record<CaptchaWidget['provider'], readonly string[]>> = {
+const SOURCES: Readonly<Record<keyof typeof CLASSES, readonly string[]>> = {
   turnstile: [],
   hcaptcha: ['https://hcaptcha.com', 'https://*.hcaptcha.com'],
   recaptcha: ['https://www.gstatic.com'],
@@ -32,14 +38,24 @@ export type CaptchaShown = {
   readonly className: string
   readonly siteKey: string
   readonly script: string
+  /** Subresource Integrity, for our own script. */
+  readonly integrity?: string | undefined
 }
 
 /** What the template shows and the policy allows; nothing where no widget can be shown. */
 export function captchaParts(widget: CaptchaWidget | null): {
   readonly shown: CaptchaShown | null
   readonly sources: readonly string[]
+  /** The page runs a script of ours. */
+  readonly scripted?: boolean | undefined
 } {
-  if (widget === null || widget.siteKey === null) return { shown: null, sources: [] }
+  if (widget === null) return { shown: null, sources: [] }
+  if (widget.provider === 'pow') {
+    const { path: script, integrity } = CAPTCHA_SCRIPT
+    const shown = { className: 'captcha-pow', siteKey: widget.challenge, script, integrity }
+    return { shown, sources: [], scripted: true }
+  }
+  if (widget.siteKey === null) return { shown: null, sources: [] }
   const { provider, siteKey, script } = widget
   return {
     shown: { className: CLASSES[provider], siteKey, script },

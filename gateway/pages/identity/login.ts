@@ -32,7 +32,7 @@ export function loginPage(
   context: ReplyContext,
   fault?: MessageKey,
 ): PageAnswer {
-  const { shown: shownCaptcha, sources: widget } = captchaParts(shown.captcha)
+  const { shown: shownCaptcha, sources: widget, ...own } = captchaParts(shown.captcha)
   const answer = flowAnswer('login', 'login.title', shown, context, {
     wrong: fault ?? LOGIN_FAULTS[shown.tag] ?? 'login.wrong',
     field: fault === undefined && shown.tag !== 'captcha' ? 'email' : null,
@@ -47,7 +47,7 @@ export function loginPage(
     },
     scripted: shown.offers.passkey,
   })
-  return { ...answer, widget }
+  return { ...answer, widget, scripted: answer.scripted === true || own.scripted === true }
 }
 
 const LOGIN_FAULTS: Readonly<Record<string, MessageKey>> = {

@@ -57,9 +57,9 @@ export function forgotPage(
   context: ReplyContext,
 ): PageAnswer {
   const fault = FORGOT_FAULTS[shown.tag] ?? null
-  const { shown: captcha, sources: widget } = captchaParts(shown.captcha)
+  const { shown: captcha, sources: widget, scripted } = captchaParts(shown.captcha)
   const content = { email: shown.email, captcha }
-  return { ...ofFlow('forgot', 'forgot.title', shown, fault, context, content), widget }
+  return { ...ofFlow('forgot', 'forgot.title', shown, fault, context, content), widget, scripted }
 }
 
 export function linkPage({ tenant, flow }: LinkPage, context: ReplyContext): PageAnswer {

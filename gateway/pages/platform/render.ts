@@ -3,7 +3,8 @@
  * They lie in `templates/` beside this file's source, as the migrations do, and are read once.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { basename } from 'node:path'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Eta } from 'eta'
 import { filledIn } from '../../../actors/domain/languages.js'
 import type { Locale } from '../../../actors/domain/locales.js'
@@ -12,12 +13,12 @@ import { chooseLanguage, type Language } from './language.js'
 import { PASSKEY_SCRIPT } from './script.js'
 import { BRAND_PATH, STYLE_PATH } from './style.js'
 
-const FOLDER = new URL('../../../../gateway/pages/templates/', import.meta.url)
+const FOLDER = fileURLToPath(new URL('../../../../gateway/pages/templates/', import.meta.url))
 
 const eta = new Eta({ autoEscape: true, useWith: false, cache: true })
 for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
   if (!file.endsWith('.eta')) continue
-  eta.loadTemplate(`@${basename(file, '.eta')}`, readFileSync(new URL(file, FOLDER), 'utf8'))
+  eta.loadTemplate(`@${basename(file, '.eta')}`, readFileSync(join(FOLDER, file), 'utf8'))
 }
 
 /** The tenant on whose behalf a page is shown. */

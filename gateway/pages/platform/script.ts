@@ -1,6 +1,6 @@
 /**
- * The one script of the hosted pages, for passkeys: a ceremony needs `navigator.credentials`. It is
- * the library that knows the browsers' ways, and what joins it to our forms.
+ * The scripts of the hosted pages. Passkeys: a ceremony needs `navigator.credentials`, so there is the library that knows
+ * the browsers' ways, and what joins it to our forms. CAPTCHA: the built-in proof of work.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -12,40 +12,51 @@ const LIBRARY = new URL(
   '../dist/bundle/index.umd.min.js',
   import.meta.resolve('@simplewebauthn/browser'),
 )
-const OURS = new URL('../../../../gateway/pages/templates/identity/passkeys.js', import.meta.url)
-const SCRIPT = `${readFileSync(LIBRARY, 'utf8').trimEnd()}\n${readFileSync(OURS, 'utf8')}`
-const DIGEST = createHash('sha256').update(SCRIPT).digest('hex').slice(0, 16)
+const PASSKEYS = new URL(
+  '../../../../gateway/pages/templates/identity/passkeys.js',
+  import.meta.url,
+)
+const CAPTCHA = new URL('../../../../gateway/pages/templates/identity/captcha.js', import.meta.url)
 
-/** Named by its content, so that it may be kept for ever. */
-export const PASSKEY_SCRIPT = {
-  path: `/auth/script/${DIGEST}`,
-  integrity: `sha384-${createHash('sha384').update(SCRIPT).digest('base64')}`,
+type Script = { readonly path: string; readonly integrity: string }
+const byDigest = new Map<string, Rendered>()
+
+/** Publishes a script under a path that names its content, so that browsers may keep it for ever. */
+function publish(text: string): Script {
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
+  byDigest.set(digest, {
+    form: 'body',
+    status: 200,
+    contentType: 'text/javascript; charset=utf-8',
+    body: text,
+    cacheControl: 'public, max-age=31536000, immutable',
+  })
+  return {
+    path: `/auth/script/${digest}`,
+    integrity: `sha384-${createHash('sha384').update(text).digest('base64')}`,
+  }
 }
+
+export const PASSKEY_SCRIPT = publish(
+  `${readFileSync(LIBRARY, 'utf8').trimEnd()}\n${readFileSync(PASSKEYS, 'utf8')}`,
+)
+export const CAPTCHA_SCRIPT = publish(readFileSync(CAPTCHA, 'utf8'))
 
 const unknown = problem(404, 'not-found', { detail: 'There is no such script.' })
-const ready: Rendered = {
-  form: 'body',
-  status: 200,
-  contentType: 'text/javascript; charset=utf-8',
-  body: SCRIPT,
-  cacheControl: 'public, max-age=31536000, immutable',
-}
-const Script = z.object({ digest: z.string().max(64) })
+const Params = z.object({ digest: z.string().max(64) })
 
 export const scriptRoutes: readonly Route[] = [
   ownRoute({
     method: 'GET',
     path: '/auth/script/{digest}',
     operationId: 'readScript',
-    summary: 'The script of the hosted pages, for passkeys',
+    summary: 'The scripts of the hosted pages, for passkeys and the CAPTCHA',
     tags: ['Hosted pages'],
     exposure: 'internal',
     security: { scheme: 'anonymous' },
-    params: Script,
+    params: Params,
     responses: [{ status: 200, contentType: 'text/javascript', schema: null }, ...unknown.docs],
     answer: ({ params }) =>
-      (params as z.infer<typeof Script>).digest === DIGEST
-        ? ready
-        : unknown.render(null, NO_CONTEXT),
+      byDigest.get((params as z.infer<typeof Params>).digest) ?? unknown.render(null, NO_CONTEXT),
   }),
 ]

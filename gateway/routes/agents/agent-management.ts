@@ -1,8 +1,9 @@
-/** Agents, looked after. decisions.md 17 and 21. */
+/** Agent management. */
 import { z } from 'zod'
-import { roster } from '../../../actors/agents/management/protocol.js'
+import { agentManagement } from '../../../actors/agents/management/protocol.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { scopeChallenge } from '../../request/authenticate.js'
+import { callerOf } from '../../request/caller.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import {
   Agent,
@@ -27,22 +28,22 @@ const AnchorParams = AgentParams.extend({
 
 const readers = { scheme: 'bearer', scopes: ['agents:read', 'agents:manage'] } as const
 const managers = { scheme: 'bearer', scopes: ['agents:manage'] } as const
-/** The agent itself or a holder of agents:manage: which of them it is, the actor knows. */
-const anybody = { scheme: 'bearer' } as const
+/** The agent itself or a caller with agents:manage; the actor checks which. */
+const selfOrManager = { scheme: 'bearer' } as const
 
 const unknownAgent = problem(404, 'not-found', { detail: 'There is no such agent.' })
 const found = reply(200, Agent, ({ agent }: { agent: Parameters<typeof agentJson>[0] }) =>
   agentJson(agent),
 )
 const elsewhere = problem(403, 'policy-denied', {
-  detail: 'The agent is at home in another tenant, which decides this. It can be suspended here.',
+  detail: 'Only the home tenant of the agent can do this. Your tenant can suspend the agent.',
 })
 const mayNotManage = problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => ({
-  detail: 'Keys and anchors are changed by the agent itself or with the scope agents:manage.',
+  detail: 'Only the agent itself, or a caller with agents:manage, can change keys and anchors.',
   headers: scopeChallenge(baseUrl, ['agents:manage']),
 }))
 const boundToken = problem(403, 'forbidden', {
-  detail: 'Keys and anchors are not changed with a token that is bound to an organization.',
+  detail: 'A token that is restricted to one organization cannot change keys and anchors.',
 })
 const keyRefusals = {
   unknown_agent: unknownAgent,
@@ -50,7 +51,7 @@ const keyRefusals = {
   may_not_manage: mayNotManage,
   bound_token: boundToken,
   at_home_elsewhere: elsewhere,
-  key_revoked: problem(409, 'conflict', { detail: 'The key is revoked, which is final.' }),
+  key_revoked: problem(409, 'conflict', { detail: 'The key is revoked. A revocation is final.' }),
 }
 const changed = reply(200, Key, ({ key }: { key: Parameters<typeof keyJson>[0] }) => keyJson(key))
 
@@ -63,8 +64,8 @@ const NewKey = z
       .max(512)
       .meta({
         description:
-          'Made with the new key over the ownership string: anchor_type did_key, tenant the home ' +
-          'of the agent.',
+          'Signature of the new key over the ownership string, with anchor_type did_key and the ' +
+          'home tenant of the agent.',
       }),
   })
   .meta({ id: 'NewAgentKey' })
@@ -82,25 +83,27 @@ const beyondCaller = (what: string) =>
 const AgentChange = z
   .object({
     scopes: z.array(z.string().max(128)).max(100).optional().meta({
-      description: 'Replaces what the agent may have at home; never more than the caller',
+      description: 'Replaces the scopes of the agent. The caller must hold every one of them.',
     }),
   })
   .meta({ id: 'AgentChange' })
 
-export const rosterRoutes: readonly Route[] = [
-  route(roster, 'list', {
+export const agentManagementRoutes: readonly Route[] = [
+  route(agentManagement, 'list', {
     method: 'GET',
     path: '/api/v1/agents',
     operationId: 'listAgents',
     summary: 'List the agents of the tenant, newest first',
-    description: 'Those at home in it, and members of its organization that are at home elsewhere.',
+    description:
+      'Agents registered in the tenant, and agents of other tenants that are members of its ' +
+      'organization.',
     tags: TAGS,
     exposure: 'internal',
     security: readers,
     query: PageQuery,
-    message: ({ query, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      ...readPage(query),
+    message: (request) => ({
+      caller: callerOf(request),
+      ...readPage(request.query),
     }),
     replies: {
       listed: reply(
@@ -111,7 +114,7 @@ export const rosterRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(roster, 'read', {
+  route(agentManagement, 'read', {
     method: 'GET',
     path: PATH,
     operationId: 'readAgent',
@@ -120,27 +123,27 @@ export const rosterRoutes: readonly Route[] = [
     exposure: 'internal',
     security: readers,
     params: AgentParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
     }),
     replies: { found, unknown_agent: unknownAgent },
   }),
-  route(roster, 'update', {
+  route(agentManagement, 'update', {
     method: 'PATCH',
     path: PATH,
     operationId: 'updateAgent',
-    summary: 'Change what an agent may have',
-    description: 'Sessions of an agent that loses a scope end: it logs in again with what is left.',
+    summary: 'Change the scopes of an agent',
+    description: 'Removing a scope ends the sessions of the agent, which has to log in again.',
     tags: TAGS,
     exposure: 'internal',
     security: managers,
     params: AgentParams,
     body: json(AgentChange),
-    message: ({ params, body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      scopes: body.scopes,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      scopes: request.body.scopes,
     }),
     replies: {
       found,
@@ -149,23 +152,23 @@ export const rosterRoutes: readonly Route[] = [
       unknown_scopes: problem(400, 'bad-request', ({ scopes }) => ({
         error: 'invalid_scope',
         detail: `Not scopes of an agent of this tenant: ${scopes.join(' ')}.`,
-        errors: [{ pointer: '#/scopes', detail: 'holds unknown scopes' }],
+        errors: [{ pointer: '#/scopes', detail: 'contains unknown scopes' }],
       })),
-      beyond_caller: beyondCaller('An agent cannot be given scopes that the caller does not hold'),
+      beyond_caller: beyondCaller('The caller does not hold these scopes and cannot grant them'),
     },
   }),
-  route(roster, 'remove', {
+  route(agentManagement, 'remove', {
     method: 'DELETE',
     path: PATH,
     operationId: 'deleteAgent',
-    summary: 'Delete an agent with its keys; its sessions and tokens end at once',
+    summary: 'Delete an agent with its keys, sessions and tokens',
     tags: TAGS,
     exposure: 'internal',
     security: managers,
     params: AgentParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
     }),
     replies: {
       removed: empty(204),
@@ -173,67 +176,67 @@ export const rosterRoutes: readonly Route[] = [
       at_home_elsewhere: elsewhere,
     },
   }),
-  route(roster, 'suspend', {
+  route(agentManagement, 'suspend', {
     method: 'POST',
     path: `${PATH}/suspend`,
     operationId: 'suspendAgent',
-    summary: 'Suspend an agent; its sessions and tokens end at once',
+    summary: 'Suspend an agent and end its sessions and tokens',
     description:
-      'An agent at home in the tenant is suspended everywhere, a member from elsewhere in this ' +
-      'tenant. Repeating it changes nothing.',
+      'The home tenant suspends the agent in every tenant, another tenant only in itself. ' +
+      'Idempotent.',
     tags: TAGS,
     exposure: 'internal',
     security: managers,
     params: AgentParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
     }),
     replies: { found, unknown_agent: unknownAgent },
   }),
-  route(roster, 'activate', {
+  route(agentManagement, 'activate', {
     method: 'POST',
     path: `${PATH}/activate`,
     operationId: 'activateAgent',
     summary: 'Lift a suspension',
-    description: 'Sessions that it ended stay ended. Repeating it changes nothing.',
+    description: 'Ended sessions stay ended. Idempotent.',
     tags: TAGS,
     exposure: 'internal',
     security: managers,
     params: AgentParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
     }),
     replies: {
       found,
       unknown_agent: unknownAgent,
       suspended_at_home: problem(409, 'conflict', {
-        detail: 'The agent is suspended by its home tenant.',
+        detail: 'The home tenant of the agent has suspended it.',
       }),
     },
   }),
-  route(roster, 'addKey', {
+  route(agentManagement, 'addKey', {
     method: 'POST',
     path: `${PATH}/keys`,
     operationId: 'addAgentKey',
     summary: 'Add a key to an agent',
     description:
-      'For the agent itself, with any direct token of its own, or with agents:manage and every scope ' +
-      'that the agent was given besides those that every agent has.',
+      'Allowed for the agent itself with a direct token, and with agents:manage for a caller who ' +
+      'holds every scope of the agent beyond the default ones.',
     tags: TAGS,
     exposure: 'internal',
-    security: anybody,
+    security: selfOrManager,
     idempotent: true,
     params: AgentParams,
     body: json(NewKey),
-    message: ({ params, body, principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      publicKey: body.public_key,
-      keyAlgorithm: body.key_algorithm,
-      keyOwnershipProof: body.key_ownership_proof,
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      publicKey: request.body.public_key,
+      keyAlgorithm: request.body.key_algorithm,
+      keyOwnershipProof: request.body.key_ownership_proof,
+      idempotency: request.idempotency,
     }),
     replies: {
       added: reply(
@@ -250,47 +253,47 @@ export const rosterRoutes: readonly Route[] = [
       invalid_ownership_proof: startRefusals.invalid_ownership_proof,
       fingerprint_known: startRefusals.fingerprint_known,
       too_many_keys: problem(409, 'conflict', ({ most }) => ({
-        detail: `The agent has ${most} keys that are not revoked, which is the most it may have.`,
+        detail: `The agent has the maximum of ${most} keys that are not revoked.`,
       })),
-      beyond_caller: beyondCaller('The agent was given scopes that the caller does not hold'),
+      beyond_caller: beyondCaller('The agent has scopes that the caller does not hold'),
       ...idempotencyRefusals,
     },
   }),
-  route(roster, 'deprecateKey', {
+  route(agentManagement, 'deprecateKey', {
     method: 'POST',
     path: `${PATH}/keys/{key_id}/deprecate`,
     operationId: 'deprecateAgentKey',
-    summary: 'Retire a key: no new logins with it',
+    summary: 'Deprecate a key: no new logins with it',
     description:
-      'A challenge issued before may still be verified. Repeating it changes nothing. For the agent ' +
-      'itself or with agents:manage.',
+      'Challenges issued before can still be verified. Idempotent. Allowed for the agent itself ' +
+      'and with agents:manage.',
     tags: TAGS,
     exposure: 'internal',
-    security: anybody,
+    security: selfOrManager,
     params: KeyParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      keyId: params.key_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      keyId: request.params.key_id,
     }),
     replies: { changed, ...keyRefusals },
   }),
-  route(roster, 'revokeKey', {
+  route(agentManagement, 'revokeKey', {
     method: 'POST',
     path: `${PATH}/keys/{key_id}/revoke`,
     operationId: 'revokeAgentKey',
-    summary: 'Revoke a key: what logins with it led to ends at once',
+    summary: 'Revoke a key and end the sessions and delegations of its logins',
     description:
-      'Final; repeating it changes nothing. An agent cannot revoke its own last active key. For the ' +
-      'agent itself or with agents:manage.',
+      'Final and idempotent. An agent cannot revoke its own last active key. Allowed for the ' +
+      'agent itself and with agents:manage.',
     tags: TAGS,
     exposure: 'internal',
-    security: anybody,
+    security: selfOrManager,
     params: KeyParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      keyId: params.key_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      keyId: request.params.key_id,
     }),
     replies: {
       changed,
@@ -300,23 +303,23 @@ export const rosterRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(roster, 'revokeAnchor', {
+  route(agentManagement, 'revokeAnchor', {
     method: 'POST',
     path: `${PATH}/anchors/{anchor}/revoke`,
     operationId: 'revokeAgentAnchor',
-    summary: 'Revoke an anchor: the agent is no longer known by that DID',
+    summary: 'Revoke an anchor: the agent loses that DID',
     description:
-      'Final; repeating it changes nothing. Keys and sessions stay: the agent logs in by its id or by a ' +
-      'key. The DID is not free for others. An agent cannot revoke its own last active anchor. For ' +
-      'the agent itself or with agents:manage.',
+      'Final and idempotent. Keys and sessions stay: the agent logs in by its id or a key. Other ' +
+      'agents cannot register the DID. An agent cannot revoke its own last active anchor. ' +
+      'Allowed for the agent itself and with agents:manage.',
     tags: TAGS,
     exposure: 'internal',
-    security: anybody,
+    security: selfOrManager,
     params: AnchorParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      agentId: params.agent_id,
-      value: params.anchor,
+    message: (request) => ({
+      caller: callerOf(request),
+      agentId: request.params.agent_id,
+      value: request.params.anchor,
     }),
     replies: {
       anchor_revoked: reply(200, Anchor, ({ anchor }) => anchorJson(anchor)),
@@ -326,7 +329,7 @@ export const rosterRoutes: readonly Route[] = [
       bound_token: boundToken,
       at_home_elsewhere: elsewhere,
       last_active_anchor: problem(409, 'conflict', {
-        detail: "This is the agent's last active anchor, by which it is known. Add a key first.",
+        detail: "This is the agent's last active anchor. Add a key first.",
       }),
     },
   }),

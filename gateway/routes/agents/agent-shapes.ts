@@ -1,4 +1,4 @@
-/** Bodies and records that the agent and workspace routes share. decisions.md 1.2, 1.4 and 1.6. */
+/** Request bodies and records that the agent and workspace routes share. */
 import { z } from 'zod'
 import type {
   AgentRecord,
@@ -21,24 +21,24 @@ export const ANCHOR_TYPES = ['did_key', 'did_web'] as const
 const UINT64_END = 2n ** 64n
 
 export const DisplayName = z.string().regex(SHOWN_NAME).meta({
-  description: '1 to 120 characters, none that controls or that turns the direction of the text',
+  description: '1 to 120 characters, without control and bidirectional formatting characters',
 })
 
-/** A name that stands in letters to people who do not know who gave it. */
+/** A name that appears in mail to people who do not know its author. */
 export const MailedName = z
   .string()
   .regex(SHOWN_NAME)
   .refine((name) => !looksLikeLink(name), 'looks like a link')
   .meta({
     description:
-      '1 to 120 characters, none that controls or that turns the direction of the text, ' +
-      'and nothing that looks like a link (`://`, `www.`, `name.tld`)',
+      '1 to 120 characters, without control and bidirectional formatting characters, and without ' +
+      'anything that looks like a link (`://`, `www.`, `name.tld`)',
   })
 
 const Timestamp = z.iso.datetime().meta({ description: 'RFC 3339, UTC, milliseconds' })
 
 const tenantSelector = {
-  tenant_id: uuid().optional().meta({ description: 'Excludes tenant_slug' }),
+  tenant_id: uuid().optional().meta({ description: 'Mutually exclusive with tenant_slug' }),
   tenant_slug: z.string().min(1).max(63).optional(),
 }
 
@@ -52,7 +52,7 @@ export const RegistrationStart = z
       .optional()
       .meta({
         description:
-          'did_key: the did:key of public_key, derived when left out. did_web: required, a did:web ' +
+          'did_key: the did:key of public_key, derived if omitted. did_web: required, a did:web ' +
           'whose document lists public_key under authentication',
       }),
     public_key: z
@@ -61,7 +61,7 @@ export const RegistrationStart = z
       .max(256)
       .meta({
         description:
-          'base64url of the raw key (32 bytes ed25519, 33 bytes compressed point es256); standard ' +
+          'base64url of the raw key (32 bytes ed25519, 33 bytes compressed point es256). Standard ' +
           'base64 and the multibase part of the did:key are accepted too',
       }),
     key_algorithm: z.enum(['ed25519', 'es256']),
@@ -91,7 +91,7 @@ export function registrationOf(body: RegistrationStartBody): Registration {
   }
 }
 
-/** What a body and the Host say about the tenant meant. */
+/** The tenant that the body or the Host header names. */
 export function selectorOf(
   body: { tenant_id?: string | undefined; tenant_slug?: string | undefined },
   host: string,
@@ -109,14 +109,14 @@ export const ChallengeRequest = z
   .refine(
     ({ agent_id, did, key_id }) =>
       [agent_id, did, key_id].filter((name) => name !== undefined).length === 1,
-    { message: 'name the agent by exactly one of agent_id, did and key_id' },
+    { message: 'exactly one of agent_id, did and key_id is required' },
   )
   .refine(({ tenant_id, tenant_slug }) => tenant_id === undefined || tenant_slug === undefined, {
-    message: 'tenant_id and tenant_slug exclude one another',
+    message: 'tenant_id and tenant_slug are mutually exclusive',
   })
   .meta({ id: 'AgentChallengeRequest' })
 
-/** Decimal, below 2^64, no sign, no leading zeros; a JSON number is refused (decisions.md 1.3). */
+/** Decimal, below 2^64, without sign or leading zeros. A string, because JSON numbers lose precision. */
 const Nonce = z
   .string()
   .regex(/^(?:0|[1-9][0-9]{0,19})$/)
@@ -131,7 +131,7 @@ export const completion = {
     .string()
     .max(128)
     .optional()
-    .meta({ description: 'When sent it must be the one of the start response' }),
+    .meta({ description: 'If sent, it must equal that of the start response' }),
 }
 
 export const RegistrationComplete = z.object(completion).meta({ id: 'AgentRegistrationComplete' })
@@ -248,7 +248,7 @@ export const startReplies: RulesFor<RegistrationStarted> = {
 const anchorKnown: ReplyRule<{ tag: 'anchor_known' }> = problem(409, 'conflict', {
   detail: 'The DID is already registered in this tenant.',
 })
-/** As long as a failure to fetch a document is remembered. */
+/** How long a failed document fetch is cached. */
 const DOCUMENT_RETRY_SECS = 15
 
 export const startRefusals: RulesFor<StartRefused> = {
@@ -257,12 +257,12 @@ export const startRefusals: RulesFor<StartRefused> = {
     errors: [{ pointer: `#${pointer}`, detail }],
   })),
   invalid_ownership_proof: problem(400, 'bad-request', ({ detail }) => ({
-    detail: `Ownership of the key is not proven: ${detail}.`,
+    detail: `The key ownership proof is invalid: ${detail}.`,
     errors: [{ pointer: '#/key_ownership_proof', detail }],
     members: { key_ownership_proof: OWNERSHIP_DESCRIPTION },
   })),
   conflicting_tenant: problem(400, 'bad-request', {
-    detail: 'tenant_id and tenant_slug exclude one another.',
+    detail: 'tenant_id and tenant_slug are mutually exclusive.',
   }),
   tenant_refuses: problem(403, 'policy-denied', ({ detail }) => ({
     detail: `Registration is refused: ${detail}.`,
@@ -273,7 +273,7 @@ export const startRefusals: RulesFor<StartRefused> = {
   }),
   anchor_known: anchorKnown,
   anchor_unavailable: problem(503, 'service-unavailable', ({ detail }) => ({
-    detail: `The DID document cannot be had just now: ${detail}. Send the request again.`,
+    detail: `The DID document is temporarily unavailable: ${detail}. Send the request again.`,
     retryAfterSecs: DOCUMENT_RETRY_SECS,
   })),
 }
@@ -281,15 +281,15 @@ export const startRefusals: RulesFor<StartRefused> = {
 const checkRefusals: RulesFor<CheckRefused> = {
   unknown_challenge: problem(400, 'bad-request', { detail: 'There is no such challenge.' }),
   challenge_mismatch: problem(400, 'bad-request', ({ detail }) => ({
-    detail: `The challenge does not fit: ${detail}.`,
+    detail: `The challenge does not match the request: ${detail}.`,
   })),
   challenge_expired: problem(400, 'bad-request', { detail: 'The challenge has expired.' }),
-  challenge_consumed: problem(400, 'bad-request', { detail: 'The challenge was consumed before.' }),
+  challenge_consumed: problem(400, 'bad-request', { detail: 'The challenge is consumed already.' }),
   invalid_proof: problem(400, 'bad-request', {
-    detail: 'The nonce does not give a digest with enough leading zero bits.',
+    detail: 'The digest of the nonce has too few leading zero bits.',
   }),
   too_early: problem(425, 'too-early', ({ waitSeconds }) => ({
-    detail: 'The proof is valid and came before the minimum duration had passed. Send it again.',
+    detail: 'The proof is valid but came before the minimum duration. Send it again.',
     retryAfterSecs: waitSeconds,
   })),
 }

@@ -1,4 +1,4 @@
-/** Agent registration and login. interface.md, Agent authentication and registration. */
+/** Agent registration and login. */
 import { z } from 'zod'
 import { type AgentRegistered, agents } from '../../../actors/agents/agents/protocol.js'
 import { PROOF_ALGORITHMS } from '../../../actors/oauth/tokens/protocol.js'
@@ -35,9 +35,9 @@ const startRegistration = route(agents, 'startRegistration', {
   operationId: 'startAgentRegistration',
   summary: 'Start the registration of an agent',
   description:
-    'Answers a proof of key ownership with a proof-of-work challenge. The tenant is the one named ' +
-    'by tenant_id or tenant_slug, else that of the host, else the control plane; the ownership ' +
-    'proof is signed over its UUID.',
+    'Returns a proof-of-work challenge for a valid key ownership proof. The tenant is the one of ' +
+    'tenant_id or tenant_slug, else that of the host, else the control plane. The ownership proof ' +
+    'signs the UUID of the tenant.',
   tags: TAGS,
   exposure: 'public',
   security: { scheme: 'anonymous' },
@@ -60,7 +60,7 @@ const completeRegistration = route(agents, 'completeRegistration', {
   summary: 'Complete the registration of an agent',
   description:
     'Spends the challenge on a nonce for which SHA-256 of `{challenge_token}:{nonce}` starts with ' +
-    'difficulty_bits zero bits. Tokens are obtained by challenge and verify.',
+    'difficulty_bits zero bits. Get tokens with challenge and verify.',
   tags: TAGS,
   exposure: 'public',
   security: { scheme: 'anonymous' },
@@ -79,7 +79,7 @@ const registerDirectly = route(agents, 'registerDirectly', {
   path: '/api/v1/agents/auth/register',
   operationId: 'registerAgent',
   summary: 'Register an agent without proof of work',
-  description: 'Open only in tenants that allow it, for trusted contexts.',
+  description: 'Only for tenants that allow it, in trusted environments.',
   tags: TAGS,
   exposure: 'public',
   security: { scheme: 'anonymous' },
@@ -114,9 +114,9 @@ const challenge = route(agents, 'challenge', {
   operationId: 'challengeAgent',
   summary: 'Get a login challenge',
   description:
-    'Names the agent by agent_id, did or key_id. tenant_id may name any tenant of an organization ' +
-    'that the agent is a member of: the token will be for that tenant. Unknown and suspended ' +
-    'agents get the same answer.',
+    'The agent is identified by agent_id, did or key_id. tenant_id may name any tenant of an ' +
+    'organization that the agent is a member of: the token is then for that tenant. Unknown and ' +
+    'suspended agents get the same error.',
   tags: TAGS,
   exposure: 'public',
   security: { scheme: 'anonymous' },
@@ -151,7 +151,7 @@ const challenge = route(agents, 'challenge', {
       expires_in: issued.expiresInSeconds,
     })),
     unknown_agent: problem(400, 'bad-request', {
-      detail: 'No active agent with an active key answers to this name in this tenant.',
+      detail: 'The tenant has no active agent with this identifier and an active key.',
     }),
   },
 })
@@ -161,7 +161,7 @@ const VerifyRequest = z
     challenge_id: uuid(),
     signature: z.string().min(1).max(512).meta({ description: 'base64url over payload' }),
     key_id: z.string().min(1).max(128).optional(),
-    scope: z.string().max(4096).optional().meta({ description: 'Default: all that is allowed' }),
+    scope: z.string().max(4096).optional().meta({ description: 'Default: all allowed scopes' }),
   })
   .meta({ id: 'AgentVerifyRequest' })
 
@@ -184,8 +184,8 @@ const verify = route(agents, 'verify', {
   operationId: 'verifyAgent',
   summary: 'Exchange a signed challenge for tokens',
   description:
-    'The challenge is spent by the first call, whatever its outcome. With a DPoP header the tokens ' +
-    'are bound to its key; a refused proof leaves the challenge as it is.',
+    'The first call spends the challenge, whatever its outcome. With a DPoP header the tokens are ' +
+    'bound to the key of the proof; an invalid proof does not spend the challenge.',
   tags: TAGS,
   exposure: 'public',
   security: { scheme: 'anonymous' },
@@ -215,7 +215,7 @@ const verify = route(agents, 'verify', {
     }),
     invalid_scope: problem(400, 'bad-request', {
       error: 'invalid_scope',
-      detail: 'A scope was asked for that the agent may not have in this tenant.',
+      detail: 'The agent may not have one of the requested scopes in this tenant.',
     }),
     proof_refused: problem(401, 'unauthorized', ({ error, description, dpopNonce }) => ({
       error,
@@ -232,7 +232,7 @@ const readSelf = route(agents, 'read', {
   method: 'GET',
   path: '/api/v1/agents/me',
   operationId: 'readOwnAgent',
-  summary: 'The record of the calling agent',
+  summary: 'Read the calling agent',
   tags: TAGS,
   exposure: 'internal',
   security: { scheme: 'bearer', subjects: ['agent'], direct: 'required' },

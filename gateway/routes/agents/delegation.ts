@@ -1,4 +1,4 @@
-/** Device delegation. interface.md, Delegation; decisions.md section 3, 17 and 21. */
+/** Delegation by device flow. */
 import { z } from 'zod'
 import { type DelegationRecord, delegation } from '../../../actors/agents/delegation/protocol.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
@@ -11,6 +11,7 @@ import {
   requestOverPage,
   unknownRequestPage,
 } from '../../pages/agents/delegation.js'
+import { callerOf } from '../../request/caller.js'
 import { json, page, pageForm, problem, type Route, reply, route, seeOther } from '../../route.js'
 
 const TAGS = ['Delegation']
@@ -19,7 +20,7 @@ const PAGE = '/device/delegation'
 const DELEGATIONS = '/api/v1/delegations'
 const time = z.iso.datetime()
 
-/** decisions.md section 3, who may poll: an agent, by itself. */
+/** An agent with a direct token, that is without an `act` claim. */
 const directAgent = { scheme: 'bearer', subjects: ['agent'], direct: 'required' } as const
 
 const StartRequest = z
@@ -36,7 +37,7 @@ const StartResponse = z
     device_code: z.string().meta({ description: 'A secret for polling, shown once.' }),
     user_code: z.string(),
     user_code_display: z.string(),
-    verification_uri: z.string().meta({ description: 'A path: put the base address before it.' }),
+    verification_uri: z.string().meta({ description: 'A path, relative to the base URL.' }),
     verification_uri_complete: z.string(),
     expires_in: z.int(),
     interval: z.int(),
@@ -51,7 +52,8 @@ const DelegatedToken = z
   .object({
     access_token: z.string(),
     token_type: z.enum(['Bearer', 'DPoP']).meta({
-      description: 'DPoP where the token that asks is bound to a key: this one is bound to it too.',
+      description:
+        'DPoP if the token of the request is DPoP-bound; the new token has the same key.',
     }),
     expires_in: z.int().min(1),
     scope: z.string(),
@@ -69,7 +71,7 @@ const Delegation = z
     scope: z.string(),
     audience: z.string(),
     status: z.enum(['active', 'revoked', 'expired']),
-    acr: z.string().meta({ description: 'How surely the person was known who approved.' }),
+    acr: z.string().meta({ description: 'Authentication context of the approval.' }),
     amr: z.array(z.string()),
     auth_time: time,
     created_at: time,
@@ -82,24 +84,24 @@ const RevokedDelegation = z
   .object({ id: z.uuid(), status: z.literal('revoked'), revoked_at: time })
   .meta({ id: 'RevokedDelegation' })
 
-const delegationJson = (one: DelegationRecord) => ({
-  id: one.id,
-  tenant_id: one.tenantId,
-  agent_id: one.agentId,
-  agent_name: one.agentName,
-  subject: one.subject,
-  scope: one.scopes.join(' '),
-  audience: one.audience,
-  status: one.status,
-  acr: one.acr,
-  amr: [...one.amr],
-  auth_time: one.authTime.toISOString(),
-  created_at: one.createdAt.toISOString(),
-  expires_at: one.expiresAt.toISOString(),
-  revoked_at: one.revokedAt?.toISOString() ?? null,
+const delegationJson = (record: DelegationRecord) => ({
+  id: record.id,
+  tenant_id: record.tenantId,
+  agent_id: record.agentId,
+  agent_name: record.agentName,
+  subject: record.subject,
+  scope: record.scopes.join(' '),
+  audience: record.audience,
+  status: record.status,
+  acr: record.acr,
+  amr: [...record.amr],
+  auth_time: record.authTime.toISOString(),
+  created_at: record.createdAt.toISOString(),
+  expires_at: record.expiresAt.toISOString(),
+  revoked_at: record.revokedAt?.toISOString() ?? null,
 })
 
-/** RFC 8628 section 3.5, as a problem document (decisions.md section 3, content type). */
+/** The errors of RFC 8628 section 3.5, as problem documents. */
 const refusal = (error: string, detail: string) =>
   problem(400, 'bad-request', { error, detail, errorDescription: detail })
 const waiting = (error: string, detail: string) =>
@@ -115,10 +117,10 @@ const agentRoutes: readonly Route[] = [
     method: 'POST',
     path: DEVICE,
     operationId: 'startDelegation',
-    summary: 'Ask a person for authority',
+    summary: 'Request a delegation from a person',
     description:
-      'The agent shows the person the user code and the link, and polls with the device code. What ' +
-      'is granted is what was asked for and the person holds.',
+      'The agent shows the user code and the link to the person and polls with the device code. ' +
+      'The person grants those of the requested scopes that they hold.',
     tags: TAGS,
     exposure: 'public',
     security: directAgent,
@@ -126,10 +128,10 @@ const agentRoutes: readonly Route[] = [
     throttle: [{ policy: 'device', by: 'caller' }],
     onceOnly: true,
     body: json(StartRequest),
-    message: ({ body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      scope: body.scope,
-      audience: body.audience ?? null,
+    message: (request) => ({
+      caller: callerOf(request),
+      scope: request.body.scope,
+      audience: request.body.audience ?? null,
     }),
     replies: {
       started: reply(200, StartResponse, ({ deviceCode, userCode, expiresInSecs, ...rest }) => ({
@@ -144,13 +146,13 @@ const agentRoutes: readonly Route[] = [
       invalid_scope: problem(400, 'bad-request', ({ scopes }) => {
         const detail =
           scopes.length === 0
-            ? 'The scope names nothing.'
+            ? 'The scope is empty.'
             : `Not scopes of this service: ${scopes.join(' ')}.`
         return {
           error: 'invalid_scope',
           detail,
           errorDescription: detail,
-          errors: [{ pointer: '#/scope', detail: 'holds no known scope, or an unknown one' }],
+          errors: [{ pointer: '#/scope', detail: 'is empty or contains an unknown scope' }],
         }
       }),
       invalid_target: refusal(
@@ -163,10 +165,10 @@ const agentRoutes: readonly Route[] = [
     method: 'POST',
     path: `${DEVICE}/token`,
     operationId: 'pollDelegation',
-    summary: 'Fetch the token of a delegation, once somebody approved',
+    summary: 'Poll for the token of a delegation',
     description:
-      'Until then 400 with authorization_pending; faster than the interval with slow_down, which ' +
-      'adds five seconds to it. Retry-Interval tells the interval in force.',
+      'Returns 400 authorization_pending until the person decides, and slow_down for polls faster ' +
+      'than the interval, which adds five seconds to it. Retry-Interval is the current interval.',
     tags: TAGS,
     exposure: 'public',
     security: directAgent,
@@ -182,12 +184,12 @@ const agentRoutes: readonly Route[] = [
         ...(granted.refreshToken === null ? {} : { refresh_token: granted.refreshToken }),
       })),
       pending: waiting('authorization_pending', 'The person has not decided yet.'),
-      slow_down: waiting('slow_down', 'Polled too fast: wait for Retry-Interval seconds.'),
-      denied: refusal('access_denied', 'The person said no, or took it back.'),
-      expired: refusal('expired_token', 'The request has expired: start another one.'),
+      slow_down: waiting('slow_down', 'Polled too fast. Wait for Retry-Interval seconds.'),
+      denied: refusal('access_denied', 'The person denied the request or revoked the delegation.'),
+      expired: refusal('expired_token', 'The request has expired. Start a new one.'),
       invalid: refusal(
         'invalid_grant',
-        'The device code is unknown, belongs to another agent, or was redeemed.',
+        'The device code is unknown, was issued to another agent, or is redeemed.',
       ),
     },
   }),
@@ -198,7 +200,7 @@ const pages = {
   exposure: 'public',
   security: { scheme: 'browser' },
   errors: 'page',
-  // Whoever guesses user codes has few guesses.
+  // Limits the guessing of user codes.
   throttle: [{ policy: 'device', by: 'address' }],
 } as const
 
@@ -214,10 +216,10 @@ const pageRoutes: readonly Route[] = [
     method: 'GET',
     path: `${PAGE}/{user_code}`,
     operationId: 'showDelegation',
-    summary: 'Page on which a person decides what an agent may do for them',
+    summary: 'Page on which a person approves or denies a delegation',
     description:
-      'An unknown code is 404, one that expired or was decided 410, both before any sign-in. ' +
-      'Whoever decided sees the outcome.',
+      'Returns 404 for an unknown code and 410 for an expired or decided request, both before any ' +
+      'sign-in. The person who decided sees the outcome.',
     params: UserCode,
     query: z.object({ complete: z.string().max(16).optional() }),
     message: ({ params, browser }) => ({
@@ -237,8 +239,8 @@ const pageRoutes: readonly Route[] = [
     method: 'POST',
     path: `${PAGE}/{user_code}/approve`,
     operationId: 'approveDelegation',
-    summary: 'Let the agent act',
-    description: 'A form of the page. Needs a second factor and a recent sign-in.',
+    summary: 'Approve a delegation',
+    description: 'Form of the page. Needs a recent sign-in with a second factor.',
     params: UserCode,
     body: decision,
     message: ({ params, body, browser, clientAddress: address }) => ({
@@ -260,8 +262,8 @@ const pageRoutes: readonly Route[] = [
     method: 'POST',
     path: `${PAGE}/{user_code}/deny`,
     operationId: 'denyDelegation',
-    summary: 'Refuse the agent',
-    description: 'A form of the page.',
+    summary: 'Deny a delegation',
+    description: 'Form of the page.',
     params: UserCode,
     body: decision,
     message: ({ params, body, browser, clientAddress: address }) => ({
@@ -282,7 +284,7 @@ const pageRoutes: readonly Route[] = [
 const OneParams = z.object({ delegation_id: z.string().max(64) })
 const unknownDelegation = problem(404, 'not-found', { detail: 'There is no such delegation.' })
 const mayNotSee = problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => ({
-  detail: 'An application sees delegations with the scope delegations:manage.',
+  detail: 'An application needs the scope delegations:manage to see delegations.',
   headers: scopeChallenge(baseUrl, ['delegations:manage']),
 }))
 
@@ -293,8 +295,8 @@ const recordRoutes: readonly Route[] = [
     operationId: 'listDelegations',
     summary: 'List delegations, newest first',
     description:
-      'A person sees what they allowed, an agent what it was allowed. With delegations:manage an ' +
-      'agent, an application or an administrator sees those of the tenant.',
+      'A person sees the delegations they approved, an agent those it received. With ' +
+      'delegations:manage an agent, an application or an administrator sees all of the tenant.',
     tags: TAGS,
     exposure: 'internal',
     security: { scheme: 'bearer' },
@@ -319,9 +321,9 @@ const recordRoutes: readonly Route[] = [
     exposure: 'internal',
     security: { scheme: 'bearer' },
     params: OneParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      delegationId: params.delegation_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      delegationId: request.params.delegation_id,
     }),
     replies: {
       found: reply(200, Delegation, (found) => delegationJson(found.delegation)),
@@ -333,11 +335,11 @@ const recordRoutes: readonly Route[] = [
     method: 'POST',
     path: `${DELEGATIONS}/{delegation_id}/revoke`,
     operationId: 'revokeDelegation',
-    summary: 'End a delegation at once',
+    summary: 'Revoke a delegation',
     description:
       'For the person who approved it, or an administrator, with a token of a recent sign-in at the ' +
-      'highest level that their account can reach: aal3 with a passkey that stays on its device, ' +
-      'else aal2. 401 tells what is missing (RFC 9470). Repeating it changes nothing.',
+      'highest level of their account: aal3 with a device-bound passkey, else aal2. Otherwise the ' +
+      'response is a step-up challenge (401, RFC 9470). Idempotent.',
     tags: TAGS,
     exposure: 'public',
     security: {
@@ -347,9 +349,9 @@ const recordRoutes: readonly Route[] = [
       direct: 'required',
     },
     params: OneParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      delegationId: params.delegation_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      delegationId: request.params.delegation_id,
     }),
     replies: {
       revoked: reply(200, RevokedDelegation, ({ id, revokedAt }) => ({

@@ -1,4 +1,4 @@
-/** Workspace bootstrap. interface.md, Agent authentication and registration; decisions.md 2.1, 2.2. */
+/** Workspace bootstrap. */
 import { z } from 'zod'
 import { agents } from '../../../actors/agents/agents/protocol.js'
 import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
@@ -41,7 +41,7 @@ const metadata = route(workspaces, 'metadata', {
   method: 'GET',
   path: '/api/v1/agents/workspace/bootstrap',
   operationId: 'readWorkspaceBootstrap',
-  summary: 'What the key-ownership proof of a bootstrap must sign',
+  summary: 'Read what the key ownership proof must sign',
   tags: TAGS,
   exposure: 'public',
   security: { scheme: 'anonymous' },
@@ -67,8 +67,8 @@ const start = route(agents, 'startRegistration', {
   operationId: 'startWorkspaceBootstrap',
   summary: 'Start the bootstrap of a workspace',
   description:
-    'As the start of an agent registration, in the control-plane tenant: the ownership proof is ' +
-    'signed over the issuer and the tenant UUID of the bootstrap metadata.',
+    'Like the start of an agent registration, in the control-plane tenant. The ownership proof signs ' +
+    'the issuer and the tenant UUID of the bootstrap metadata.',
   tags: TAGS,
   exposure: 'public',
   security: { scheme: 'anonymous' },
@@ -134,8 +134,8 @@ const complete = route(workspaces, 'complete', {
   operationId: 'completeWorkspaceBootstrap',
   summary: 'Complete the bootstrap of a workspace',
   description:
-    'Creates agent, organization, sandbox tenant, OAuth application and a fixture user in one ' +
-    'step, and answers with their credentials, which are shown this once.',
+    'Creates an agent, organization, sandbox tenant, OAuth application and fixture user in one ' +
+    'step. The response contains their credentials, which are shown only once.',
   tags: TAGS,
   exposure: 'public',
   security: { scheme: 'anonymous' },
@@ -152,53 +152,53 @@ const complete = route(workspaces, 'complete', {
   }),
   documented: ['not-implemented'],
   replies: {
-    provisioned: reply(201, Workspace, (made) => ({
-      agent: agentJson(made.agent),
-      organization_id: made.organization.id,
-      organization_name: made.organization.name,
-      organization_slug: made.organization.slug,
-      tenant_id: made.tenant.id,
-      tenant_name: made.tenant.name,
-      tenant_slug: made.tenant.slug,
-      environment: made.tenant.environment,
-      application_id: made.application.id,
-      client_id: made.application.clientId,
-      ...(made.application.clientSecret === null
+    provisioned: reply(201, Workspace, (workspace) => ({
+      agent: agentJson(workspace.agent),
+      organization_id: workspace.organization.id,
+      organization_name: workspace.organization.name,
+      organization_slug: workspace.organization.slug,
+      tenant_id: workspace.tenant.id,
+      tenant_name: workspace.tenant.name,
+      tenant_slug: workspace.tenant.slug,
+      environment: workspace.tenant.environment,
+      application_id: workspace.application.id,
+      client_id: workspace.application.clientId,
+      ...(workspace.application.clientSecret === null
         ? {}
-        : { client_secret: made.application.clientSecret }),
-      audience: made.application.audience,
-      redirect_uris: [...made.application.redirectUris],
-      token_endpoint_auth_method: made.application.tokenEndpointAuthMethod,
+        : { client_secret: workspace.application.clientSecret }),
+      audience: workspace.application.audience,
+      redirect_uris: [...workspace.application.redirectUris],
+      token_endpoint_auth_method: workspace.application.tokenEndpointAuthMethod,
       fixture_end_user: {
-        id: made.fixtureUser.id,
-        email: made.fixtureUser.email,
-        password: made.fixtureUser.password,
-        status: made.fixtureUser.status,
-        created_at: made.fixtureUser.createdAt.toISOString(),
+        id: workspace.fixtureUser.id,
+        email: workspace.fixtureUser.email,
+        password: workspace.fixtureUser.password,
+        status: workspace.fixtureUser.status,
+        created_at: workspace.fixtureUser.createdAt.toISOString(),
       },
-      control_plane_access_token: made.controlPlaneAccessToken,
-      control_plane_expires_in: made.controlPlaneExpiresInSeconds,
-      tenant_access_token: made.tenantAccessToken,
-      tenant_expires_in: made.tenantExpiresInSeconds,
-      start_snippet: made.startSnippet,
-      env_block: made.envBlock,
-      ...(made.operatorInvite === null
+      control_plane_access_token: workspace.controlPlaneAccessToken,
+      control_plane_expires_in: workspace.controlPlaneExpiresInSeconds,
+      tenant_access_token: workspace.tenantAccessToken,
+      tenant_expires_in: workspace.tenantExpiresInSeconds,
+      start_snippet: workspace.startSnippet,
+      env_block: workspace.envBlock,
+      ...(workspace.operatorInvite === null
         ? {}
         : {
             operator_invite: {
-              url: made.operatorInvite.url,
-              expires_at: made.operatorInvite.expiresAt.toISOString(),
+              url: workspace.operatorInvite.url,
+              expires_at: workspace.operatorInvite.expiresAt.toISOString(),
             },
           }),
-      issuer: made.issuer,
-      discovery_url: made.discoveryUrl,
+      issuer: workspace.issuer,
+      discovery_url: workspace.discoveryUrl,
     })),
     invalid_redirect_uri: problem(400, 'bad-request', ({ index, detail }) => ({
       detail: `A redirect URI ${detail}.`,
       errors: [{ pointer: `#/redirect_uris/${index}`, detail }],
     })),
     busy: problem(503, 'service-unavailable', {
-      detail: 'The password workers are busy. The challenge is untouched: send the request again.',
+      detail: 'The password workers are busy. The challenge is not spent: send the request again.',
       retryAfterSecs: 2,
     }),
     ...completionRefusals,

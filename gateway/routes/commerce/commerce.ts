@@ -11,7 +11,7 @@ import {
   type Price,
   type Product,
 } from '../../../actors/commerce/payments/protocol.js'
-import type { Principal } from '../../../actors/domain/principal.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import {
@@ -42,9 +42,6 @@ export const invalid = problem<Invalid, 'bad-request'>(
   'bad-request',
   ({ pointer, detail }) => ({ detail, errors: [{ pointer: `#${pointer}`, detail }] }),
 )
-
-type Asked = { readonly principal: Principal; readonly clientAddress: string }
-const callerOf = ({ principal, clientAddress: address }: Asked) => ({ principal, address })
 
 const product = {
   listed: reply(

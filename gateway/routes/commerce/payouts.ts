@@ -10,6 +10,7 @@ import {
 import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import { settlement } from '../../../actors/commerce/payouts/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { invalid } from './commerce.js'
@@ -55,8 +56,6 @@ const changedSubscription = reply(200, SubscriptionRecord, ({ row }: Changed<Sub
 
 type Refunded = Extract<RefundOutcome, { tag: 'refunded' }>
 
-type Asked = { readonly principal: Principal; readonly clientAddress: string }
-const callerOf = ({ principal, clientAddress: address }: Asked) => ({ principal, address })
 type Paged = { readonly principal: Principal; readonly query: z.output<typeof PageQuery> }
 const pageOf = ({ principal, query }: Paged) => ({
   tenantId: principal.tenantId,

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { Changed, Listed } from '../../../actors/commerce/payments/protocol.js'
 import { x402, type X402Payment } from '../../../actors/commerce/x402/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 
@@ -103,10 +104,10 @@ export const x402PaymentRoutes: readonly Route[] = [
     security: { scheme: 'bearer', scopes: ['commerce:manage'] },
     params: z.object({ id: z.string().max(64) }),
     body: json(Resolution),
-    message: ({ params, body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      id: params.id,
-      resolution: body,
+    message: (request) => ({
+      caller: callerOf(request),
+      id: request.params.id,
+      resolution: request.body,
     }),
     replies: {
       changed: reply(200, PaymentRecord, ({ row }: Changed<X402Payment>) => record(row)),

@@ -1,6 +1,7 @@
 /** Accounts as operators of the deployment see them. decisions.md 24. */
 import { z } from 'zod'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { type Route, reply, route } from '../../route.js'
 import { deployment } from './organization-records.js'
 import {
@@ -55,9 +56,9 @@ export const accountOperatorRoutes: readonly Route[] = [
         'Sessions, tokens, sign-ins and what the person lent to agents are refused in every process within a ' +
         'second, and return with the reactivation. Repeating it changes nothing.',
       params: AccountId,
-      message: ({ params, principal, clientAddress: address }) => ({
-        caller: { principal, address },
-        id: params.account_id,
+      message: (request) => ({
+        caller: callerOf(request),
+        id: request.params.account_id,
         to: verb === 'suspend' ? ('suspended' as const) : ('active' as const),
       }),
       replies: { found: accountFound, unknown_account: unknownAccount },

@@ -5,6 +5,7 @@ import {
   federation,
   type ProviderRecord,
 } from '../../../actors/identity/identity-providers/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import {
@@ -246,13 +247,3 @@ export const federationRoutes: readonly Route[] = [
     replies: { deleted: empty(204), unknown, off },
   }),
 ]
-
-function callerOf<Principal>({
-  principal,
-  clientAddress: address,
-}: {
-  readonly principal: Principal
-  readonly clientAddress: string
-}) {
-  return { principal, address }
-}

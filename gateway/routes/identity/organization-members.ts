@@ -1,6 +1,7 @@
 /** Members of an organization. decisions.md 24. */
 import { z } from 'zod'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { uuid } from '../../request/ids.js'
@@ -65,10 +66,10 @@ export const organizationMemberRoutes: readonly Route[] = [
     description: 'For owners, and for operators of the deployment (deployment:manage).',
     params: OrganizationId,
     query: PageQuery,
-    message: ({ params, query, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
-      ...readPage(query),
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      ...readPage(request.query),
     }),
     replies: {
       listed: reply(
@@ -93,12 +94,15 @@ export const organizationMemberRoutes: readonly Route[] = [
     idempotent: true,
     params: OrganizationId,
     body: json(AddMember),
-    message: ({ params, body, principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
-      who: body.agent_id === undefined ? { email: body.email } : { agentId: body.agent_id },
-      role: body.role,
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      who:
+        request.body.agent_id === undefined
+          ? { email: request.body.email }
+          : { agentId: request.body.agent_id },
+      role: request.body.role,
+      idempotency: request.idempotency,
     }),
     replies: {
       member: reply(201, Member, ({ member }) => memberJson(member)),
@@ -118,11 +122,11 @@ export const organizationMemberRoutes: readonly Route[] = [
       "Another role ends the sessions that an agent has in the organization's tenants: it logs in again.",
     params: MemberParams,
     body: json(z.object({ role: Role }).meta({ id: 'OrganizationMemberChange' })),
-    message: ({ params, body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
-      memberId: params.member_id,
-      role: body.role,
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      memberId: request.params.member_id,
+      role: request.body.role,
     }),
     replies: {
       member: reply(200, Member, ({ member }) => memberJson(member)),
@@ -141,10 +145,10 @@ export const organizationMemberRoutes: readonly Route[] = [
       "Ends the sessions that an agent has in the organization's tenants. A person stays a user of the " +
       'tenants that know them.',
     params: MemberParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
-      memberId: params.member_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      memberId: request.params.member_id,
     }),
     replies: {
       removed: empty(204),

@@ -1,5 +1,6 @@
 /** Records of organizations and tenants, and their suspension. decisions.md 24. */
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { json, type Route, reply, route } from '../../route.js'
 import {
   notOperator,
@@ -74,9 +75,9 @@ export const organizationRecordRoutes: readonly Route[] = [
     exposure: 'public',
     security: readers,
     params: OrganizationId,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
     }),
     replies: ofOrganization,
   }),
@@ -91,11 +92,11 @@ export const organizationRecordRoutes: readonly Route[] = [
     security: managers,
     params: OrganizationId,
     body: json(RecordChange),
-    message: ({ params, body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
-      name: body.name,
-      supportContact: body.support_contact,
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      name: request.body.name,
+      supportContact: request.body.support_contact,
     }),
     replies: ofOrganization,
   }),
@@ -109,9 +110,9 @@ export const organizationRecordRoutes: readonly Route[] = [
     exposure: 'public',
     security: readers,
     params: TenantId,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      tenantId: params.tenant_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      tenantId: request.params.tenant_id,
     }),
     replies: ofTenant,
   }),
@@ -126,11 +127,11 @@ export const organizationRecordRoutes: readonly Route[] = [
     security: managers,
     params: TenantId,
     body: json(RecordChange),
-    message: ({ params, body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      tenantId: params.tenant_id,
-      name: body.name,
-      supportContact: body.support_contact,
+    message: (request) => ({
+      caller: callerOf(request),
+      tenantId: request.params.tenant_id,
+      name: request.body.name,
+      supportContact: request.body.support_contact,
     }),
     replies: ofTenant,
   }),
@@ -146,9 +147,9 @@ export const organizationRecordRoutes: readonly Route[] = [
         summary: `${word} an organization with all its environments`,
         description: SUSPENDED,
         params: OrganizationId,
-        message: ({ params, principal, clientAddress: address }) => ({
-          caller: { principal, address },
-          id: params.organization_id,
+        message: (request) => ({
+          caller: callerOf(request),
+          id: request.params.organization_id,
           to,
         }),
         replies: { found: organizationFound, unknown_organization: unknownOrganization },
@@ -160,9 +161,9 @@ export const organizationRecordRoutes: readonly Route[] = [
         summary: `${word} an environment`,
         description: `${SUSPENDED} It stays suspended while its organization is.`,
         params: TenantId,
-        message: ({ params, principal, clientAddress: address }) => ({
-          caller: { principal, address },
-          id: params.tenant_id,
+        message: (request) => ({
+          caller: callerOf(request),
+          id: request.params.tenant_id,
           to,
         }),
         replies: { found: tenantFound, unknown_tenant: unknownTenant },

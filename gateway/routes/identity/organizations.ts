@@ -6,6 +6,7 @@ import {
   type OrganizationToken,
   type TenantRecord,
 } from '../../../actors/identity/organizations/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { MailedName } from '../agents/agent-shapes.js'
@@ -97,9 +98,9 @@ export const organizationRoutes: readonly Route[] = [
     exposure: 'public',
     security: { scheme: 'bearer', scopes: ['org:read'], ...bound },
     query: PageQuery,
-    message: ({ query, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      ...readPage(query),
+    message: (request) => ({
+      caller: callerOf(request),
+      ...readPage(request.query),
     }),
     replies: {
       listed: reply(
@@ -128,11 +129,11 @@ export const organizationRoutes: readonly Route[] = [
     },
     idempotent: true,
     body: json(CreateOrganization),
-    message: ({ body, principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      name: body.name,
-      slug: body.slug,
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      name: request.body.name,
+      slug: request.body.slug,
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(201, Organization, ({ organization }) => organizationJson(organization)),
@@ -162,9 +163,9 @@ export const organizationRoutes: readonly Route[] = [
     },
     onceOnly: true,
     params: OrganizationParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
     }),
     replies: {
       issued: reply(200, BoundToken, tokenJson),
@@ -183,10 +184,10 @@ export const organizationRoutes: readonly Route[] = [
     security: { scheme: 'bearer', scopes: ['org:read'], ...bound },
     params: OrganizationParams,
     query: PageQuery,
-    message: ({ params, query, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
-      ...readPage(query),
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      ...readPage(request.query),
     }),
     replies: {
       listed: reply(
@@ -219,14 +220,14 @@ export const organizationRoutes: readonly Route[] = [
     idempotent: true,
     params: OrganizationParams,
     body: json(CreateTenant),
-    message: ({ params, body, principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
-      name: body.name,
-      slug: body.slug,
-      environment: body.environment,
-      supportContact: body.support_contact,
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      name: request.body.name,
+      slug: request.body.slug,
+      environment: request.body.environment,
+      supportContact: request.body.support_contact,
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(201, Tenant, ({ tenant }) => tenantJson(tenant)),
@@ -260,10 +261,10 @@ export const organizationRoutes: readonly Route[] = [
     },
     onceOnly: true,
     params: OrganizationParams.extend({ tenant_id: z.string().max(64) }),
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      organizationId: params.organization_id,
-      tenantId: params.tenant_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      tenantId: request.params.tenant_id,
     }),
     replies: {
       issued: reply(200, TenantTokenBody, (token) => ({

@@ -5,6 +5,7 @@ import { isRedirectHost } from '../../../actors/domain/redirect-hosts.js'
 import { looksLikeLink, SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { type TenantSettingsRecord, tenants } from '../../../actors/identity/tenants/protocol.js'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { Tenant, tenantJson } from './organizations.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
@@ -153,9 +154,9 @@ export const tenantRoutes: readonly Route[] = [
     security: { ...security, subjects: ['human'], direct: 'required' },
     onceOnly: true,
     idempotent: true,
-    message: ({ principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      idempotency: request.idempotency,
     }),
     replies: {
       activated: reply(200, ActivatedTenant, ({ tenant, retiredFixtureUsers, rotated }) => ({
@@ -206,21 +207,26 @@ export const tenantRoutes: readonly Route[] = [
     exposure: 'internal',
     security,
     body: json(ChangeTenantSettings),
-    message: ({ body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
+    message: (request) => ({
+      caller: callerOf(request),
       change: {
-        admitAgents: body.admit_agents,
-        directAgentRegistration: body.direct_agent_registration,
-        credentialIssuerEnabled: body.credential_issuer_enabled,
-        checkoutRedirectHosts: body.checkout_redirect_hosts?.map((host) => host.toLowerCase()),
-        x402PayTo: body.x402_pay_to,
-        logoutRevokesOffline: body.logout_revokes_offline,
-        branding: body.branding,
-        social: body.social,
+        admitAgents: request.body.admit_agents,
+        directAgentRegistration: request.body.direct_agent_registration,
+        credentialIssuerEnabled: request.body.credential_issuer_enabled,
+        checkoutRedirectHosts: request.body.checkout_redirect_hosts?.map((host) =>
+          host.toLowerCase(),
+        ),
+        x402PayTo: request.body.x402_pay_to,
+        logoutRevokesOffline: request.body.logout_revokes_offline,
+        branding: request.body.branding,
+        social: request.body.social,
         session:
-          body.session === undefined
+          request.body.session === undefined
             ? undefined
-            : { idleSecs: body.session.idle_secs, absoluteSecs: body.session.absolute_secs },
+            : {
+                idleSecs: request.body.session.idle_secs,
+                absoluteSecs: request.body.session.absolute_secs,
+              },
       },
     }),
     replies: {

@@ -1,6 +1,7 @@
 /** People of a tenant and fixture users of a sandbox. decisions.md 2.3 and 17. */
 import { z } from 'zod'
 import { type UserRecord, users } from '../../../actors/identity/users/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -85,9 +86,9 @@ export const userRoutes: readonly Route[] = [
     security: managers,
     idempotent: true,
     onceOnly: true,
-    message: ({ principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      idempotency: request.idempotency,
     }),
     replies: {
       minted: reply(
@@ -120,9 +121,9 @@ export const userRoutes: readonly Route[] = [
     security: managers,
     onceOnly: true,
     params: UserParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      userId: params.user_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      userId: request.params.user_id,
     }),
     replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
   }),
@@ -136,8 +137,8 @@ export const userRoutes: readonly Route[] = [
     exposure: 'public',
     security: managers,
     onceOnly: true,
-    message: ({ principal, clientAddress: address }) => ({
-      caller: { principal, address },
+    message: (request) => ({
+      caller: callerOf(request),
       userId: null,
     }),
     replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
@@ -181,12 +182,12 @@ export const userRoutes: readonly Route[] = [
     security: managers,
     idempotent: true,
     body: json(CreateTenantUser),
-    message: ({ body, principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      email: body.email,
-      displayName: body.display_name,
-      password: body.password,
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      email: request.body.email,
+      displayName: request.body.display_name,
+      password: request.body.password,
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(
@@ -229,9 +230,9 @@ export const userRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: UserParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      userId: params.user_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      userId: request.params.user_id,
     }),
     replies: {
       found,
@@ -257,9 +258,9 @@ export const userRoutes: readonly Route[] = [
     exposure: 'internal',
     security: readers,
     params: UserParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      userId: params.user_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      userId: request.params.user_id,
     }),
     replies: { found, unknown_user: unknownUser },
   }),
@@ -273,12 +274,12 @@ export const userRoutes: readonly Route[] = [
     security: managers,
     params: UserParams,
     body: json(ChangeTenantUser),
-    message: ({ params, body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      userId: params.user_id,
-      displayName: body.display_name,
-      roles: body.roles,
-      metadata: body.metadata,
+    message: (request) => ({
+      caller: callerOf(request),
+      userId: request.params.user_id,
+      displayName: request.body.display_name,
+      roles: request.body.roles,
+      metadata: request.body.metadata,
     }),
     replies: { found, unknown_user: unknownUser, roles_beyond_caller: beyond, owner_above_caller },
   }),
@@ -292,9 +293,9 @@ export const userRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: UserParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      userId: params.user_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      userId: request.params.user_id,
     }),
     replies: { removed: empty(204), unknown_user: unknownUser, owner_above_caller },
   }),
@@ -308,9 +309,9 @@ export const userRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: UserParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      userId: params.user_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      userId: request.params.user_id,
     }),
     replies: { found, unknown_user: unknownUser, owner_above_caller },
   }),
@@ -324,9 +325,9 @@ export const userRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: UserParams,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      userId: params.user_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      userId: request.params.user_id,
     }),
     replies: {
       found,

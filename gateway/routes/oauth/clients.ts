@@ -8,6 +8,7 @@ import {
 } from '../../../actors/oauth/clients/protocol.js'
 import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { scopeChallenge } from '../../request/authenticate.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
 
@@ -178,10 +179,10 @@ export const applicationRoutes: readonly Route[] = [
     idempotent: true,
     onceOnly: true,
     body: json(CreateApplication),
-    message: ({ body, principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      idempotency,
-      draft: draftOf(body),
+    message: (request) => ({
+      caller: callerOf(request),
+      idempotency: request.idempotency,
+      draft: draftOf(request.body),
     }),
     replies: {
       created: reply(
@@ -239,11 +240,11 @@ export const applicationRoutes: readonly Route[] = [
     onceOnly: true,
     params: ApplicationPath,
     body: json(ReplaceApplication),
-    message: ({ params, body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      applicationId: params.application_id,
-      draft: draftOf(body),
-      status: body.status,
+    message: (request) => ({
+      caller: callerOf(request),
+      applicationId: request.params.application_id,
+      draft: draftOf(request.body),
+      status: request.body.status,
     }),
     replies: {
       replaced: reply(200, ApplicationRecord, ({ application, clientSecret }) => ({
@@ -267,9 +268,9 @@ export const applicationRoutes: readonly Route[] = [
     exposure: 'public',
     security: managers,
     params: ApplicationPath,
-    message: ({ params, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      applicationId: params.application_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      applicationId: request.params.application_id,
     }),
     replies: { removed: empty(204), unknown, not_a_tenant_token },
   }),
@@ -287,10 +288,10 @@ export const applicationRoutes: readonly Route[] = [
     onceOnly: true,
     params: ApplicationPath,
     body: json(RotateSecret, { optional: true }),
-    message: ({ params, body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      applicationId: params.application_id,
-      overlapSecs: body.overlap_secs,
+    message: (request) => ({
+      caller: callerOf(request),
+      applicationId: request.params.application_id,
+      overlapSecs: request.body.overlap_secs,
     }),
     replies: {
       rotated: reply(200, RotatedSecret, ({ clientId, clientSecret, rotatedAt }) => ({

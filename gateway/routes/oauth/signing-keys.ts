@@ -1,6 +1,7 @@
 /** The keys that sign for the whole deployment, looked after. decisions.md 8 and 17. */
 import { z } from 'zod'
 import { keys, SIGNING_ALGORITHMS } from '../../../actors/oauth/signing-keys/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 
 const Rotation = z
@@ -40,9 +41,9 @@ export const signingKeyRoutes: readonly Route[] = [
       direct: 'required',
     },
     body: json(Rotation, { optional: true }),
-    message: ({ body, principal, clientAddress: address }) => ({
-      caller: { principal, address },
-      algorithm: body.algorithm,
+    message: (request) => ({
+      caller: callerOf(request),
+      algorithm: request.body.algorithm,
       compromised: false,
     }),
     replies: {

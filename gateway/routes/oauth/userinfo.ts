@@ -13,7 +13,7 @@ import {
   scopeChallenge,
 } from '../../request/authenticate.js'
 import { presentedClient } from '../../request/presented-client.js'
-import { MISPLACED } from '../../request/tenant-hosts.js'
+import { WRONG_TENANT_HOST } from '../../request/tenant-hosts.js'
 import { choice, formFields, oauthError, problem, type Route, reply, route } from '../../route.js'
 import { AuthorizationParameters } from './authorize.js'
 import { ClientFields, oauthRefused, proofRefused } from './oauth.js'
@@ -87,7 +87,7 @@ const userinfoReplies = {
   no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) =>
     missingToken(challengeHints(baseUrl, NEEDED)),
   ),
-  misplaced: problem(403, MISPLACED.name, { detail: MISPLACED.detail }),
+  misplaced: problem(403, WRONG_TENANT_HOST.name, { detail: WRONG_TENANT_HOST.detail }),
   userinfo_refused: choice<UserinfoRefused, UserinfoRefused['error']>(({ error }) => error, {
     invalid_request: problem(400, 'bad-request', challenged('invalid_request')),
     insufficient_scope: problem(403, 'insufficient-scope', (outcome, { baseUrl }) => ({

@@ -1,4 +1,4 @@
-/** Calls with a credential of the vault. interface.md, Egress proxy request; decisions.md 5 and 22. */
+/** The egress proxy: calls with a credential of the vault. */
 import { z } from 'zod'
 import {
   egress,
@@ -9,6 +9,7 @@ import {
 import { granteeOf } from '../../../actors/domain/grantee.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
+import { callerOf } from '../../request/caller.js'
 import { PROXY_NAME } from '../../response/respond.js'
 import { uuid } from '../../request/ids.js'
 import type { Problem } from '../../response/problems.js'
@@ -16,14 +17,14 @@ import { json, problem, relayed, type Route, route, streamed } from '../../route
 
 const JSON_BYTES_MAX = 8 * 1024 * 1024
 const BODY_BYTES_MAX = 32 * 1024 * 1024
-/** A body up to here travels with its request in one piece. */
+/** Bodies up to this size are sent to the actor as bytes, larger ones as a stream. */
 const WHOLE_BYTES_MAX = 64 * 1024
 const EXTRA_HEADER = 'x-svc-header-'
 const PROXY = '/v1/proxy'
 
 const method = z.enum(METHODS)
 const authScheme = z.string().max(256)
-/** Both are searched for, not matched from end to end: a body may have millions of characters. */
+/** Both search for one invalid character, because a body may have millions of characters. */
 const NOT_BASE64 = /[^A-Za-z0-9+/]/
 const HALF_PAIR = /\p{Cs}/u
 
@@ -37,14 +38,14 @@ const EgressRequest = z
     headers: headerPairs.default([]),
     body: z
       .string()
-      .refine((text) => !HALF_PAIR.test(text), 'Half of a surrogate pair is no UTF-8.')
+      .refine((text) => !HALF_PAIR.test(text), 'Must not contain lone surrogates.')
       .optional(),
-    body_base64: z.string().refine(isBase64, 'Base64 with its padding.').optional(),
-    auth_scheme: authScheme.optional().meta({ description: 'Must be that of the credential.' }),
+    body_base64: z.string().refine(isBase64, 'Must be base64 with padding.').optional(),
+    auth_scheme: authScheme.optional().meta({ description: 'Must equal that of the credential.' }),
     stream: z.boolean().default(false),
   })
   .refine(({ body, body_base64 }) => body === undefined || body_base64 === undefined, {
-    message: 'Either body or body_base64.',
+    message: 'body and body_base64 are mutually exclusive.',
     path: ['body_base64'],
   })
   .meta({ id: 'EgressRequest' })
@@ -55,19 +56,19 @@ const BodyHeaders = z.looseObject({
     .string()
     .min(1)
     .max(8_192)
-    .regex(/^[!-~]*$/, 'Spaces and characters beyond ASCII must be percent-encoded.'),
+    .regex(/^[!-~]*$/, 'Must be percent-encoded ASCII without spaces.'),
   'x-svc-method': method,
   'x-svc-auth-scheme': authScheme.optional(),
   'x-svc-stream-response': z.enum(['true', 'false']).default('true'),
   'x-svc-headers': z
     .string()
     .max(16_384)
-    .refine((text) => pairsIn(text) !== null, 'A JSON array of [name, value] pairs.')
+    .refine((text) => pairsIn(text) !== null, 'Must be a JSON array of [name, value] pairs.')
     .optional()
     .meta({
       description:
-        'Further upstream headers, for names that servers in between do not let through: ' +
-        'a JSON array of pairs, as `headers` of POST /v1/proxy.',
+        'More upstream headers, for names that intermediaries do not forward: a JSON array of ' +
+        'pairs, like `headers` of POST /v1/proxy.',
       example: '[["x_api_version","2"]]',
     }),
   'content-type': z.string().optional(),
@@ -75,13 +76,13 @@ const BodyHeaders = z.looseObject({
 
 const status = (error: string) => ({ 'proxy-status': `${PROXY_NAME}; error=${error}` })
 
-/** A share is free again when a call ends. */
+/** A call that ends releases its share. */
 const SHARE_RETRY_SECS = 1
-const OUT_OF_BUDGET = 'The byte budget is used up.'
-const NO_ANSWER = 'The upstream gave no answer that can be relayed.'
-const TOO_LATE = 'The upstream did not answer in time.'
+const OUT_OF_BUDGET = 'The byte budget is exhausted.'
+const NO_RESPONSE = 'The upstream sent no valid response.'
+const TOO_LATE = 'The upstream did not respond in time.'
 
-/** What is said of an answer whose body broke off before any of it was sent, by how the relay ended. */
+/** The error for a response whose body broke off before any of it was sent, by the end of the relay. */
 function brokenOff(end: string): Problem {
   switch (end as RelayEnd) {
     case 'budget_exhausted':
@@ -89,7 +90,7 @@ function brokenOff(end: string): Problem {
     case 'revoked':
       return {
         name: 'policy-denied',
-        detail: 'The right to use the credential was withdrawn.',
+        detail: 'The authorization to use the credential was revoked.',
       }
     case 'idle_timeout':
     case 'hop_timeout':
@@ -99,13 +100,17 @@ function brokenOff(end: string): Problem {
         headers: status('http_response_timeout'),
       }
     default:
-      return { name: 'bad-gateway', detail: NO_ANSWER, headers: status('http_response_incomplete') }
+      return {
+        name: 'bad-gateway',
+        detail: NO_RESPONSE,
+        headers: status('http_response_incomplete'),
+      }
   }
 }
 
 const replies = {
   relayed: relayed(
-    'What the upstream answered, with its own status and those of its header fields that may pass.',
+    'The response of the upstream, with its status and the allowed header fields.',
     ({ status, headers, body, bodyBytes }: Extract<ProxyOutcome, { tag: 'relayed' }>) => ({
       status,
       headers,
@@ -124,30 +129,30 @@ const replies = {
   ),
   denied: problem(403, 'policy-denied', ({ detail }: { detail: string }) => ({ detail })),
   unknown_credential: problem(404, 'not-found', {
-    detail: 'There is no such credential, or it was not granted.',
+    detail: 'There is no such credential, or the caller has no grant for it.',
   }),
   budget_exceeded: problem(429, 'rate-limited', ({ detail }: { detail: string }) => ({
     detail,
     error: 'budget_exceeded',
   })),
   too_many_calls: problem(429, 'rate-limited', {
-    detail: 'The agent or the tenant has as many calls under way as it may.',
+    detail: 'The agent or the tenant has the maximum number of concurrent calls.',
     retryAfterSecs: SHARE_RETRY_SECS,
     headers: status('connection_limit_reached'),
   }),
   busy: problem(503, 'service-unavailable', {
-    detail: 'The tenant, or the service, holds as many bytes, look-ups or calls as it may.',
+    detail: 'The share of memory, name look-ups or calls is exhausted.',
     retryAfterSecs: SHARE_RETRY_SECS,
     headers: status('connection_limit_reached'),
   }),
   body_too_large: problem(413, 'payload-too-large'),
-  // Nobody is left to read it.
+  // The client has disconnected and does not read this.
   client_closed: problem(400, 'bad-request', { detail: 'The request body broke off.' }),
   upstream_failed: problem(
     502,
     'bad-gateway',
     ({ error, detail }: Extract<ProxyOutcome, { tag: 'upstream_failed' }>) => ({
-      detail: detail ?? NO_ANSWER,
+      detail: detail ?? NO_RESPONSE,
       headers: status(error),
     }),
   ),
@@ -157,7 +162,7 @@ const replies = {
   })),
 } as const
 
-/** Where the members of POST /v1/proxy stand in a request with a raw body. */
+/** The header fields of a raw-body request that correspond to members of POST /v1/proxy. */
 const FIELDS: Readonly<Record<string, string>> = {
   '/credential_id': 'header:x-svc-credential-id',
   '/url': 'header:x-svc-url',
@@ -184,7 +189,7 @@ const operation = {
   proxy: true,
 } as const
 
-/** One quota for an agent, whichever of its tokens it uses. */
+/** One rate limit per agent, across its tokens. */
 const byAgent = ({ principal }: { principal: Principal }) => {
   const { agentId } = granteeOf(principal)
   return `${principal.tenantId}:${agentId ?? principal.subject}`
@@ -195,16 +200,17 @@ export const egressRoutes: readonly Route[] = [
     ...operation,
     path: PROXY,
     operationId: 'proxyRequest',
-    summary: 'Call an upstream with a credential that was granted',
+    summary: 'Call an upstream with a granted credential',
     description:
-      'Needs a delegated token. The credential is put in on the way; it is never part of the answer.',
+      'Needs a delegated token. The proxy injects the credential; the response never contains it.',
     security: { scheme: 'bearer', scopes: ['vault:read'], direct: 'forbidden' },
     throttle: [{ policy: 'egress', by: byAgent }],
     body: json(EgressRequest, { maxBytes: JSON_BYTES_MAX, anyText: true }),
-    message: ({ body, principal, clientAddress }) => {
+    message: (request) => {
+      const { body } = request
       const bytes = bytesOf(body)
       return {
-        caller: { principal, address: clientAddress },
+        caller: callerOf(request),
         credentialId: body.credential_id,
         method: body.method,
         url: body.url,
@@ -224,28 +230,28 @@ export const egressRoutes: readonly Route[] = [
     operationId: 'proxyRequestBody',
     summary: 'Call an upstream with the body of this request',
     description:
-      'The body is relayed while it comes. What else the upstream shall be sent is in header fields: ' +
-      `x-svc-url, x-svc-method and so on; ${EXTRA_HEADER}<name> becomes <name>, and x-svc-headers has others.`,
+      'The body is relayed as a stream. Header fields hold the rest of the upstream request: ' +
+      `x-svc-url, x-svc-method and so on. ${EXTRA_HEADER}<name> becomes <name>.`,
     security: { scheme: 'bearer', scopes: ['vault:read'] },
     throttle: [{ policy: 'egress', by: byAgent }],
     headers: BodyHeaders,
     body: streamed({ maxBytes: BODY_BYTES_MAX }),
-    message: ({ headers, body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: headers['x-svc-credential-id'],
-      method: headers['x-svc-method'],
-      url: headers['x-svc-url'],
-      headers: extraHeaders(headers),
-      body: body.stream,
-      bodyBytes: body.bytes,
-      authScheme: headers['x-svc-auth-scheme'] ?? null,
-      stream: headers['x-svc-stream-response'] === 'true',
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.headers['x-svc-credential-id'],
+      method: request.headers['x-svc-method'],
+      url: request.headers['x-svc-url'],
+      headers: extraHeaders(request.headers),
+      body: request.body.stream,
+      bodyBytes: request.body.bytes,
+      authScheme: request.headers['x-svc-auth-scheme'] ?? null,
+      stream: request.headers['x-svc-stream-response'] === 'true',
     }),
     replies: bodyReplies,
   }),
 ]
 
-/** The routes with the sizes of a deployment: [vault] egress_json_max_bytes, egress_body_max_bytes. */
+/** The routes with the size limits of a deployment. */
 export function withEgressSizes(
   routes: readonly Route[],
   { jsonBytes, bodyBytes }: { readonly jsonBytes: number; readonly bodyBytes: number },
@@ -278,7 +284,7 @@ function extraHeaders(headers: z.output<typeof BodyHeaders>): [string, string][]
   return more === undefined ? extra : [...extra, ...(pairsIn(more) ?? [])]
 }
 
-/** The pairs of `x-svc-headers`; null when it holds something else. */
+/** The pairs of `x-svc-headers`; null when it is invalid. */
 function pairsIn(text: string): [string, string][] | null {
   try {
     return headerPairs.parse(JSON.parse(text))

@@ -1,7 +1,8 @@
-/** SSH certificates. interface.md, SSH signing; decisions.md 6, 18, 22. */
+/** SSH certificates. */
 import { z } from 'zod'
-import { sshca } from '../../../actors/vault/ssh-certificates/protocol.js'
+import { sshCertificates } from '../../../actors/vault/ssh-certificates/protocol.js'
 import { scopeChallenge } from '../../request/authenticate.js'
+import { callerOf } from '../../request/caller.js'
 import { idText } from '../../request/ids.js'
 import { bytes, json, problem, type Route, reply, route } from '../../route.js'
 
@@ -30,8 +31,8 @@ const SshSign = z
       .optional()
       .meta({
         description:
-          'An OpenSSH line to certify, ssh-ed25519 or ecdsa-sha2-nistp256; without one, a new pair is made. ' +
-          'An Ed25519 point of small order, not on the curve or not in its canonical encoding is refused.',
+          'The OpenSSH public key to certify, ssh-ed25519 or ecdsa-sha2-nistp256. If omitted, a key pair ' +
+          'is generated. Ed25519 points of small order, off the curve or not canonical are refused.',
       }),
     source_addresses: z.array(z.string().max(64)).max(32).optional(),
     force_command: z.string().min(1).max(1_024).optional(),
@@ -44,7 +45,7 @@ const SshCertificate = z
     private_key: z
       .string()
       .nullable()
-      .meta({ description: 'Shown once; null when public_key was sent.' }),
+      .meta({ description: 'Shown once; null if public_key was sent.' }),
     public_key: z.string(),
     key_id: z.string(),
     serial,
@@ -61,15 +62,16 @@ const RevokedCertificate = z
   .object({ serial, revoked_at: time })
   .meta({ id: 'RevokedSshCertificate' })
 
-const unknown = problem(404, 'not-found', { detail: 'There is no such SSH authority.' })
+const unknown = problem(404, 'not-found', { detail: 'There is no such SSH certificate authority.' })
 
-export const sshcaRoutes: readonly Route[] = [
-  route(sshca, 'sign', {
+export const sshCertificatesRoutes: readonly Route[] = [
+  route(sshCertificates, 'sign', {
     method: 'POST',
     path: '/api/v1/agents/delegations/ssh-sign',
     operationId: 'signSshCertificate',
     summary: 'Get a short-lived SSH certificate',
-    description: 'Needs a direct agent token. The private key is in this answer and nowhere else.',
+    description:
+      'Needs a direct agent token. The private key is not stored: only this response has it.',
     tags: ['Vault'],
     exposure: 'public',
     security: {
@@ -81,15 +83,15 @@ export const sshcaRoutes: readonly Route[] = [
     capabilities: ['vault.ssh_ca'],
     onceOnly: true,
     body: json(SshSign),
-    message: ({ body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: body.credential_id,
-      targetHost: body.target_host,
-      principals: body.principals,
-      validitySecs: body.validity_seconds ?? null,
-      publicKey: body.public_key ?? null,
-      sourceAddresses: body.source_addresses ?? [],
-      forceCommand: body.force_command ?? null,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.body.credential_id,
+      targetHost: request.body.target_host,
+      principals: request.body.principals,
+      validitySecs: request.body.validity_seconds ?? null,
+      publicKey: request.body.public_key ?? null,
+      sourceAddresses: request.body.source_addresses ?? [],
+      forceCommand: request.body.force_command ?? null,
     }),
     replies: {
       signed: reply(200, SshCertificate, (signed) => ({
@@ -112,21 +114,21 @@ export const sshcaRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(sshca, 'revokeCertificate', {
+  route(sshCertificates, 'revokeCertificate', {
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/revoke-certificate`,
     operationId: 'revokeSshCertificate',
-    summary: 'Revoke one certificate of an SSH authority',
-    description: 'For vault:manage and for the agent that owns the authority.',
+    summary: 'Revoke an SSH certificate',
+    description: "Needs vault:manage, or the token of the authority's owner if that is an agent.",
     tags: ['Vault'],
     exposure: 'internal',
     security: { scheme: 'bearer', direct: 'required' },
     params: CredentialPath,
     body: json(RevokeCertificate),
-    message: ({ params, body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      serial: body.serial,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      serial: request.body.serial,
     }),
     replies: {
       certificate_revoked: reply(200, RevokedCertificate, ({ serial, revokedAt }) => ({
@@ -134,7 +136,8 @@ export const sshcaRoutes: readonly Route[] = [
         revoked_at: revokedAt.toISOString(),
       })),
       not_owner: problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => ({
-        detail: 'This needs the scope vault:manage, or to be the agent that owns the authority.',
+        detail:
+          "This needs vault:manage, or the token of the authority's owner if that is an agent.",
         headers: scopeChallenge(baseUrl, ['vault:manage']),
       })),
       unknown: problem(404, 'not-found', {
@@ -142,12 +145,13 @@ export const sshcaRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(sshca, 'revocationList', {
+  route(sshCertificates, 'revocationList', {
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/krl`,
     operationId: 'getSshRevocationList',
-    summary: 'Read the revocation list of an SSH authority',
-    description: 'An OpenSSH KRL, for the RevokedKeys of sshd. Of a revoked authority it ends all.',
+    summary: 'Read the revocation list of an SSH certificate authority',
+    description:
+      'An OpenSSH KRL for RevokedKeys of sshd. For a revoked authority it revokes all certificates.',
     tags: ['Vault'],
     exposure: 'internal',
     security: { scheme: 'bearer', scopes: ['vault:list', 'vault:read', 'vault:manage'] },

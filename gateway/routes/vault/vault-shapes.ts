@@ -1,4 +1,4 @@
-/** What the vault's routes take and give. interface.md, Vault credential; decisions.md 4, 5, 17. */
+/** Request bodies and records of the vault routes. */
 import { z } from 'zod'
 import { idText } from '../../request/ids.js'
 import type { Credential, Grant, Lease } from '../../../actors/vault/vault/protocol.js'
@@ -18,7 +18,7 @@ const label = z
   .max(120)
   .regex(/^\P{Cc}*$/u)
 const authScheme = z.string().max(80).meta({
-  description: 'bearer, basic, header:<name> or query:<key>; none for an ssh_ca.',
+  description: 'bearer, basic, header:<name> or query:<key>. none for an ssh_ca.',
   example: 'bearer',
 })
 const hosts = z.array(z.string().max(255)).max(64)
@@ -29,7 +29,7 @@ const capability = z.enum(['list', 'use', 'sign'])
 const status = z.enum(['active', 'revoked', 'expired'])
 
 const members = {
-  id: z.uuid().meta({ description: 'The credential_id of egress and SSH signing.' }),
+  id: z.uuid().meta({ description: 'The credential_id for egress and SSH signing.' }),
   tenant_id: z.uuid(),
   tenant_name: z.string(),
   provider: z.string(),
@@ -53,7 +53,7 @@ export const OperatorCredential = z
     ca_public_key: z
       .string()
       .optional()
-      .meta({ description: 'Of an ssh_ca: the line for TrustedUserCAKeys.' }),
+      .meta({ description: 'For an ssh_ca: the TrustedUserCAKeys line.' }),
     token_of: z
       .uuid()
       .optional()
@@ -70,13 +70,13 @@ export const CreateCredential = z
     allowed_hosts: hosts.default([]),
     secret: secret
       .optional()
-      .meta({ description: 'An ssh_ca without one gets a new ed25519 key.', writeOnly: true }),
+      .meta({ description: 'If omitted for an ssh_ca, a key is generated.', writeOnly: true }),
     token_of: idText()
       .optional()
       .meta({
         description:
-          'In place of a secret, for an api_key or custom: an oauth2 credential of the caller, ' +
-          'whose access token egress puts in. The allowed_hosts lie within those of that one.',
+          'Instead of a secret, for api_key and custom: an oauth2 credential of the caller whose ' +
+          'access token the proxy injects. Its allowed_hosts must include those of this one.',
       }),
     non_exportable: z.boolean().default(true),
     metadata: metadata.default({}),
@@ -88,7 +88,9 @@ export const PatchCredential = z
     label: label.optional(),
     allowed_hosts: hosts.optional(),
     metadata: metadata.optional(),
-    auth_scheme: authScheme.optional().meta({ description: 'Fixed: only the stored one.' }),
+    auth_scheme: authScheme
+      .optional()
+      .meta({ description: 'Immutable: must equal the stored one.' }),
   })
   .meta({ id: 'PatchVaultCredential' })
 
@@ -110,7 +112,7 @@ export const CreateGrant = z
     allow_range: z
       .boolean()
       .default(true)
-      .meta({ description: 'False: a Range of the caller is not sent to the upstream.' }),
+      .meta({ description: 'False: the proxy removes the Range header.' }),
     max_requests: z.int().min(1).max(LIMIT_MAX).optional(),
     max_bytes: z.int().min(1).max(LIMIT_MAX).optional(),
     expires_at: time.nullable().optional(),
@@ -126,7 +128,7 @@ export const VaultGrant = z
     capabilities: z.array(capability),
     methods: z.array(z.string()).optional(),
     path_prefixes: z.array(z.string()).optional(),
-    allow_range: z.literal(false).optional().meta({ description: 'Present where it is false.' }),
+    allow_range: z.literal(false).optional().meta({ description: 'Present if false.' }),
     max_requests: z.int().optional(),
     max_bytes: z.int().optional(),
     status,
@@ -138,9 +140,9 @@ export const VaultGrant = z
 
 export const CreateLease = z
   .object({
-    recipient_id: idText().meta({ description: 'An agent.' }),
+    recipient_id: idText().meta({ description: 'The id of an agent.' }),
     byte_budget: z.int().min(1).max(LIMIT_MAX).meta({
-      description: 'Shared by the bytes of requests and of answers.',
+      description: 'Budget of request and response body bytes.',
     }),
     expires_at: time.nullable().optional(),
   })
@@ -160,7 +162,7 @@ export const VaultLease = z
   })
   .meta({ id: 'VaultLease' })
 
-/** The fourteen fields of interface.md, nothing more. */
+/** The fields that grantees see. */
 export function credentialRecord(credential: Credential): z.input<typeof VaultCredential> {
   return {
     id: credential.id,

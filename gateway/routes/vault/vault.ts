@@ -1,6 +1,7 @@
-/** Credentials, grants and leases. interface.md, Vault and egress; decisions.md 4, 17. */
+/** Credentials, grants and leases. */
 import { z } from 'zod'
 import { type CredentialFound, vault } from '../../../actors/vault/vault/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -65,10 +66,10 @@ export const vaultRoutes: readonly Route[] = [
     method: 'GET',
     path: CREDENTIALS,
     operationId: 'listVaultCredentials',
-    summary: 'List the credentials that the calling agent was granted',
+    summary: 'List the credentials granted to the calling agent',
     description:
-      'With a direct token that has vault:manage: the credentials of the tenant, with revoked ones. ' +
-      'Secrets are never part of the answer.',
+      'With a direct token with vault:manage: all credentials of the tenant, revoked ones included. ' +
+      'The response never contains secrets.',
     tags: ['Vault'],
     exposure: 'public',
     security: {
@@ -94,22 +95,22 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: CREDENTIALS,
     operationId: 'createVaultCredential',
-    summary: 'Put a credential into the vault',
-    description: 'The caller becomes its owner. The answer does not hold the secret.',
+    summary: 'Create a credential',
+    description: 'The caller becomes its owner. The response does not contain the secret.',
     idempotent: true,
     body: json(CreateCredential),
-    message: ({ body, principal, clientAddress, idempotency }) => ({
-      caller: { principal, address: clientAddress },
-      provider: body.provider,
-      credentialType: body.credential_type,
-      label: body.label,
-      authScheme: body.auth_scheme ?? null,
-      allowedHosts: body.allowed_hosts,
-      secret: body.secret ?? null,
-      tokenOf: body.token_of ?? null,
-      nonExportable: body.non_exportable,
-      metadata: body.metadata,
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      provider: request.body.provider,
+      credentialType: request.body.credential_type,
+      label: request.body.label,
+      authScheme: request.body.auth_scheme ?? null,
+      allowedHosts: request.body.allowed_hosts,
+      secret: request.body.secret ?? null,
+      tokenOf: request.body.token_of ?? null,
+      nonExportable: request.body.non_exportable,
+      metadata: request.body.metadata,
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(
@@ -121,7 +122,7 @@ export const vaultRoutes: readonly Route[] = [
       invalid,
       ...ownerRefusals,
       full: problem(403, 'policy-denied', ({ most }) => ({
-        detail: `The tenant has the ${most} credentials that this deployment allows.`,
+        detail: `The tenant has the maximum of ${most} active credentials.`,
       })),
       ...idempotencyRefusals,
     },
@@ -146,18 +147,18 @@ export const vaultRoutes: readonly Route[] = [
     operationId: 'updateVaultCredential',
     summary: 'Change label, hosts or metadata of a credential',
     description:
-      'Grants keep to the hosts of their time: a wider list does not widen them. More hosts, or more ' +
-      'source addresses of an ssh_ca: the owner alone, with a direct token, a human with a sign-in ' +
+      'Existing grants keep their hosts: more hosts do not widen them. Adding hosts, or source ' +
+      'addresses of an ssh_ca, needs a direct token of the owner; a person also needs a sign-in ' +
       'with two factors within the last five minutes.',
     params: CredentialPath,
     body: json(PatchCredential),
-    message: ({ params, body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      label: body.label,
-      allowedHosts: body.allowed_hosts,
-      metadata: body.metadata,
-      authScheme: body.auth_scheme,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      label: request.body.label,
+      allowedHosts: request.body.allowed_hosts,
+      metadata: request.body.metadata,
+      authScheme: request.body.auth_scheme,
     }),
     replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
   }),
@@ -167,14 +168,14 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/rotate`,
     operationId: 'rotateVaultCredential',
-    summary: 'Put another secret in place of the one before, as the owner',
-    description: 'A human needs a sign-in with two factors within the last five minutes.',
+    summary: 'Replace the secret of a credential as its owner',
+    description: 'A person needs a sign-in with two factors within the last five minutes.',
     params: CredentialPath,
     body: json(RotateCredential),
-    message: ({ params, body, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      secret: body.secret ?? null,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      secret: request.body.secret ?? null,
     }),
     replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
   }),
@@ -183,11 +184,11 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/revoke`,
     operationId: 'revokeVaultCredential',
-    summary: 'End a credential for good, with its grants and leases',
+    summary: 'Revoke a credential with its grants and leases',
     params: CredentialPath,
-    message: ({ params, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
     }),
     replies: { found, unknown_credential: unknown },
   }),
@@ -196,14 +197,14 @@ export const vaultRoutes: readonly Route[] = [
     path: `${CREDENTIALS}/{credential_id}/secret`,
     operationId: 'readVaultCredentialSecret',
     summary: 'Read the secret of an exportable credential as its owner',
-    description: 'A human needs a sign-in with two factors within the last five minutes.',
+    description: 'A person needs a sign-in with two factors within the last five minutes.',
     tags: ['Vault'],
     exposure: 'internal',
     security: { scheme: 'bearer', scopes: ['vault:manage'], direct: 'required' },
     params: CredentialPath,
-    message: ({ params, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
     }),
     replies: {
       secret: reply(200, CredentialSecret, ({ credentialId, secret }) => ({
@@ -242,23 +243,23 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/grants`,
     operationId: 'createVaultGrant',
-    summary: 'Let an agent or a delegation use a credential of your own',
+    summary: 'Grant a credential that you own to an agent or a delegation',
     idempotent: true,
     params: CredentialPath,
     body: json(CreateGrant),
-    message: ({ params, body, principal, clientAddress, idempotency }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      granteeType: body.grantee_type,
-      granteeId: body.grantee_id,
-      capabilities: body.capabilities ?? null,
-      methods: body.methods ?? null,
-      pathPrefixes: body.path_prefixes ?? null,
-      allowRange: body.allow_range,
-      maxRequests: body.max_requests ?? null,
-      maxBytes: body.max_bytes ?? null,
-      expiresAt: dateOf(body.expires_at),
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      granteeType: request.body.grantee_type,
+      granteeId: request.body.grantee_id,
+      capabilities: request.body.capabilities ?? null,
+      methods: request.body.methods ?? null,
+      pathPrefixes: request.body.path_prefixes ?? null,
+      allowRange: request.body.allow_range,
+      maxRequests: request.body.max_requests ?? null,
+      maxBytes: request.body.max_bytes ?? null,
+      expiresAt: dateOf(request.body.expires_at),
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(
@@ -279,11 +280,11 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/vault/grants/{grant_id}/revoke',
     operationId: 'revokeVaultGrant',
-    summary: 'End a grant, at once',
+    summary: 'Revoke a grant',
     params: GrantPath,
-    message: ({ params, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      grantId: params.grant_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      grantId: request.params.grant_id,
     }),
     replies: {
       ended: reply(200, VaultGrant, ({ grant }) => grantRecord(grant)),
@@ -318,17 +319,17 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/leases`,
     operationId: 'createVaultLease',
-    summary: 'Lend a credential of your own to an agent, with a budget of bytes',
+    summary: 'Lease a credential that you own to an agent, with a byte budget',
     idempotent: true,
     params: CredentialPath,
     body: json(CreateLease),
-    message: ({ params, body, principal, clientAddress, idempotency }) => ({
-      caller: { principal, address: clientAddress },
-      credentialId: params.credential_id,
-      recipientId: body.recipient_id,
-      byteBudget: body.byte_budget,
-      expiresAt: dateOf(body.expires_at),
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      credentialId: request.params.credential_id,
+      recipientId: request.body.recipient_id,
+      byteBudget: request.body.byte_budget,
+      expiresAt: dateOf(request.body.expires_at),
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(
@@ -349,11 +350,11 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/vault/leases/{lease_id}/revoke',
     operationId: 'revokeVaultLease',
-    summary: 'End a lease, at once',
+    summary: 'Revoke a lease',
     params: LeasePath,
-    message: ({ params, principal, clientAddress }) => ({
-      caller: { principal, address: clientAddress },
-      leaseId: params.lease_id,
+    message: (request) => ({
+      caller: callerOf(request),
+      leaseId: request.params.lease_id,
     }),
     replies: {
       ended: reply(200, VaultLease, ({ lease }) => leaseRecord(lease)),

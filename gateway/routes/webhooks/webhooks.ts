@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { EVENT_TYPES } from '../../../actors/domain/events.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import { webhooks } from '../../../actors/webhooks/subscriptions/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
 import {
@@ -89,11 +90,11 @@ export const webhookRoutes: readonly Route[] = [
     idempotent: true,
     onceOnly: true,
     body: json(CreateWebhook),
-    message: ({ body, principal, clientAddress: address, idempotency }) => ({
-      caller: { principal, address },
-      draft: draftOf(body),
-      secret: body.secret ?? null,
-      idempotency,
+    message: (request) => ({
+      caller: callerOf(request),
+      draft: draftOf(request.body),
+      secret: request.body.secret ?? null,
+      idempotency: request.idempotency,
     }),
     replies: {
       created: reply(
@@ -347,8 +348,7 @@ function managed(request: {
   readonly clientAddress: string
   readonly params: { readonly id: string }
 }) {
-  const { principal, clientAddress: address } = request
-  return { caller: { principal, address }, webhookId: request.params.id }
+  return { caller: callerOf(request), webhookId: request.params.id }
 }
 
 function target(request: {

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import test from 'ava'
 import { request } from 'undici'
-import { settleLostCalls } from '../../../actors/vault/egress/admission/lost-calls.js'
+import { closeLostCalls } from '../../../actors/vault/egress/admission/lost-calls.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { svc } from '../../flows/vault/command.js'
 import {
@@ -42,7 +42,7 @@ function toldOf({ running }: EgressHouse, { tenantId }: Setting): Promise<Told[]
 }
 
 const settle = ({ running }: EgressHouse) =>
-  settleLostCalls({ database: running.db.database, clock: systemClock })
+  closeLostCalls({ database: running.db.database, clock: systemClock })
 
 async function used({ running }: EgressHouse, { tenantId, grantId }: Setting) {
   const [row] = await sql<{ bytes: number; requests: number }>(

@@ -6,7 +6,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 import workers, { Worker, type WorkerOptions } from 'node:worker_threads'
 import test from 'ava'
-import { settleLostCalls } from '../../../actors/vault/egress/admission/lost-calls.js'
+import { closeLostCalls } from '../../../actors/vault/egress/admission/lost-calls.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { UPSTREAM_CERT, UPSTREAM_KEY } from '../../actors/vault/egress/loopback-tls.js'
 import {
@@ -193,7 +193,7 @@ test.serial(
     t.true(used > 0 && used <= 10 * MIB, String(used))
     // Nobody is left to tell of the two that ran, but time.
     await longAgo(resources, setting)
-    await settleLostCalls({ database: resources.running.db.database, clock: systemClock })
+    await closeLostCalls({ database: resources.running.db.database, clock: systemClock })
     const [whole, ...lost] = await closedCalls(resources, setting.tenantId, 3)
     t.is(whole!['outcome'], 'completed')
     t.is(lost.length, 2)

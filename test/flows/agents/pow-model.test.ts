@@ -53,9 +53,9 @@ function equal(found: unknown, expected: unknown, of: unknown): void {
 }
 
 const MEANS = {
-  consumed: [400, 'The challenge was consumed before.'],
+  consumed: [400, 'The challenge is consumed already.'],
   expired: [400, 'The challenge has expired.'],
-  invalid: [400, 'The nonce does not give a digest with enough leading zero bits.'],
+  invalid: [400, 'The digest of the nonce has too few leading zero bits.'],
   known: [409, 'The key is already registered in this tenant.'],
 } as const
 
@@ -242,7 +242,7 @@ class CompleteElsewhere extends Step {
     ]) {
       equal(answer.status, 400, answer.body)
       const detail = String(answer.body['detail'])
-      equal(detail.startsWith('The challenge does not fit'), true, answer.body)
+      equal(detail.startsWith('The challenge does not match'), true, answer.body)
     }
     meet('elsewhere')
   }

@@ -38,20 +38,26 @@ test.serial('an upstream that is silent from the start is a 504, whole or stream
 })
 
 test.serial(
-  'an upstream that is silent behind its head is a 504 where no head went out',
+  'an upstream that is silent behind its head breaks a stream off, and is a 504 where it is buffered',
   async (t) => {
     const setting = await settingOf(resources)
-    const answer = await resources.send('/v1/proxy/body', {
-      token: setting.direct,
-      headers: bodyCall(setting, `${upstream.origin}/silent-after-headers`, {
-        'x-svc-method': 'GET',
-      }),
-    })
-    t.is(answer.statusCode, 504)
-    t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
-    await answer.body.dump()
-    const [closed] = await closedCalls(resources, setting.tenantId, 1)
-    t.is(closed!['outcome'], 'idle_timeout')
+    const call = (stream: boolean) =>
+      resources.send('/v1/proxy/body', {
+        token: setting.direct,
+        headers: bodyCall(setting, `${upstream.origin}/silent-after-headers`, {
+          'x-svc-method': 'GET',
+          'x-svc-stream-response': String(stream),
+        }),
+      })
+    const streamed = await call(true)
+    t.is(streamed.statusCode, 200, 'the head leaves at once')
+    await t.throwsAsync(streamed.body.text())
+    const buffered = await call(false)
+    t.is(buffered.statusCode, 504)
+    t.is(buffered.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
+    await buffered.body.dump()
+    const closed = await closedCalls(resources, setting.tenantId, 2)
+    for (const { outcome } of closed) t.is(outcome, 'idle_timeout')
   },
 )
 

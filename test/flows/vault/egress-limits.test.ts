@@ -147,7 +147,7 @@ test.serial('whoever may sign with an authority is told that it does nothing els
   const called = await call(setting, '/echo')
   t.is(called.status, 403)
   t.is(called.body['error'], 'policy_denied')
-  t.regex(String(called.body['detail']), /ssh_ca is not used through egress/)
+  t.regex(String(called.body['detail']), /does not support credentials of type ssh_ca/)
   const exported = await exchange(resources, setting)
   t.is(exported.status, 403, JSON.stringify(exported.body))
   t.is(exported.body['error'], 'policy_denied')

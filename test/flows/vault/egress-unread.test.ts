@@ -19,11 +19,13 @@ const environment = {
   SVC_VAULT__EGRESS_BUFFERED_BYTES_PER_TENANT_MAX: String(ANSWERS * ANSWER_BYTES + 1_000_000),
 }
 const houses = new Map<string, EgressHouse>([
-  ['uws', await egressHouse({ environment })],
   [
-    'http1',
-    await egressHouse({ environment: { ...environment, SVC_SERVER__HTTP1_PARSER: 'node' } }),
+    'uws',
+    await egressHouse({
+      environment: { ...environment, SVC_SERVER__HTTP1_PARSER: 'uwebsockets' },
+    }),
   ],
+  ['http1', await egressHouse({ environment })],
   ['http2', await egressHouse({ environment, transport: 'tls_h2_only' })],
 ])
 test.after.always(async () => {

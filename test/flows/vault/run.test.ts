@@ -272,7 +272,7 @@ test.serial('svc egress uses the scheme that goes with the credential it is give
   t.is(last().headers.authorization, `Bearer ${SECRET}`)
   const wrong = await call('query:key')
   t.is(wrong.code, 1)
-  t.regex(wrong.out, /auth_scheme is not that of the credential/)
+  t.regex(wrong.out, /auth_scheme differs from that of the credential/)
 })
 
 test.serial('what the service refuses is told to the program and to who runs it', async (t) => {
@@ -347,7 +347,7 @@ test.serial('a token that is renewed in its file is used by the next call', asyn
   const own = await shimOf(resources, { delegated: lister })
   t.teardown(() => own.end())
   const script = `curl -sS -o /dev/null -w '%{http_code} ' ${at('/echo')}
-    cp ${own.tokenFile} ${own.home}/kept; echo spoiled > ${own.tokenFile}
+    cp ${own.tokenFile} ${own.home}/kept; echo invalid > ${own.tokenFile}
     curl -sS -o /dev/null -w '%{http_code} ' ${at('/echo')}
     cp ${own.home}/kept ${own.tokenFile}
     curl -sS -o /dev/null -w '%{http_code}' ${at('/echo')}`

@@ -8,7 +8,7 @@ import {
   type PoolSettings,
   planPools,
   serverConnectionLimit,
-  sessionOptions,
+  connectionOptions,
   tlsOptions,
 } from '../../../storage/platform/pool-plan.js'
 import { freshDatabase, testPoolSettings } from '../../support/storage/database.js'
@@ -70,7 +70,7 @@ test('background work gets a quarter of a plane for requests, all of the plane m
 })
 
 test('limits are set in seconds and reach the session in milliseconds', (t) => {
-  const options = sessionOptions(settings, urls.runtime, 3_000, 'svc test')
+  const options = connectionOptions(settings, urls.runtime, 3_000, 'svc test')
   t.like(options, {
     statement_timeout: 3_000,
     idle_in_transaction_session_timeout: settings.idle_in_transaction_timeout_secs * 1000,

@@ -58,6 +58,7 @@ export async function openCaptchaProvider(): Promise<CaptchaProvider> {
     becomes: (next) => (behaviour = next),
     environment: {
       SVC_CHALLENGE__CAPTCHA_ENABLED: 'true',
+      SVC_CHALLENGE__CAPTCHA_PROVIDER: 'turnstile',
       SVC_CHALLENGE__CAPTCHA_SECRET: CAPTCHA_SECRET,
       SVC_CHALLENGE__CAPTCHA_SITE_KEY: 'site-key',
       SVC_CHALLENGE__CAPTCHA_VERIFY_URL: `${base}/siteverify`,

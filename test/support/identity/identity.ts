@@ -109,7 +109,7 @@ export async function identityHouse(options: IdentityOptions = {}) {
           documents,
           outcomes: {
             count: (outcome) => void outcomes.push(outcome),
-            asked: () => undefined,
+            observeDifficulty: () => undefined,
           },
           settings: {
             pow_difficulty_bits: options.difficultyBits ?? 4,

@@ -20,7 +20,7 @@ import {
 } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
 import { endSession } from '../../../../storage/oauth/token-sessions.js'
-import { delegationRevoked } from '../../../domain/events.js'
+import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import type { Client } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
@@ -295,9 +295,12 @@ async function revoke(
       row.delegationId === null
         ? undefined
         : await revokeDelegation(tx, tenantId, row.delegationId, 'refresh_token_reuse', now)
-    const by = { actor: { type: 'client', id: clientId }, requestId: context.requestId }
     appendEvents(tx, [
-      ...(ended === undefined ? [] : [delegationRevoked(random.uuid(), ended, by)]),
+      ...delegationsRevoked(
+        random,
+        ended === undefined ? [] : [ended],
+        byClient(clientId, context.requestId),
+      ),
       reuseEvent(
         random,
         { tenantId, familyId, sessionId, clientId, subject, reason },

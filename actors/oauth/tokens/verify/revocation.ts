@@ -11,7 +11,7 @@ import { findRefreshToken, revokeRefreshFamily } from '../../../../storage/oauth
 import { insertRevokedToken } from '../../../../storage/oauth/revoked-tokens.js'
 import { endSession } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
-import { delegationRevoked } from '../../../domain/events.js'
+import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import type { Bearer } from './access-token-verifier.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
@@ -93,12 +93,15 @@ async function revokeFamily(
       delegationId === null
         ? undefined
         : await revokeDelegation(tx, tenantId, delegationId, 'returned', now)
-    const by = { actor: { type: 'client', id: clientId }, requestId: context.requestId }
     const resource = { type: 'refresh_family', id: familyId } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
     appendEvents(tx, [
       revokedEvent(random, ended, now, context.requestId),
-      ...(returned === undefined ? [] : [delegationRevoked(random.uuid(), returned, by)]),
+      ...delegationsRevoked(
+        random,
+        returned === undefined ? [] : [returned],
+        byClient(clientId, context.requestId),
+      ),
     ])
   })
   standingChanged([familyId, sessionId])

@@ -1,20 +1,19 @@
 /**
- * The books of egress: who may use what, what is left, that it was used, and how it ended. A call is
- * admitted by one transaction that reads what entitles it, takes from its limits and appends the
- * event; nothing about entitlement is remembered, so what was revoked is refused by the next call.
+ * Admission of egress calls: authorization, limits, and the audit trail. One transaction admits a call:
+ * it reads the caller's grants and leases, takes from their limits and appends the event. Nothing about
+ * an authorization is cached, so a revocation applies to the next call.
  *
- * Calls of a tenant that come while a transaction of it runs share the next one, and so do the
- * endings: under load a commit serves many calls.
+ * Group commit per tenant: calls and call ends that arrive during a transaction share the next one.
  */
 import { setImmediate as turnEnds } from 'node:timers/promises'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import {
-  type Asker,
+  type AuthorityQuery,
   type AuthorityRef,
   type AuthorityRow,
-  bookUses,
+  recordUses,
   findEgressAuthorities,
   returnToAuthority,
   takeFromAuthority,
@@ -31,82 +30,82 @@ import { type CallFacts, credentialAccessed, streamClosed } from './events.js'
 import { granteeOf } from '../../../domain/grantee.js'
 import type { RelayReport } from '../protocol.js'
 import { PORTION_BYTES, PORTION_BYTES_MIN } from './byte-budget.js'
-import { type AskedCall, judgeCall, type Refusal, SPENT } from './rules.js'
+import { type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
 
 const BATCH_MAX = 128
-/** An ending waits this long for a call to share its transaction with. */
-const ENDING_DELAY_MS = 25
+/** A call end waits this long for a new call, to share its transaction. */
+const END_DELAY_MS = 25
 const RETRY_MS = 1_000
-/** Endings that wait for a database that is away; the oldest are given up beyond it, and logged. */
-const ENDINGS_MAX = 20_000
+/** Call ends kept while the database is unavailable. Beyond it the oldest is dropped and logged. */
+const CALL_ENDS_MAX = 20_000
 
-export type Admission = {
+export type AdmissionRequest = {
   readonly caller: Caller
   readonly credentialId: string
-  readonly call: AskedCall
+  readonly call: ProxiedCall
   readonly requestId: string | undefined
 }
 export type Admitted = {
   readonly tag: 'admitted'
   readonly facts: CallFacts
   readonly row: HeldCredentialRow
-  /** Null: bytes are not limited. */
+  /** Null when bytes are not limited. */
   readonly budget: { readonly takenBytes: number } | null
-  /** Whether the caller's Range is sent on. */
+  /** Whether the caller's Range header is relayed. */
   readonly allowRange: boolean
 }
-export type Ending = {
+export type CallEnd = {
   readonly facts: CallFacts
   readonly report: RelayReport
-  /** Taken from the budget and not used. */
-  readonly leftBytes: number
+  /** Bytes taken from the budget and not used. */
+  readonly unusedBytes: number
 }
 
-export interface Ledger {
-  /** @throws when the database gives no answer. */
-  admit(admission: Admission): Promise<Admitted | Refusal>
-  /** Takes more bytes for a running call; 0 when there are not as many, or it has ended. */
+export interface Admission {
+  /** @throws when the database is unavailable. */
+  admit(request: AdmissionRequest): Promise<Admitted | Refusal>
+  /** Takes more bytes for a running call; 0 when the budget has too few or the call has ended. */
   more(facts: CallFacts, bytesMin: number, bytesMax: number): Promise<number>
-  /** Books the end of a call, soon. */
-  close(ending: Ending): void
-  /** When everything has been written, or cannot be. */
-  settled(): Promise<void>
+  /** Queues the end of a call for the next transaction. */
+  close(end: CallEnd): void
+  /** Resolves when every queued end is stored, or a transaction has failed. */
+  flushed(): Promise<void>
 }
 
-export type LedgerNeeds = {
+export type AdmissionNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
 }
 
-type Waiting = {
-  readonly admission: Admission
-  /** Calls of one caller with one credential are entitled by the same. */
+type PendingRequest = {
+  readonly request: AdmissionRequest
+  /** Requests with the same key share one look-up of grants and leases. */
   readonly key: string
   readonly resolve: (outcome: Admitted | Refusal) => void
   readonly reject: (error: unknown) => void
 }
 
-/** An end that waits to be booked: known by its event, which is told once. */
-type Due = Ending & {
+/** A call end to store. Its event has a fixed id, so that it is appended once. */
+type PendingEnd = CallEnd & {
   readonly event: NewEvent
-  /** It may be booked already, by a commit that was not answered, or by another process. */
-  readonly isRepeated: boolean
+  /** It may be stored already: by a commit with a lost response, or by another process. */
+  readonly isRetry: boolean
 }
 
-export function createLedger(needs: LedgerNeeds): Ledger {
-  const books = new Map<string, TenantBook>()
-  function bookOf(tenantId: string): TenantBook {
-    let book = books.get(tenantId)
-    if (book === undefined) {
-      book = new TenantBook(tenantId, needs, () => void books.delete(tenantId))
-      books.set(tenantId, book)
+export function createAdmission(needs: AdmissionNeeds): Admission {
+  const tenants = new Map<string, TenantAdmission>()
+  function admissionOf(tenantId: string): TenantAdmission {
+    let tenant = tenants.get(tenantId)
+    if (tenant === undefined) {
+      tenant = new TenantAdmission(tenantId, needs, () => void tenants.delete(tenantId))
+      tenants.set(tenantId, tenant)
     }
-    return book
+    return tenant
   }
   return {
-    admit: (admission) => bookOf(admission.caller.principal.tenantId).admit(admission),
+    admit: (request) => admissionOf(request.caller.principal.tenantId).admit(request),
     more({ caller, authority }, bytesMin, bytesMax) {
       const { tenantId } = caller.principal
       const taking = { requests: 0, bytesMin, bytesMax, now: needs.clock.now() } as const
@@ -115,50 +114,52 @@ export function createLedger(needs: LedgerNeeds): Ledger {
         async (tx) => (await takeFromAuthority(tx, tenantId, authority, taking)) ?? 0,
       )
     },
-    close: (ending) => bookOf(ending.facts.caller.principal.tenantId).close(ending),
-    async settled() {
-      await Promise.all([...books.values()].map((book) => book.settled()))
+    close: (end) => admissionOf(end.facts.caller.principal.tenantId).close(end),
+    async flushed() {
+      await Promise.all([...tenants.values()].map((tenant) => tenant.flushed()))
     },
   }
 }
 
-class TenantBook {
+/** The queues of one tenant. */
+class TenantAdmission {
   readonly #tenantId: string
-  readonly #needs: LedgerNeeds
-  readonly #emptied: () => void
-  #admissions: Waiting[] = []
-  #endings: Due[] = []
+  readonly #needs: AdmissionNeeds
+  readonly #onIdle: () => void
+  #requests: PendingRequest[] = []
+  #ends: PendingEnd[] = []
   #running: Promise<void> | null = null
   #timer: NodeJS.Timeout | undefined
   #failed = false
 
-  constructor(tenantId: string, needs: LedgerNeeds, emptied: () => void) {
+  constructor(tenantId: string, needs: AdmissionNeeds, onIdle: () => void) {
     this.#tenantId = tenantId
     this.#needs = needs
-    this.#emptied = emptied
+    this.#onIdle = onIdle
   }
 
-  admit(admission: Admission): Promise<Admitted | Refusal> {
+  admit(request: AdmissionRequest): Promise<Admitted | Refusal> {
     return new Promise((resolve, reject) => {
-      this.#admissions.push({ admission, key: keyOf(admission), resolve, reject })
+      this.#requests.push({ request, key: keyOf(request), resolve, reject })
       this.#run()
     })
   }
 
-  close({ facts, report, leftBytes }: Ending): void {
+  close({ facts, report, unusedBytes }: CallEnd): void {
     const event = streamClosed(facts, report, this.#needs.clock.now())
-    this.#endings.push({ facts, report, leftBytes, event, isRepeated: false })
-    if (this.#endings.length > ENDINGS_MAX) {
-      const [lost] = this.#endings.splice(0, 1)
-      this.#needs.log.error({ request_id: lost!.facts.requestId }, 'the end of a call is lost')
+    this.#ends.push({ facts, report, unusedBytes, event, isRetry: false })
+    if (this.#ends.length > CALL_ENDS_MAX) {
+      const [dropped] = this.#ends.splice(0, 1)
+      const requestId = dropped!.facts.requestId
+      this.#needs.log.error({ request_id: requestId }, 'egress: dropped the end of a call')
     }
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       this.#run()
-    }, ENDING_DELAY_MS)
+    }, END_DELAY_MS)
   }
 
-  async settled(): Promise<void> {
+  async flushed(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#failed = false
@@ -169,128 +170,134 @@ class TenantBook {
   }
 
   get #pending(): boolean {
-    return this.#admissions.length > 0 || this.#endings.length > 0
+    return this.#requests.length > 0 || this.#ends.length > 0
   }
 
   #run(): void {
     if (this.#running !== null || !this.#pending) return
     this.#running = this.#batch().finally(() => {
       this.#running = null
-      if (this.#admissions.length > 0 || this.#endings.length >= BATCH_MAX) this.#run()
-      else if (this.#endings.length > 0) {
+      if (this.#requests.length > 0 || this.#ends.length >= BATCH_MAX) this.#run()
+      else if (this.#ends.length > 0) {
         this.#timer ??= setTimeout(
           () => {
             this.#timer = undefined
             this.#run()
           },
-          this.#failed ? RETRY_MS : ENDING_DELAY_MS,
+          this.#failed ? RETRY_MS : END_DELAY_MS,
         )
-      } else this.#emptied()
+      } else this.#onIdle()
     })
   }
 
   async #batch(): Promise<void> {
     const { database, log } = this.#needs
-    // What comes in this turn of the event loop goes along.
+    // The batch includes everything that arrives in this turn of the event loop.
     await turnEnds()
-    const admissions = this.#admissions.splice(0, BATCH_MAX)
-    const endings = this.#endings.splice(0, BATCH_MAX)
+    const requests = this.#requests.splice(0, BATCH_MAX)
+    const ends = this.#ends.splice(0, BATCH_MAX)
     try {
       const outcomes = await database.tenant(this.#tenantId, (tx) =>
-        this.#write(tx, admissions, endings),
+        this.#write(tx, requests, ends),
       )
       this.#failed = false
-      for (const [index, { resolve }] of admissions.entries()) resolve(outcomes[index]!)
+      for (const [index, { resolve }] of requests.entries()) resolve(outcomes[index]!)
     } catch (error) {
-      if (endings.length > 0 && !(error instanceof DatabaseUnavailable)) {
-        await this.#bookAlone(endings)
-        // They go along with others, or fail for a reason of their own.
-        this.#admissions.unshift(...admissions)
+      if (ends.length > 0 && !(error instanceof DatabaseUnavailable)) {
+        await this.#writeEndsSingly(ends)
+        // The requests join the next batch: one of the ends may have caused the failure.
+        this.#requests.unshift(...requests)
         return
       }
-      for (const { reject } of admissions) reject(error)
-      if (endings.length === 0) return
+      for (const { reject } of requests) reject(error)
+      if (ends.length === 0) return
       this.#failed = true
-      this.#endings.unshift(...endings.map((ending) => ({ ...ending, isRepeated: true })))
-      log.warn({ err: error, calls: endings.length }, 'ends are not booked')
+      this.#ends.unshift(...ends.map((end) => ({ ...end, isRetry: true })))
+      log.warn({ err: error, calls: ends.length }, 'egress: call ends are not stored yet')
     }
   }
 
   /**
-   * One that cannot be booked must not keep the others, and all calls to come, from it. It may be told
-   * already: as that of a lost call, where this process stood still for longer than any call may run.
+   * Stores call ends one by one, so that one invalid end does not block the others and new calls. An
+   * end conflicts if another process has closed the call as lost, because this process was suspended
+   * for longer than a call may run.
    */
-  async #bookAlone(endings: readonly Due[]): Promise<void> {
+  async #writeEndsSingly(ends: readonly PendingEnd[]): Promise<void> {
     const { database, log } = this.#needs
-    for (const ending of endings) {
-      const { requestId } = ending.facts
+    for (const end of ends) {
+      const { requestId } = end.facts
       await database
-        .tenant(this.#tenantId, (tx) => this.#write(tx, [], [{ ...ending, isRepeated: true }]))
+        .tenant(this.#tenantId, (tx) => this.#write(tx, [], [{ ...end, isRetry: true }]))
         .catch((error: unknown) => {
-          log.error({ err: error, request_id: requestId }, 'the end of a call is lost')
+          log.error({ err: error, request_id: requestId }, 'egress: dropped the end of a call')
         })
     }
   }
 
   async #write(
     tx: Transaction,
-    admissions: readonly Waiting[],
-    due: readonly Due[],
+    requests: readonly PendingRequest[],
+    pendingEnds: readonly PendingEnd[],
   ): Promise<(Admitted | Refusal)[]> {
     const tenantId = this.#tenantId
     const now = this.#needs.clock.now()
-    const endings = await this.#notBooked(tx, due)
-    const events: NewEvent[] = endings.map(({ event }) => event)
-    // Locked before their grants are, as a revocation does it: neither waits for the other in turn.
-    const touched = [
-      ...admissions.map(({ admission }) => admission.credentialId),
-      ...endings.flatMap(({ facts, leftBytes }) => (leftBytes > 0 ? facts.credentialId : [])),
+    const ends = await this.#withoutStored(tx, pendingEnds)
+    const events: NewEvent[] = ends.map(({ event }) => event)
+    // Locked before their grants, in the same order as a revocation, to avoid deadlocks.
+    const credentialIds = [
+      ...requests.map(({ request }) => request.credentialId),
+      ...ends.flatMap(({ facts, unusedBytes }) => (unusedBytes > 0 ? facts.credentialId : [])),
     ]
-    // Asked for side by side, so that it takes one round trip; what is given back is there for those
-    // who are admitted with it.
-    const [held, , known] = await Promise.all([
-      touched.length === 0 ? [] : holdVaultCredentials(tx, tenantId, [...new Set(touched)]),
-      this.#giveBack(tx, endings),
-      whatEntitles(tx, tenantId, admissions, now),
+    // Pipelined, so that it takes one round trip. Returned bytes are available to the requests of this
+    // batch.
+    const [held, , authoritiesByKey] = await Promise.all([
+      credentialIds.length === 0
+        ? []
+        : holdVaultCredentials(tx, tenantId, [...new Set(credentialIds)]),
+      this.#returnUnused(tx, ends),
+      authoritiesOf(tx, tenantId, requests, now),
     ])
     const rows = new Map(held.map((row) => [row.id, row]))
     const used = new Set<string>()
     const outcomes: (Admitted | Refusal)[] = []
-    for (const { admission, key } of admissions) {
-      const authorities = known.get(key) ?? []
-      const judged = this.#judge(tx, admission, rows.get(admission.credentialId), authorities, now)
-      // Nothing is waited for where nothing is limited.
+    for (const { request, key } of requests) {
+      const authorities = authoritiesByKey.get(key) ?? []
+      const judged = this.#judge(tx, request, rows.get(request.credentialId), authorities, now)
+      // Synchronous without limits, which saves a microtask per call.
       const outcome = judged instanceof Promise ? await judged : judged
       if (outcome.tag === 'admitted') {
-        used.add(admission.credentialId)
+        used.add(request.credentialId)
         events.push(credentialAccessed(outcome.facts, now))
       }
       outcomes.push(outcome)
     }
-    if (used.size > 0) bookUses(tx, tenantId, [...used], now, events)
+    if (used.size > 0) recordUses(tx, tenantId, [...used], now, events)
     else appendEvents(tx, events)
     return outcomes
   }
 
-  async #notBooked(tx: Transaction, due: readonly Due[]): Promise<readonly Due[]> {
-    const repeated = due.filter(({ isRepeated }) => isRepeated).map(({ event }) => event.id)
-    if (repeated.length === 0) return due
-    const told = await toldEvents(tx, this.#tenantId, repeated)
-    return due.filter(({ event }) => !told.has(event.id))
+  async #withoutStored(
+    tx: Transaction,
+    ends: readonly PendingEnd[],
+  ): Promise<readonly PendingEnd[]> {
+    const retried = ends.filter(({ isRetry }) => isRetry).map(({ event }) => event.id)
+    if (retried.length === 0) return ends
+    const stored = await toldEvents(tx, this.#tenantId, retried)
+    return ends.filter(({ event }) => !stored.has(event.id))
   }
 
-  /** What calls left over, in one go for each budget. */
-  async #giveBack(tx: Transaction, endings: readonly Ending[]): Promise<void> {
-    const left = new Map<string, { authority: AuthorityRef; bytes: number }>()
-    for (const { facts, leftBytes } of endings) {
-      if (leftBytes === 0) continue
+  /** Returns unused bytes, with one statement per budget. */
+  async #returnUnused(tx: Transaction, ends: readonly CallEnd[]): Promise<void> {
+    const unused = new Map<string, { authority: AuthorityRef; bytes: number }>()
+    for (const { facts, unusedBytes } of ends) {
+      if (unusedBytes === 0) continue
       const { authority } = facts
-      const of = left.get(authority.id) ?? { authority, bytes: 0 }
-      of.bytes += leftBytes
-      left.set(authority.id, of)
+      const sum = unused.get(authority.id) ?? { authority, bytes: 0 }
+      sum.bytes += unusedBytes
+      unused.set(authority.id, sum)
     }
     await Promise.all(
-      [...left.values()].map(({ authority, bytes }) =>
+      [...unused.values()].map(({ authority, bytes }) =>
         returnToAuthority(tx, this.#tenantId, authority, bytes),
       ),
     )
@@ -298,38 +305,38 @@ class TenantBook {
 
   #judge(
     tx: Transaction,
-    admission: Admission,
+    request: AdmissionRequest,
     row: HeldCredentialRow | undefined,
     authorities: readonly AuthorityRow[],
     now: Date,
   ): Admitted | Refusal | Promise<Admitted | Refusal> {
-    const verdict = judgeCall(admission.call, row, authorities, now)
+    const verdict = judgeCall(request.call, row, authorities, now)
     if (verdict.tag !== 'allowed') return verdict
     const [first] = verdict.authorities
     if (first!.maxRequests === null && first!.maxBytes === null) {
-      const facts = this.#factsOf(admission, first!)
+      const facts = this.#factsOf(request, first!)
       const { allowRange } = first!
       return { tag: 'admitted', facts, row: row!, budget: null, allowRange }
     }
-    return this.#judgeLimited(tx, admission, row!, verdict.authorities, now)
+    return this.#judgeLimited(tx, request, row!, verdict.authorities, now)
   }
 
   async #judgeLimited(
     tx: Transaction,
-    admission: Admission,
+    request: AdmissionRequest,
     row: HeldCredentialRow,
     authorities: readonly AuthorityRow[],
     now: Date,
   ): Promise<Admitted | Refusal> {
     for (const authority of authorities) {
-      const facts = this.#factsOf(admission, authority)
+      const facts = this.#factsOf(request, authority)
       const { maxRequests, maxBytes, allowRange } = authority
       if (maxRequests === null && maxBytes === null) {
         return { tag: 'admitted', facts, row, budget: null, allowRange }
       }
-      const takenBytes = await this.#take(tx, authority, admission.call.bodyBytes, now)
+      const takenBytes = await this.#take(tx, authority, request.call.bodyBytes, now)
       if (takenBytes === undefined) continue
-      // Those admitted with it take their share of what it leaves.
+      // The next request of this batch sees the reduced budget.
       authority.bytesUsed += takenBytes
       const budget = maxBytes === null ? null : { takenBytes }
       return { tag: 'admitted', facts, row, budget, allowRange }
@@ -338,7 +345,7 @@ class TenantBook {
   }
 
   #factsOf(
-    { caller, credentialId, call, requestId }: Admission,
+    { caller, credentialId, call, requestId }: AdmissionRequest,
     { kind, id }: AuthorityRow,
   ): CallFacts {
     const { method, url } = call
@@ -360,25 +367,25 @@ class TenantBook {
   }
 }
 
-function keyOf({ credentialId, caller }: Admission): string {
+function keyOf({ credentialId, caller }: AdmissionRequest): string {
   const { agentId, delegationId } = granteeOf(caller.principal)
   return `${credentialId} ${agentId} ${delegationId}`
 }
 
-/** Reads what a batch needs, once for each caller and credential and for all of them at once. */
-async function whatEntitles(
+/** The grants and leases for a batch, with one query and one look-up per caller and credential. */
+async function authoritiesOf(
   tx: Transaction,
   tenantId: string,
-  admissions: readonly Waiting[],
+  requests: readonly PendingRequest[],
   now: Date,
 ): Promise<ReadonlyMap<string, readonly AuthorityRow[]>> {
-  const askers = new Map<string, Asker>()
-  for (const { admission, key } of admissions) {
-    if (askers.has(key)) continue
-    const { credentialId, caller } = admission
-    askers.set(key, { credentialId, ...granteeOf(caller.principal) })
+  const queries = new Map<string, AuthorityQuery>()
+  for (const { request, key } of requests) {
+    if (queries.has(key)) continue
+    const { credentialId, caller } = request
+    queries.set(key, { credentialId, ...granteeOf(caller.principal) })
   }
-  if (askers.size === 0) return new Map()
-  const found = await findEgressAuthorities(tx, tenantId, [...askers.values()], now)
-  return new Map([...askers.keys()].map((key, at) => [key, found[at]!] as const))
+  if (queries.size === 0) return new Map()
+  const found = await findEgressAuthorities(tx, tenantId, [...queries.values()], now)
+  return new Map([...queries.keys()].map((key, index) => [key, found[index]!] as const))
 }

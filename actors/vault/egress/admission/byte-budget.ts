@@ -1,53 +1,53 @@
 /**
- * The bytes that a running call has taken from a byte budget. They are taken in portions before they
- * flow; what is left at the end goes back. So calls that run side by side never use more than the
- * budget holds, and a process that dies has used what it had taken.
+ * The bytes that a running call has taken from its grant or lease. A call takes portions before it
+ * relays them and returns the unused rest at its end. So concurrent calls never exceed the budget, and
+ * the bytes taken by a killed process count as used.
  */
 
-/** Takes between the two numbers of bytes from the budget; 0 when not even the first is left. */
+/** Takes `bytesMin` to `bytesMax` bytes from the stored budget; 0 when fewer than `bytesMin` are left. */
 export type Refill = (bytesMin: number, bytesMax: number) => Promise<number>
 
-/** Taken at a time. */
+/** Size of a portion. */
 export const PORTION_BYTES = 1024 * 1024
-/** Of a small budget no call takes more than this share at once, so that others find some. */
+/** Smallest portion. A call takes at most an eighth of a small budget, so that others get some too. */
 export const PORTION_BYTES_MIN = 16 * 1024
 
-export class Purse {
+export class ByteBudget {
   #leftBytes: number
   readonly #refill: Refill
-  #context: Promise<unknown> = Promise.resolve()
+  #queue: Promise<unknown> = Promise.resolve()
 
   constructor(leftBytes: number, refill: Refill) {
     this.#leftBytes = leftBytes
     this.#refill = refill
   }
 
-  /** Taken and not used. */
+  /** Bytes taken and not used. */
   get leftBytes(): number {
     return this.#leftBytes
   }
 
-  /** Uses bytes that are at hand; false when there are not as many. */
+  /** Uses bytes that are taken already; false when they do not suffice. */
   take(bytes: number): boolean {
     if (bytes > this.#leftBytes) return false
     this.#leftBytes -= bytes
     return true
   }
 
-  /** Uses bytes, taking more from the budget when need be; false when it is spent. */
+  /** Uses bytes and takes another portion if necessary; false when the budget is exhausted. */
   async draw(bytes: number): Promise<boolean> {
-    // In turns: both directions of a call draw from the one purse.
-    const context = this.#context.then(async () => {
+    // Serialised, because both directions of a call draw from one budget.
+    const drawn = this.#queue.then(async () => {
       if (this.take(bytes)) return true
       const missing = bytes - this.#leftBytes
       this.#leftBytes += await this.#refill(missing, Math.max(missing, PORTION_BYTES))
       return this.take(bytes)
     })
-    this.#context = context.catch(() => {})
-    return context
+    this.#queue = drawn.catch(() => {})
+    return drawn
   }
 
-  /** Everything that is left, to be put back. */
+  /** Empties it. @returns the bytes to return to the stored budget. */
   empty(): number {
     const left = this.#leftBytes
     this.#leftBytes = 0

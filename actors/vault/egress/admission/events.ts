@@ -1,13 +1,13 @@
-/** What egress tells of: that a secret was used, and how the use ended. decisions.md 4 and 5. */
+/** The events of a call: the use of a credential and the end of the relay. */
 import type { AuthorityRef } from '../../../../storage/vault/egress-authorities.js'
-import { beginningOf, type LostCallRow } from '../../../../storage/vault/lost-egress-calls.js'
+import { startEventId, type LostCallRow } from '../../../../storage/vault/lost-egress-calls.js'
 import type { NewEvent } from '../../../../storage/platform/outbox.js'
 import { actorOf, type AuditOutcome, type Caller, doneBy } from '../../../domain/audit.js'
 import { eventData } from '../../../domain/events.js'
 import type { RelayReport } from '../protocol.js'
 
 export type CallFacts = {
-  /** Of the event that tells of its end: from it follows that of its beginning. */
+  /** Id of the end event; the id of the start event is derived from it. */
   readonly endId: string
   readonly caller: Caller
   readonly credentialId: string
@@ -20,8 +20,8 @@ export type CallFacts = {
 export function credentialAccessed(facts: CallFacts, now: Date): NewEvent {
   const { host, method } = facts
   const fields = { access: 'egress', host, method }
-  const id = beginningOf(facts.endId)
-  return told('vault.credential.accessed', id, facts, now, fields, 'success')
+  const id = startEventId(facts.endId)
+  return callEvent('vault.credential.accessed', id, facts, now, fields, 'success')
 }
 
 export function streamClosed(
@@ -30,7 +30,7 @@ export function streamClosed(
   now: Date,
 ): NewEvent {
   const { credentialId, host, method } = facts
-  // In the order of their names, as the audit chain writes them down: they are not sorted then.
+  // In alphabetical order, which the audit chain requires; it then needs no sorting.
   const fields: Record<string, unknown> = {
     bytes,
     chunks,
@@ -44,10 +44,10 @@ export function streamClosed(
   if (tokens.output !== null) fields['output_tokens'] = tokens.output
   if (redactions > 0) fields['redactions'] = redactions
   const end = outcome === 'completed' ? 'success' : 'failure'
-  return told('egress.stream.closed', facts.endId, facts, now, fields, end)
+  return callEvent('egress.stream.closed', facts.endId, facts, now, fields, end)
 }
 
-/** What is known of the end of a call whose process has died: neither when it came nor what was relayed. */
+/** The end of a call whose process was killed: its time and the relayed bytes are unknown. */
 export function callLost(call: LostCallRow, now: Date): NewEvent {
   const { tenantId, endId, actor, resource, host, method, requestId, ...audit } = call
   const fields = { credential_id: resource.id, host, method, outcome: 'upstream_error' }
@@ -61,7 +61,7 @@ export function callLost(call: LostCallRow, now: Date): NewEvent {
   }
 }
 
-function told(
+function callEvent(
   type: 'vault.credential.accessed' | 'egress.stream.closed',
   id: string,
   { caller, credentialId, authority, requestId }: CallFacts,
@@ -76,7 +76,7 @@ function told(
     type,
     occurredAt: now,
     data: eventData({ actor: actorOf(caller), resource, requestId }, fields),
-    // Ours come first: a copy that gets more has a new shape each time, which is slow to read.
+    // Own members before the spread: the other order gives each object a new V8 hidden class.
     audit: { grantId: authority.id, outcome, ...doneBy(caller) },
   }
 }

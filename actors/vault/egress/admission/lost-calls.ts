@@ -1,36 +1,36 @@
 /**
- * Tells of the ends of calls that nobody is left to tell of: their process or its thread was killed in
- * the middle. What they had taken from a budget counts as used, as it did from the moment it was taken.
+ * Closes lost calls: calls whose process or thread was killed. The bytes that they took from a budget
+ * stay used.
  */
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
-import { sayCallLimit, takeLostCalls } from '../../../../storage/vault/lost-egress-calls.js'
+import { announceCallLimit, takeLostCalls } from '../../../../storage/vault/lost-egress-calls.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { callLost } from './events.js'
 
-/** Well within what is waited for beyond the limit. */
-const SAY_EVERY_MS = 60_000
-const SAY_AGAIN_MS = 1_000
+/** Shorter than the silence after which other processes consider this one dead. */
+const ANNOUNCE_EVERY_MS = 60_000
+const RETRY_MS = 1_000
 
-export type SettlementNeeds = {
+export type LostCallNeeds = {
   readonly database: Pick<Database, 'system'>
   readonly clock: Clock
 }
 
 /**
- * Appends `egress.stream.closed` for calls that have none and cannot run any more in any process, once
- * for each of them, whoever else does it at the same time.
- * @returns how many.
+ * Appends `egress.stream.closed` for calls that have no such event and cannot run any more. Safe to run
+ * in several processes: each call is closed once.
+ * @returns the number of closed calls.
  */
-export async function settleLostCalls(
-  { database, clock }: SettlementNeeds,
+export async function closeLostCalls(
+  { database, clock }: LostCallNeeds,
   signal?: AbortSignal,
 ): Promise<number> {
   let total = 0
   for (;;) {
     if (signal?.aborted === true) break
-    // Crosses tenants: a process that dies leaves calls of all of them.
+    // Crosses tenants: a killed process leaves calls of any tenant.
     const lost = await database.system(
       async (tx) => {
         const found = await takeLostCalls(tx)
@@ -47,29 +47,34 @@ export async function settleLostCalls(
   return total
 }
 
-export type LimitNeeds = {
+export type CallLimitNeeds = {
   readonly database: Pick<Database, 'system'>
   readonly hopTimeoutMs: number
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-/** Lets the others know how long calls run here, for as long as some may. */
-export function keepSayingLimit({ database, hopTimeoutMs, log, signal }: LimitNeeds): void {
+/** Announces the call time limit of this process to the others, until `signal` aborts. */
+export function keepCallLimitAnnounced({
+  database,
+  hopTimeoutMs,
+  log,
+  signal,
+}: CallLimitNeeds): void {
   const hopTimeoutSecs = Math.ceil(hopTimeoutMs / 1000)
   let timer: NodeJS.Timeout | undefined
-  async function say(): Promise<void> {
-    let pauseMs = SAY_EVERY_MS
+  async function announce(): Promise<void> {
+    let pauseMs = ANNOUNCE_EVERY_MS
     try {
-      // Crosses tenants: it is of the process.
-      await database.system((tx) => sayCallLimit(tx, hopTimeoutSecs), { signal })
+      // Belongs to the process, not to a tenant.
+      await database.system((tx) => announceCallLimit(tx, hopTimeoutSecs), { signal })
     } catch (error) {
       if (signal.aborted) return
-      log.warn({ err: error }, 'how long calls may run is not said')
-      pauseMs = SAY_AGAIN_MS
+      log.warn({ err: error }, 'egress: could not announce the call time limit')
+      pauseMs = RETRY_MS
     }
-    if (!signal.aborted) timer = setTimeout(() => void say(), pauseMs).unref()
+    if (!signal.aborted) timer = setTimeout(() => void announce(), pauseMs).unref()
   }
   signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
-  void say()
+  void announce()
 }

@@ -1,7 +1,6 @@
 /**
- * Ends running relays whose right to run has ended: a grant, a lease or a credential was revoked, the
- * session was closed, the agent suspended. Looked up in the database, so that it does not matter
- * which process revoked (decisions.md 18, revocation everywhere).
+ * Aborts running relays after a revocation: of the grant, the lease, the credential, the session or the
+ * agent. It polls the database, so a revocation by any process applies.
  */
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
@@ -14,74 +13,78 @@ import { standingOf } from '../../../domain/token-status.js'
 import type { AuthorityRef } from '../../../../storage/vault/egress-authorities.js'
 import type { Relay } from '../relay/relay.js'
 
-/** A revocation is noticed within this and one look-up. */
-const LOOK_EVERY_MS = 400
+/** Polling interval; a revocation applies within this plus one query. */
+const POLL_EVERY_MS = 400
 
-export type Watched = {
+export type WatchedRelay = {
   readonly relay: Relay
   readonly principal: Principal
   readonly authority: AuthorityRef
 }
 
-export interface Watch {
-  /** Looks after it until what is answered is called. */
-  add(watched: Watched): () => void
+export interface RevocationWatch {
+  /** @returns a function that removes it again. */
+  add(watched: WatchedRelay): () => void
   stop(): void
 }
 
-export type WatchNeeds = {
+export type RevocationWatchNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly log: Logger
 }
 
-export function createWatch({ database, clock, log }: WatchNeeds): Watch {
-  const running = new Slots<Watched & { isSeen: boolean }>()
-  let looking = false
+export function createRevocationWatch({
+  database,
+  clock,
+  log,
+}: RevocationWatchNeeds): RevocationWatch {
+  const running = new Slots<WatchedRelay & { isSeen: boolean }>()
+  let isPolling = false
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const all = running.all()
-    // What has run through one whole interval: shorter relays were just admitted.
+    // A relay is checked from its second poll on: before, its admission is recent.
     const due = all.filter(({ isSeen }) => isSeen)
-    for (const each of all) each.isSeen = true
-    const byTenant = new Map<string, Watched[]>()
-    for (const each of due) {
-      const { tenantId } = each.principal
-      byTenant.set(tenantId, [...(byTenant.get(tenantId) ?? []), each])
+    for (const watched of all) watched.isSeen = true
+    const byTenant = new Map<string, WatchedRelay[]>()
+    for (const watched of due) {
+      const { tenantId } = watched.principal
+      byTenant.set(tenantId, [...(byTenant.get(tenantId) ?? []), watched])
     }
-    for (const [tenantId, each] of byTenant) await lookAt(tenantId, each)
+    for (const [tenantId, relays] of byTenant) await check(tenantId, relays)
   }
 
-  async function lookAt(tenantId: string, each: readonly Watched[]): Promise<void> {
-    const ids = [...new Set(each.map(({ authority }) => authority.id))]
+  async function check(tenantId: string, relays: readonly WatchedRelay[]): Promise<void> {
+    const ids = [...new Set(relays.map(({ authority }) => authority.id))]
     const inForce = await database.tenant(tenantId, (tx) =>
       authoritiesInForce(tx, tenantId, ids, clock.now()),
     )
     const principals = [
-      ...new Map(each.map((one) => [one.principal.tokenId, one.principal])).values(),
+      ...new Map(relays.map(({ principal }) => [principal.tokenId, principal])).values(),
     ]
-    // An agent may be at home in another tenant than its token is for: the look-up crosses tenants.
+    // Crosses tenants, because the agent's home tenant may differ from that of its token.
     const standings = await database.system((tx) => readStandings(tx, principals.map(standingOf)))
-    const fallen = new Set(
+    const revokedTokens = new Set(
       principals
-        .filter((_, at) => !Object.values(standings[at]!).every(Boolean))
+        .filter((_, index) => !Object.values(standings[index]!).every(Boolean))
         .map(({ tokenId }) => tokenId),
     )
-    for (const { relay, principal, authority } of each) {
-      if (!inForce.has(authority.id) || fallen.has(principal.tokenId)) relay.revoke()
+    for (const { relay, principal, authority } of relays) {
+      if (!inForce.has(authority.id) || revokedTokens.has(principal.tokenId)) relay.revoke()
     }
   }
 
   const timer = setInterval(() => {
-    if (looking || running.size === 0) return
-    looking = true
-    look()
-      // A database that is away ends no streams; what is revoked in the meantime ends afterwards.
-      .catch((error: unknown) => log.warn({ err: error }, 'running relays are not looked at'))
+    if (isPolling || running.size === 0) return
+    isPolling = true
+    poll()
+      // Without the database no relay is aborted; a revocation then applies after it is back.
+      .catch((error: unknown) => log.warn({ err: error }, 'egress: could not check running relays'))
       .finally(() => {
-        looking = false
+        isPolling = false
       })
-  }, LOOK_EVERY_MS)
+  }, POLL_EVERY_MS)
 
   return {
     add(watched) {

@@ -1,16 +1,16 @@
-/** Whether a call may be made: pure decisions over what the database holds (decisions.md 4, 5, 22). */
+/** Authorization of a call. All functions are pure (docs/reference/vault.md). */
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import { hasParameter, injectionPoint } from '../inject/injection.js'
 import type { HeaderPair, ProxyMethod, ProxyOutcome } from '../protocol.js'
 
-/** A call as far as grants and credentials judge it. */
-export type AskedCall = {
+/** The parts of a call on which grants and credentials decide. */
+export type ProxiedCall = {
   readonly method: ProxyMethod
   readonly url: URL
   readonly headers: readonly HeaderPair[]
   readonly authScheme: string | null
-  /** Bytes that are certain to be sent. */
+  /** Known length of the request body; 0 when unknown. */
   readonly bodyBytes: number
 }
 
@@ -19,26 +19,26 @@ export type Refusal = Extract<
   { tag: 'invalid' | 'denied' | 'unknown_credential' | 'budget_exceeded' }
 >
 export type Verdict =
-  /** In the order in which they are to be tried. */
+  /** In order of preference. */
   { readonly tag: 'allowed'; readonly authorities: readonly AuthorityRow[] } | Refusal
 
 const UNKNOWN: Refusal = { tag: 'unknown_credential' }
-export const SPENT: Refusal = { tag: 'budget_exceeded', detail: 'The byte budget is used up.' }
+export const SPENT: Refusal = { tag: 'budget_exceeded', detail: 'The byte budget is exhausted.' }
 const REQUESTS_SPENT: Refusal = {
   tag: 'budget_exceeded',
-  detail: 'The grant allows no more requests.',
+  detail: 'The request limit of the grant is exhausted.',
 }
 const USABLE_TYPES = new Set(['api_key', 'custom', 'ssh_key'])
 
 export function judgeCall(
-  call: AskedCall,
+  call: ProxiedCall,
   row: HeldCredentialRow | undefined,
   authorities: readonly AuthorityRow[],
   now: Date,
 ): Verdict {
   if (row === undefined) return UNKNOWN
   if (row.status === 'revoked') {
-    // Whose grant ended with the credential is told so; for everybody else there is nothing.
+    // Only callers whose grant ended with the credential learn that it existed.
     const endedWithIt = authorities.some(
       ({ revokedAt }) => revokedAt?.getTime() === row.updatedAt.getTime(),
     )
@@ -47,21 +47,23 @@ export function judgeCall(
   const active = authorities.filter((each) => isActive(each, now))
   if (active.length === 0) return UNKNOWN
   if (!USABLE_TYPES.has(row.credentialType)) {
-    return denied(`A credential of the type ${row.credentialType} is not used through egress.`)
+    return denied(`The egress proxy does not support credentials of type ${row.credentialType}.`)
   }
   if (call.authScheme !== null && call.authScheme !== row.authScheme) {
-    return denied('The auth_scheme is not that of the credential.')
+    return denied('The auth_scheme differs from that of the credential.')
   }
   const { hostname } = call.url
-  if (!row.allowedHosts.includes(hostname)) return denied('The host is not allowed.')
+  if (!row.allowedHosts.includes(hostname))
+    return denied('The credential does not allow this host.')
   const duplicate = duplicateFault(call, row.authScheme)
   if (duplicate !== undefined) return duplicate
-  // A lease before a grant: where both exist, the lease is used.
+  // Leases take precedence over grants.
   const leases = active.filter(({ kind }) => kind === 'lease')
   const within = (leases.length > 0 ? leases : active).filter(({ snapshot }) =>
     snapshot.allowed_hosts.includes(hostname),
   )
-  if (within.length === 0) return denied('The host was not allowed when this was granted.')
+  if (within.length === 0)
+    return denied('The grant does not allow this host: the credential did not when it was granted.')
   const fitting = within.filter((each) => fits(each, call))
   if (fitting.length === 0) return denied('The grant does not cover this method and path.')
   const left = fitting.filter(hasRequests)
@@ -70,15 +72,15 @@ export function judgeCall(
   return affordable.length === 0 ? SPENT : { tag: 'allowed', authorities: affordable }
 }
 
-function duplicateFault({ headers, url }: AskedCall, authScheme: string): Refusal | undefined {
+function duplicateFault({ headers, url }: ProxiedCall, authScheme: string): Refusal | undefined {
   const point = injectionPoint(authScheme)
   if (point?.in === 'query' && hasParameter(url.search, point.key)) {
-    return invalid('/url', 'The URL has the parameter that carries the credential.')
+    return invalid('/url', 'The URL contains the query parameter that the proxy sets.')
   }
   if (point?.in === 'header') {
     const plain = (name: string) => name.toLowerCase().replaceAll('_', '-')
     if (headers.some(([name]) => plain(name) === plain(point.name))) {
-      return invalid('/headers', 'The header that carries the credential is not for the caller.')
+      return invalid('/headers', 'The request contains the header that the proxy sets.')
     }
   }
   return undefined
@@ -96,7 +98,7 @@ function hasBytes({ maxBytes, bytesUsed }: AuthorityRow, bytes: number): boolean
   return maxBytes === null || maxBytes - bytesUsed >= Math.max(1, bytes)
 }
 
-function fits({ methods, pathPrefixes }: AuthorityRow, { method, url }: AskedCall): boolean {
+function fits({ methods, pathPrefixes }: AuthorityRow, { method, url }: ProxiedCall): boolean {
   const covered =
     methods === null || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
   if (!covered) return false
@@ -105,7 +107,7 @@ function fits({ methods, pathPrefixes }: AuthorityRow, { method, url }: AskedCal
   return path !== null && pathPrefixes.some((prefix) => isBelow(path, prefix))
 }
 
-/** Unreserved characters need no escape, and mean the same without it (RFC 3986 section 6.2.2.2). Decoded once. */
+/** Decodes escaped unreserved characters, once (RFC 3986 section 6.2.2.2). */
 export function withPlainUnreserved(path: string): string {
   return path.replaceAll(/%[0-9a-f]{2}/gi, (escape) => {
     const char = String.fromCharCode(Number.parseInt(escape.slice(1), 16))
@@ -113,12 +115,12 @@ export function withPlainUnreserved(path: string): string {
   })
 }
 
-/** An encoded slash, backslash or percent: some readers take it for the character, some for a part of a segment. */
+/** Encoded slash, backslash or percent sign: servers disagree whether to decode it before routing. */
 const AMBIGUOUS_ESCAPE = /%(?:2f|5c|25)/i
 
 /**
- * The path as the upstream may come to read it; null where two readers could disagree. The URL
- * parser has resolved dot segments already, those that were hidden in escapes show here.
+ * The decoded path as the upstream reads it; null when two servers could read it differently. The URL
+ * parser has resolved plain dot segments; this function rejects escaped ones.
  */
 export function decodedPath({ pathname }: URL): string | null {
   if (AMBIGUOUS_ESCAPE.test(pathname)) return null

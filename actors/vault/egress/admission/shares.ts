@@ -1,4 +1,4 @@
-/** What calls share, and how much of it one agent and one tenant may hold (decisions.md section 24). */
+/** Fair shares of concurrent calls and buffered bytes, per agent and tenant. */
 import {
   FairShare,
   isRefused,
@@ -9,13 +9,13 @@ import { granteeOf } from '../../../domain/grantee.js'
 import type { Principal } from '../../../domain/principal.js'
 import type { VaultSettings } from '../../vault/settings.js'
 
-/** Calls under way at once, of all tenants. */
+/** Concurrent calls of all tenants. */
 const CALLS_MAX = 4_096
 
 export interface EgressShares {
-  /** Calls under way. Keys: those of `keysOf`. */
+  /** Concurrent calls. Keys: `keysOf`. */
   readonly calls: FairShare
-  /** Bytes held for buffered answers, JSON requests and tables of redaction. Key: the tenant. */
+  /** Memory of buffered responses, JSON requests and redaction tables, in bytes. Key: the tenant. */
   readonly bytes: FairShare
 }
 
@@ -47,13 +47,13 @@ export function createEgressShares(settings: ShareSettings, counts?: ShareCounts
   }
 }
 
-/** Tenant and agent of a caller. */
+/** Share keys of a caller: tenant, then agent. */
 export function keysOf(principal: Principal): readonly [tenantId: string, agentId: string] {
   const { tenantId, subject } = principal
   return [tenantId, `${tenantId} ${granteeOf(principal).agentId ?? subject}`]
 }
 
-/** Bytes that one call holds of the share, taken as they come. */
+/** The share of memory held by one call. */
 export class HeldBytes {
   readonly #bytes: FairShare
   readonly #tenantId: string
@@ -65,7 +65,7 @@ export class HeldBytes {
     this.#tenantId = tenantId
   }
 
-  /** Holds so many more; false where there are not as many left. */
+  /** Acquires more bytes; false when the share is exhausted. */
   take(bytes: number): boolean {
     if (this.#isOver) return false
     const taken = this.#bytes.tryAcquire([this.#tenantId], bytes)
@@ -74,7 +74,7 @@ export class HeldBytes {
     return true
   }
 
-  /** Gives back all of them. Calling it again changes nothing. */
+  /** Releases all bytes. Idempotent. */
   release(): void {
     this.#isOver = true
     for (const release of this.#taken.splice(0)) release()

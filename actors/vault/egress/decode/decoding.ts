@@ -1,4 +1,4 @@
-/** Content codings that are undone on the way, so that a secret is found in what they hide. */
+/** Content codings that the relay decodes, so that redaction sees the decoded bytes. */
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { createZstdDecoder } from './zstd.js'
@@ -10,12 +10,12 @@ const DECODERS: Readonly<Record<string, () => Transform | null>> = {
   br: createBrotliDecompress,
   zstd: createZstdDecoder,
 }
-/** What is asked for. zstd is decoded where it comes unasked: it costs a thread. */
+/** Accept-Encoding of the proxy. It does not offer zstd, which costs a thread, but decodes it. */
 const ACCEPTED = new Set(['gzip', 'x-gzip', 'deflate', 'br'])
 
 /**
- * The decoder of a Content-Encoding: null for none, `unknown` for one that cannot be undone here, for
- * several on top of each other, or when too much is being decoded already.
+ * The decoder of a Content-Encoding: null for none; `unknown` for an unsupported coding, for several
+ * codings, or when too many zstd decoders run.
  */
 export function decoderOf(encoding: string | undefined): Transform | null | 'unknown' {
   const name = encoding?.trim().toLowerCase() ?? ''
@@ -23,7 +23,7 @@ export function decoderOf(encoding: string | undefined): Transform | null | 'unk
   return DECODERS[name]?.() ?? 'unknown'
 }
 
-/** The caller's Accept-Encoding without codings that could not be undone. */
+/** The caller's Accept-Encoding without the codings that the relay does not offer. */
 export function acceptedEncodings(value: string): string {
   const kept = value
     .split(',')

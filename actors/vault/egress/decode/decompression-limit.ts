@@ -1,10 +1,10 @@
-/** When an answer that decodes to very much is a trap. */
+/** Limit against decompression bombs. */
 
-/** What is decoded per input byte and on top of it: beyond, it is a bomb. */
+/** A response may decode to the allowance plus this many bytes per compressed byte. */
 const RATIO_MAX = 200
 const ALLOWANCE_BYTES = 8 * 1024 * 1024
 
-/** Whether so much output of so much input can be honest. */
-export function isBomb(inputBytes: number, outputBytes: number): boolean {
+/** True if the decoded size is implausible for the compressed size. */
+export function exceedsDecompressionLimit(inputBytes: number, outputBytes: number): boolean {
   return outputBytes > ALLOWANCE_BYTES + inputBytes * RATIO_MAX
 }

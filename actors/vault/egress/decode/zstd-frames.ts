@@ -1,9 +1,9 @@
 /**
- * Cuts a zstd stream into headers and blocks (RFC 8878 section 3.1), so that each can be judged before
- * it is decoded: how much memory its window takes and how much it makes.
+ * Splits a zstd stream into frame headers and blocks (RFC 8878 section 3.1), so that window size and
+ * block size are checked before they are decoded.
  */
 
-/** RFC 9659 section 3: what a decoder of this content coding has to have. */
+/** RFC 9659 section 3: the window size that a decoder of this content coding supports. */
 export const WINDOW_BYTES_MAX = 8 * 1024 * 1024
 /** RFC 8878 section 3.1.1.2.4. */
 const BLOCK_BYTES_MAX = 128 * 1024
@@ -15,7 +15,7 @@ const CHECKSUM_BYTES = 4
 
 export type ZstdPiece =
   | { readonly tag: 'header'; readonly bytes: Buffer }
-  /** The last block of a frame has the frame's checksum with it. */
+  /** The last block of a frame includes the checksum of the frame. */
   | { readonly tag: 'block'; readonly bytes: Buffer; readonly isLast: boolean }
 
 export class ZstdRefused extends Error {
@@ -24,12 +24,12 @@ export class ZstdRefused extends Error {
 
 export class ZstdFrames {
   #held: Buffer = Buffer.alloc(0)
-  /** Bytes of a skippable frame that are still to come. */
+  /** Remaining bytes of a skippable frame. */
   #skipBytes = 0
   /** Null between frames. */
   #frame: { readonly hasChecksum: boolean } | null = null
 
-  /** The pieces that are complete by now. @throws {ZstdRefused} */
+  /** @returns the complete pieces. @throws {ZstdRefused} */
   push(chunk: Uint8Array): ZstdPiece[] {
     this.#held = this.#held.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#held, chunk])
     const pieces: ZstdPiece[] = []
@@ -37,10 +37,10 @@ export class ZstdFrames {
     return pieces
   }
 
-  /** @throws {ZstdRefused} when a frame has begun and not ended. */
+  /** @throws {ZstdRefused} when a frame is incomplete. */
   end(): void {
     if (this.#frame !== null || this.#held.length > 0 || this.#skipBytes > 0) {
-      throw new ZstdRefused('it ends in the middle of a frame')
+      throw new ZstdRefused('incomplete frame')
     }
   }
 
@@ -61,16 +61,16 @@ export class ZstdFrames {
       this.#take(SKIPPABLE_HEADER_BYTES)
       return this.#next()
     }
-    if (magic !== MAGIC) throw new ZstdRefused('it is no zstd frame')
+    if (magic !== MAGIC) throw new ZstdRefused('not a zstd frame')
     const descriptor = this.#held[4]!
     const isSingle = (descriptor & 0x20) !== 0
-    if ((descriptor & 0x08) !== 0) throw new ZstdRefused('a reserved bit is set')
-    if ((descriptor & 0x03) !== 0) throw new ZstdRefused('it wants a dictionary')
+    if ((descriptor & 0x08) !== 0) throw new ZstdRefused('reserved bit set')
+    if ((descriptor & 0x03) !== 0) throw new ZstdRefused('dictionary required')
     const sizeBytes = [isSingle ? 1 : 0, 2, 4, 8][descriptor >> 6]!
     const bytes = 5 + (isSingle ? 0 : 1) + sizeBytes
     if (this.#held.length < bytes) return null
     if (this.#windowBytes(isSingle, sizeBytes) > WINDOW_BYTES_MAX) {
-      throw new ZstdRefused('its window is larger than HTTP allows')
+      throw new ZstdRefused('window larger than 8 MiB')
     }
     this.#frame = { hasChecksum: (descriptor & 0x04) !== 0 }
     return { tag: 'header', bytes: this.#take(bytes) }
@@ -92,9 +92,9 @@ export class ZstdFrames {
     const isLast = (header & 1) !== 0
     const type = (header >> 1) & 3
     const size = header >> 3
-    if (type === 3) throw new ZstdRefused('a block is of no known type')
-    if (size > BLOCK_BYTES_MAX) throw new ZstdRefused('a block is too large')
-    // A run is one byte, said how often.
+    if (type === 3) throw new ZstdRefused('reserved block type')
+    if (size > BLOCK_BYTES_MAX) throw new ZstdRefused('block larger than 128 KiB')
+    // An RLE block stores one byte and its repeat count.
     const content = type === 1 ? 1 : size
     const bytes = BLOCK_HEADER_BYTES + content + (isLast && hasChecksum ? CHECKSUM_BYTES : 0)
     if (this.#held.length < bytes) return null

@@ -1,15 +1,15 @@
 /**
- * Entry of a thread that decodes one zstd answer. A block of a few bytes can keep the decoder busy for
- * seconds, so it works where nobody else waits, and is ended from outside when it takes too long.
+ * Entry of a worker thread that decodes one zstd response. A block of a few bytes can occupy the decoder
+ * for seconds, so each response has its own thread, which is terminated on timeout.
  */
 import { parentPort } from 'node:worker_threads'
 import { Decompress } from 'fzstd'
-import { isBomb } from './decompression-limit.js'
+import { exceedsDecompressionLimit } from './decompression-limit.js'
 import { ZstdFrames, ZstdRefused } from './zstd-frames.js'
 
-/** One chunk of the answer as it came; null is its end. */
+/** A compressed chunk; null for the end of the response. */
 export type ZstdInput = Uint8Array | null
-/** What it decodes to; null when it cannot be decoded. */
+/** The decoded parts; null on an error. */
 export type ZstdOutput = readonly Uint8Array[] | null
 
 const frames = new ZstdFrames()
@@ -20,7 +20,8 @@ let [inputBytes, outputBytes] = [0, 0]
 function take(data: Uint8Array): void {
   if (data.length === 0) return
   outputBytes += data.length
-  if (isBomb(inputBytes, outputBytes)) throw new ZstdRefused('it makes too much of too little')
+  if (exceedsDecompressionLimit(inputBytes, outputBytes))
+    throw new ZstdRefused('decompression limit exceeded')
   parts.push(data)
 }
 
@@ -33,7 +34,7 @@ function decoded(chunk: ZstdInput): ZstdOutput {
     inputBytes += chunk.length
     for (const piece of frames.push(chunk)) {
       if (piece.tag === 'header') {
-        // One for each frame, so that nothing of one is left in the next.
+        // One decoder per frame, so that frames share no state.
         decoder = new Decompress(take)
         decoder.push(piece.bytes)
       } else decoder!.push(piece.bytes, piece.isLast)

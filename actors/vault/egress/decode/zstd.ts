@@ -1,7 +1,6 @@
 /**
- * Decodes zstd (RFC 8878), which Node does from version 22 on: on a thread of its own, with a limit to
- * its memory and to the time that one chunk may take. svc does not ask for this coding; upstreams that
- * send it all the same are few, so few are decoded at a time.
+ * Decodes zstd (RFC 8878) in a worker thread with limits for its memory and for the time per chunk. The
+ * proxy does not offer this coding and few upstreams send it anyway, so few decoders run at a time.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import { Worker } from 'node:worker_threads'
@@ -14,7 +13,7 @@ const HEAP_MIB_MAX = 64
 
 let threads = 0
 
-/** Null when as many are being decoded as may be. */
+/** Null when the maximum number of decoders is running. */
 export function createZstdDecoder(): Transform | null {
   return threads >= THREADS_MAX ? null : new ZstdDecoder()
 }
@@ -25,16 +24,16 @@ class ZstdDecoder extends Transform {
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX },
   })
-  #answered: ((output: ZstdOutput) => void) | null = null
+  #onOutput: ((output: ZstdOutput) => void) | null = null
 
   constructor() {
     super({ readableHighWaterMark: CHUNK_BYTES_MAX })
     threads += 1
-    this.#worker.on('message', (output: ZstdOutput) => this.#answered?.(output))
-    this.#worker.on('error', () => this.#answered?.(null))
+    this.#worker.on('message', (output: ZstdOutput) => this.#onOutput?.(output))
+    this.#worker.on('error', () => this.#onOutput?.(null))
     this.#worker.once('exit', () => {
       threads -= 1
-      this.#answered?.(null)
+      this.#onOutput?.(null)
     })
   }
 
@@ -51,12 +50,12 @@ class ZstdDecoder extends Transform {
     done(error)
   }
 
-  /** A chunk, or the end. */
+  /** Decodes a chunk; null ends the stream. */
   async #take(chunk: Buffer | null, done: TransformCallback): Promise<void> {
     try {
-      if (chunk === null) await this.#ask(null)
+      if (chunk === null) await this.#decode(null)
       for (let at = 0; at < (chunk?.length ?? 0) && !this.destroyed; at += CHUNK_BYTES_MAX) {
-        const parts = await this.#ask(chunk!.subarray(at, at + CHUNK_BYTES_MAX))
+        const parts = await this.#decode(chunk!.subarray(at, at + CHUNK_BYTES_MAX))
         for (const part of parts) this.push(part)
       }
     } catch (error) {
@@ -67,16 +66,16 @@ class ZstdDecoder extends Transform {
     done()
   }
 
-  #ask(input: ZstdInput): Promise<readonly Uint8Array[]> {
+  #decode(input: ZstdInput): Promise<readonly Uint8Array[]> {
     return new Promise((resolve, reject) => {
-      const late = setTimeout(() => this.#answered?.(null), CHUNK_MS_MAX)
-      this.#answered = (output) => {
+      const late = setTimeout(() => this.#onOutput?.(null), CHUNK_MS_MAX)
+      this.#onOutput = (output) => {
         clearTimeout(late)
-        this.#answered = null
-        if (output === null) reject(new Error('the zstd stream cannot be decoded'))
+        this.#onOutput = null
+        if (output === null) reject(new Error('invalid zstd stream or timeout'))
         else resolve(output)
       }
-      // A copy: the chunk is a window of a larger one.
+      // A copy, because the chunk is a view of a larger buffer.
       this.#worker.postMessage(input === null ? null : new Uint8Array(input))
     })
   }

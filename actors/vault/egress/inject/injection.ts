@@ -1,18 +1,18 @@
-/** How a secret goes into a request, by the auth_scheme of its credential (decisions.md section 4). */
+/** Injection of a secret into a request, by the `auth_scheme` of its credential. */
 import type { HeaderPair } from '../protocol.js'
 
-/** Where a scheme puts the secret: the one place that the caller may not fill. */
+/** The header or query parameter that a scheme sets. The caller must not send it. */
 export type InjectionPoint =
   | { readonly in: 'header'; readonly name: string }
   | { readonly in: 'query'; readonly key: string }
 
 export type Injection = {
   readonly header: HeaderPair | null
-  /** What is appended to the query, encoded; null where the secret goes into a header. */
+  /** The encoded query parameter to append; null when the secret is in a header. */
   readonly query: string | null
 }
 
-/** Null for a scheme that nothing is injected by (`none`). */
+/** Null for the scheme `none`. */
 export function injectionPoint(authScheme: string): InjectionPoint | null {
   if (authScheme === 'bearer' || authScheme === 'basic')
     return { in: 'header', name: 'authorization' }
@@ -22,8 +22,8 @@ export function injectionPoint(authScheme: string): InjectionPoint | null {
 }
 
 /**
- * The field or parameter that carries the secret. It is text from here on, as the HTTP client wants
- * it: text cannot be wiped, so it lives no longer than the request does.
+ * The header or query parameter with the secret. The HTTP client needs strings, which cannot be wiped,
+ * so the result must not outlive the request.
  */
 export function inject(authScheme: string, secret: Uint8Array): Injection {
   const bytes = Buffer.from(secret.buffer, secret.byteOffset, secret.byteLength)
@@ -38,12 +38,12 @@ export function inject(authScheme: string, secret: Uint8Array): Injection {
 
 const LINE_BREAKS = [0x0a, 0x0d]
 
-/** As it is; in base64 where it has lines, as an OpenSSH key does: no field value may have any. */
+/** Unchanged, or base64 for a secret with line breaks (an OpenSSH key), which a field cannot hold. */
 function fieldText(bytes: Buffer): string {
-  return bytes.toString(LINE_BREAKS.some((each) => bytes.includes(each)) ? 'base64' : 'latin1')
+  return bytes.toString(LINE_BREAKS.some((byte) => bytes.includes(byte)) ? 'base64' : 'latin1')
 }
 
-/** Whether a query has a parameter of that name, however it is spelled. */
+/** True if a query has the parameter, ignoring case and encoding. */
 export function hasParameter(search: string, key: string): boolean {
   const wanted = key.toLowerCase()
   for (const name of new URLSearchParams(search).keys()) {
@@ -52,12 +52,12 @@ export function hasParameter(search: string, key: string): boolean {
   return false
 }
 
-/** Appends to a path and query as it is sent. */
+/** Appends a parameter to a request target. */
 export function withQuery(path: string, parameter: string): string {
   return `${path}${path.includes('?') ? '&' : '?'}${parameter}`
 }
 
-/** RFC 3986 section 2.3: everything but the unreserved characters. */
+/** Percent-encodes everything but unreserved characters (RFC 3986 section 2.3). */
 export function escaped(text: string): string {
   return encodeURIComponent(text).replaceAll(
     /[!'()*]/g,

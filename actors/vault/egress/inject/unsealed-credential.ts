@@ -1,7 +1,7 @@
 /**
- * Secrets while calls use them. Calls that run side by side with one credential share what was opened
- * for the first of them; it is wiped when the last of them ends. Nobody is let in who comes later
- * than a moment after it was opened, so that under steady load nothing stays open for ever.
+ * Cache of unsealed credentials. Concurrent calls with one credential share an unsealed secret, which is
+ * wiped when the last of them ends. A call joins only shortly after the unsealing, so that a secret does
+ * not stay in memory for ever under steady load.
  */
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { FairShare } from '../../../../runtime/kernel/fairness/fair-share.js'
@@ -12,133 +12,139 @@ import {
 } from '../../../../storage/vault/vault-credentials.js'
 import type { ManagedOutcome, ManagedTokens } from '../../vault/managed-tokens.js'
 import { inject, type Injection } from './injection.js'
-import { Needles } from '../redact/redaction.js'
+import { SecretEncodings } from '../redact/redaction.js'
 import { HeldBytes } from '../admission/shares.js'
 
-/** How long after it was opened a secret is shared with calls that come. */
+/** New calls share an unsealed secret for this long. */
 const SHARED_MS = 1_000
 
-export interface Opened {
-  /** How it goes into the request. */
+export interface UnsealedCredential {
+  /** The header or query parameter of the request. */
   readonly injection: Injection
-  /** What answers are searched for. */
-  readonly needles: Needles
-  /** The call has ended. Once for each time it was given out. */
+  /** The byte strings that redaction removes from the response. */
+  readonly encodings: SecretEncodings
+  /** Called once per `unseal`, at the end of the call. */
   release(): void
 }
 
-/** Thrown where the secret is the access token of another credential, and there is none. */
-export class NoToken extends Error {
-  override readonly name = 'NoToken'
+/** Thrown when the access token that the credential refers to (`token_of`) is unavailable. */
+export class TokenUnavailable extends Error {
+  override readonly name = 'TokenUnavailable'
   readonly why: Exclude<ManagedOutcome, { tag: 'token' }>
 
   constructor(why: Exclude<ManagedOutcome, { tag: 'token' }>) {
-    super(`there is no access token: ${why.tag}`)
+    super(`access token unavailable: ${why.tag}`)
     this.why = why
   }
 }
 
-export interface Openings {
+export interface CredentialCache {
   /**
-   * @throws {NoToken}
-   * @throws when the secret does not open.
+   * @throws {TokenUnavailable}
+   * @throws when the secret cannot be unsealed.
    */
-  open(tenantId: string, row: HeldCredentialRow): Promise<Opened>
-  /** Secrets in memory. */
+  unseal(tenantId: string, row: HeldCredentialRow): Promise<UnsealedCredential>
+  /** Number of secrets in memory. */
   readonly size: number
 }
 
-export function createOpenings(
+export function createCredentialCache(
   sealer: Sealer,
   clock: Clock,
   managed: Pick<ManagedTokens, 'get'>,
   bytes?: FairShare,
-): Openings {
-  const shared = new Map<string, Opening>()
-  const held = new Set<Opening>()
+): CredentialCache {
+  const shared = new Map<string, CachedCredential>()
+  const inMemory = new Set<CachedCredential>()
 
-  /** Tables for long secrets count as bytes that the tenant holds. */
-  function needlesOf(tenantId: string, secret: Uint8Array, authScheme: string, opening: Opening) {
+  /** The redaction tables of long secrets count against the tenant's memory share. */
+  function encodingsFor(
+    tenantId: string,
+    secret: Uint8Array,
+    authScheme: string,
+    cached: CachedCredential,
+  ) {
     const held = bytes === undefined ? undefined : new HeldBytes(bytes, tenantId)
-    opening.held = held
-    return new Needles(secret, authScheme, (count) => held?.take(count) ?? true)
+    cached.held = held
+    return new SecretEncodings(secret, authScheme, (count) => held?.take(count) ?? true)
   }
 
-  async function unseal(tenantId: string, row: HeldCredentialRow, opening: Opening) {
+  async function load(tenantId: string, row: HeldCredentialRow, cached: CachedCredential) {
     const secret = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
     try {
-      opening.injection = inject(row.authScheme, secret)
-      opening.needles = needlesOf(tenantId, secret, row.authScheme, opening)
+      cached.injection = inject(row.authScheme, secret)
+      cached.encodings = encodingsFor(tenantId, secret, row.authScheme, cached)
     } finally {
       secret.fill(0)
     }
   }
 
-  function begin(tenantId: string, row: HeldCredentialRow): Opening {
-    const opening = new Opening(row, clock.monotonicMs(), () => {
-      held.delete(opening)
-      if (shared.get(row.id) === opening) shared.delete(row.id)
+  function begin(tenantId: string, row: HeldCredentialRow): CachedCredential {
+    const cached = new CachedCredential(row, clock.monotonicMs(), () => {
+      inMemory.delete(cached)
+      if (shared.get(row.id) === cached) shared.delete(row.id)
     })
-    held.add(opening)
-    shared.set(row.id, opening)
-    opening.ready = unseal(tenantId, row, opening)
-    return opening
+    inMemory.add(cached)
+    shared.set(row.id, cached)
+    cached.ready = load(tenantId, row, cached)
+    return cached
   }
 
-  /** An access token is shared by whoever keeps it, so each call has its own copy. */
-  async function carry(tenantId: string, row: HeldCredentialRow, tokenOf: string) {
+  /** For `token_of`: the managed token has its own cache, so each call unseals a copy. */
+  async function loadToken(tenantId: string, row: HeldCredentialRow, tokenOf: string) {
     const outcome = await managed.get(tenantId, tokenOf)
-    if (outcome.tag !== 'token') throw new NoToken(outcome)
+    if (outcome.tag !== 'token') throw new TokenUnavailable(outcome)
     const secret = Buffer.from(outcome.accessToken, 'utf8')
-    const opening = new Opening(row, clock.monotonicMs(), () => void held.delete(opening))
-    opening.users = 1
-    opening.injection = inject(row.authScheme, secret)
-    opening.needles = needlesOf(tenantId, secret, row.authScheme, opening)
+    const onUnused = () => void inMemory.delete(cached)
+    const cached = new CachedCredential(row, clock.monotonicMs(), onUnused)
+    cached.users = 1
+    cached.injection = inject(row.authScheme, secret)
+    cached.encodings = encodingsFor(tenantId, secret, row.authScheme, cached)
     secret.fill(0)
-    held.add(opening)
-    return opening
+    inMemory.add(cached)
+    return cached
   }
 
   return {
-    async open(tenantId, row) {
-      if (row.tokenOf !== null) return carry(tenantId, row, row.tokenOf)
+    async unseal(tenantId, row) {
+      if (row.tokenOf !== null) return loadToken(tenantId, row, row.tokenOf)
       const known = shared.get(row.id)
-      const isFresh = known !== undefined && clock.monotonicMs() - known.openedMs < SHARED_MS
-      const opening = isFresh && known.isOf(row) ? known : begin(tenantId, row)
-      opening.users += 1
+      const isFresh = known !== undefined && clock.monotonicMs() - known.unsealedMs < SHARED_MS
+      const cached = isFresh && known.isOf(row) ? known : begin(tenantId, row)
+      cached.users += 1
       try {
-        await opening.ready
+        await cached.ready
       } catch (error) {
-        opening.release()
+        cached.release()
         throw error
       }
-      return opening
+      return cached
     },
     get size() {
-      return held.size
+      return inMemory.size
     },
   }
 }
 
-class Opening implements Opened {
+class CachedCredential implements UnsealedCredential {
   injection: Injection = { header: null, query: null }
-  needles: Needles = Needles.NONE
+  encodings: SecretEncodings = SecretEncodings.NONE
   ready: Promise<void> = Promise.resolve()
   users = 0
   held: HeldBytes | undefined = undefined
-  readonly openedMs: number
+  readonly unsealedMs: number
   readonly #sealed: Uint8Array
   readonly #authScheme: string
   readonly #onUnused: () => void
 
-  constructor(row: HeldCredentialRow, openedMs: number, onUnused: () => void) {
-    this.openedMs = openedMs
+  constructor(row: HeldCredentialRow, unsealedMs: number, onUnused: () => void) {
+    this.unsealedMs = unsealedMs
     this.#sealed = row.secret!
     this.#authScheme = row.authScheme
     this.#onUnused = onUnused
   }
 
-  /** Whether it holds what the row holds now: the secret may have been replaced. */
+  /** False when the secret was rotated since the unsealing. */
   isOf({ secret, authScheme }: HeldCredentialRow): boolean {
     return authScheme === this.#authScheme && Buffer.compare(secret!, this.#sealed) === 0
   }
@@ -146,7 +152,7 @@ class Opening implements Opened {
   release(): void {
     this.users -= 1
     if (this.users > 0) return
-    this.needles.wipe()
+    this.encodings.wipe()
     this.held?.release()
     this.injection = { header: null, query: null }
     this.#onUnused()

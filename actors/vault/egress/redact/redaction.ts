@@ -1,59 +1,59 @@
 /**
- * Takes a secret out of what an upstream sends back, in every spelling of `spellings.ts`, across the borders of chunks
- * too. Every byte of every occurrence is left out; occurrences that overlap are one. The end of a chunk is held back
- * as long as it may be the beginning of an occurrence, and no longer. The work is linear in the bytes,
- * whatever the secret and the bytes are.
+ * Redacts a secret from a response, in every encoding of secret-encodings.ts and across chunk borders.
+ * Every byte of every occurrence is removed; overlapping occurrences count as one. The end of a chunk is
+ * held back only while it may be the start of an occurrence. The work is linear in the bytes for any
+ * secret and body.
  *
- * It is a safety net and no boundary: an upstream that wants to give a secret away writes it in a way of its own.
+ * Redaction is a safety net, not a security boundary: a hostile upstream can use another encoding.
  */
 import { Automaton, type Place, type Reserve } from './secret-automaton.js'
-import { NeedleFilter } from './secret-filter.js'
-import { type Needle, needlesOf } from './secret-encodings.js'
+import { SecretFilter } from './secret-filter.js'
+import { type SecretEncoding, encodingsOf } from './secret-encodings.js'
 
 export const REDACTED = '[redacted]'
-const SHOWN = Buffer.from(REDACTED)
-/** More runs than this in one chunk are handed on in one piece. */
+const REPLACEMENT = Buffer.from(REDACTED)
+/** A chunk with more runs is joined into one buffer. */
 const PARTS_MAX = 16
 const NO_BYTES = Buffer.alloc(0)
-/** What the automaton reads before the filter tries to skip again, the least and the most. */
+/** Bytes that the automaton reads before the filter tries to skip again. */
 const STRETCH_BYTES_MIN = 64
 const STRETCH_BYTES_MAX = 8192
 
 export interface Redactor {
   /**
-   * What may go on of the bytes so far, in order.
-   * @throws {NoRoom} where a long secret needs memory that is not there.
+   * @returns the bytes that can be relayed, in order.
+   * @throws {MemoryShareExhausted} when there is no memory for the table of a long secret.
    */
   push(chunk: Uint8Array): readonly Uint8Array[]
-  /** What was held back. */
+  /** @returns the bytes that were held back. */
   end(): readonly Uint8Array[]
-  /** A field value without the secret. @throws {NoRoom} */
+  /** Redacts a field value. @throws {MemoryShareExhausted} */
   text(value: string): string
-  /** Occurrences so far; those that overlap are one. */
+  /** Redacted occurrences; overlapping ones count as one. */
   readonly count: number
-  /** Steps of work so far: of the same order as the bytes. */
+  /** Work so far, proportional to the bytes. */
   readonly steps: number
 }
 
-/** Every spelling of a secret that is looked for. One may serve many answers. */
-export class Needles {
-  static readonly NONE = new Needles(new Uint8Array(0), 'none')
-  readonly list: readonly Needle[]
-  /** Null where there is nothing to look for. */
-  readonly search: { readonly automaton: Automaton; readonly filter: NeedleFilter } | null
+/** The encodings of a secret, prepared for search. Many responses can share one. */
+export class SecretEncodings {
+  static readonly NONE = new SecretEncodings(new Uint8Array(0), 'none')
+  readonly list: readonly SecretEncoding[]
+  /** Null without a secret. */
+  readonly search: { readonly automaton: Automaton; readonly filter: SecretFilter } | null
 
-  /** @param reserve memory for a long secret, asked for once and only when an answer contains its beginning. */
+  /** @param reserve reserves memory for a long secret, once a response contains its beginning. */
   constructor(secret: Uint8Array, authScheme: string, reserve?: Reserve) {
-    this.list = needlesOf(secret, authScheme)
+    this.list = encodingsOf(secret, authScheme)
     if (this.list.length === 0) {
       this.search = null
       return
     }
     const automaton = new Automaton(this.list, reserve)
-    this.search = { automaton, filter: new NeedleFilter(this.list, automaton.shortest) }
+    this.search = { automaton, filter: new SecretFilter(this.list, automaton.shortest) }
   }
 
-  /** Forgets the secret. */
+  /** Wipes the secret. */
   wipe(): void {
     for (const { bytes } of this.list) bytes.fill(0)
     this.search?.automaton.wipe()
@@ -61,19 +61,19 @@ export class Needles {
   }
 }
 
-export function createRedactor(needles: Needles): Redactor {
-  return new NeedleRedactor(needles)
+export function createRedactor(encodings: SecretEncodings): Redactor {
+  return new SecretRedactor(encodings)
 }
 
-class NeedleRedactor implements Redactor {
+class SecretRedactor implements Redactor {
   count = 0
   steps = 0
-  readonly #needles: Needles
+  readonly #encodings: SecretEncodings
   #pass: Pass
 
-  constructor(needles: Needles) {
-    this.#needles = needles
-    this.#pass = new Pass(needles)
+  constructor(encodings: SecretEncodings) {
+    this.#encodings = encodings
+    this.#pass = new Pass(encodings)
   }
 
   push(chunk: Uint8Array): readonly Uint8Array[] {
@@ -89,7 +89,7 @@ class NeedleRedactor implements Redactor {
   }
 
   text(value: string): string {
-    const pass = new Pass(this.#needles)
+    const pass = new Pass(this.#encodings)
     const out = [...pass.push(Buffer.from(value, 'latin1')), ...pass.end()]
     this.count += pass.count
     this.steps += pass.steps
@@ -104,24 +104,24 @@ class NeedleRedactor implements Redactor {
   }
 }
 
-/** One text, from its first byte to its last. */
+/** The redaction of one body or field value. */
 class Pass {
   count = 0
   steps = 0
-  readonly #needles: Needles
+  readonly #encodings: SecretEncodings
   #place: Place = 0
   #stretch = STRETCH_BYTES_MIN
   readonly #held = new Held()
   readonly #runs = new Runs()
-  /** How far the present chunk was read. */
+  /** Position up to which the current chunk was read. */
   #readTo = 0
 
-  constructor(needles: Needles) {
-    this.#needles = needles
+  constructor(encodings: SecretEncodings) {
+    this.#encodings = encodings
   }
 
   push(chunk: Buffer): Uint8Array[] {
-    const { search } = this.#needles
+    const { search } = this.#encodings
     if (search === null || chunk.length === 0) return [chunk]
     this.#search(chunk)
     const open = search.automaton.levelOf(this.#place)
@@ -134,15 +134,15 @@ class Pass {
     return this.#emit(NO_BYTES, 0)
   }
 
-  /** Takes an occurrence in. The automaton calls it, in the order of the ends. */
+  /** Records an occurrence. The automaton calls it in the order of the ends. */
   add(from: number, to: number): void {
-    // It was read before: the search went back.
+    // Found before: the search has backtracked.
     if (to <= this.#readTo) return
     this.#runs.add(from, to)
   }
 
   #search(chunk: Buffer): void {
-    const { automaton, filter } = this.#needles.search!
+    const { automaton, filter } = this.#encodings.search!
     const before = automaton.steps + filter.steps
     const window = filter.windowBytes
     let at = 0
@@ -152,7 +152,7 @@ class Pass {
       if (window > 0) {
         if (this.#place === 0) {
           const skipped = filter.skip(chunk, at)
-          // Where little is skipped, the filter is tried less often.
+          // Where the filter skips little, it is tried less often.
           const isWorthIt = skipped - at >= 2 * this.#stretch
           this.#stretch = isWorthIt
             ? STRETCH_BYTES_MIN
@@ -163,7 +163,7 @@ class Pass {
       }
       this.#place = automaton.scan(this.#place, chunk, at, to, this)
       at = to
-      // Close to the start it goes back to it: the filter finds again what may have begun.
+      // Near the start state, reset and let the filter search the same bytes again.
       const level = automaton.levelOf(this.#place)
       if (at < chunk.length && level > 0 && level < window) {
         this.#readTo = at
@@ -174,7 +174,7 @@ class Pass {
     this.steps += automaton.steps + filter.steps - before
   }
 
-  /** What is decided, which is everything in front of `until`. The rest is held, except of what is left out. */
+  /** Emits the decided bytes, those before `until`. The others are held, except redacted ones. */
   #emit(chunk: Buffer, until: number): Uint8Array[] {
     const runs = this.#runs
     const held = this.#held
@@ -186,30 +186,30 @@ class Pass {
       if (to > at && to > 0) out.add(chunk.subarray(Math.max(at, 0), to))
       at = Math.max(at, to)
     }
-    // Occurrences that are still to come begin at `until` or behind it.
+    // Later occurrences start at `until` or after it.
     while (runs.count > 0 && runs.firstFrom <= until) {
-      if (!runs.isFirstShown) {
+      if (!runs.isFirstReplaced) {
         plain(runs.firstFrom)
-        out.add(SHOWN)
+        out.add(REPLACEMENT)
         this.count += 1
-        runs.isFirstShown = true
+        runs.isFirstReplaced = true
       }
       const to = runs.firstTo
       if (to > at) {
         if (at < 0) held.drop(Math.min(to, 0) - at)
         at = to
       }
-      // One that is still to come may go on with it.
+      // A later occurrence may overlap it.
       if (to > until) break
       runs.shift()
     }
-    if (!runs.isFirstShown) plain(until)
+    if (!runs.isFirstReplaced) plain(until)
     if (at < chunk.length) held.keep(chunk.subarray(Math.max(at, 0)))
     return out.list()
   }
 }
 
-/** What goes on, piece by piece. */
+/** Output as separate parts. */
 class Parts {
   readonly #parts: Uint8Array[] = []
 
@@ -222,21 +222,21 @@ class Parts {
   }
 }
 
-/** What goes on in one piece, where it would be a great many small ones. */
+/** Output joined into one buffer, instead of many small parts. */
 class Joined {
   readonly #memory: Buffer
   #length = 0
 
   constructor(runs: number, plainBytes: number) {
-    this.#memory = Buffer.allocUnsafeSlow(runs * SHOWN.length + plainBytes)
+    this.#memory = Buffer.allocUnsafeSlow(runs * REPLACEMENT.length + plainBytes)
   }
 
   add(bytes: Uint8Array): void {
     const { length } = bytes
     let to = this.#length
     this.#length += length
-    if (length > SHOWN.length) this.#memory.set(bytes, to)
-    // Quicker than a call is for a few bytes.
+    if (length > REPLACEMENT.length) this.#memory.set(bytes, to)
+    // Faster than a call for a few bytes.
     else for (let at = 0; at < length; at += 1) this.#memory[to++] = bytes[at]!
   }
 
@@ -245,11 +245,11 @@ class Joined {
   }
 }
 
-/** Stretches of bytes that occurrences cover, in order, apart from each other. Positions count from a chunk's start. */
+/** Disjoint ranges covered by occurrences, in order. Positions are relative to the chunk. */
 class Runs {
   count = 0
-  /** What stands for the first one was handed on already. */
-  isFirstShown = false
+  /** The replacement of the first run was emitted already. */
+  isFirstReplaced = false
   #bounds = new Float64Array(2 * PARTS_MAX)
   #first = 0
 
@@ -261,12 +261,12 @@ class Runs {
     return this.#bounds[2 * this.#first + 1]!
   }
 
-  /** Adds a stretch that ends behind all others, and joins it with those it overlaps. */
+  /** Adds a range that ends after all others and merges overlapping ones. */
   add(from: number, to: number): void {
     const bounds = this.#bounds
     for (let last = 2 * (this.#first + this.count - 1); this.count > 0; last -= 2) {
       if (bounds[last + 1]! <= from) break
-      const isKept = this.count === 1 && this.isFirstShown
+      const isKept = this.count === 1 && this.isFirstReplaced
       if (isKept || bounds[last]! <= from) {
         bounds[last + 1] = to
         return
@@ -280,10 +280,10 @@ class Runs {
   shift(): void {
     this.#first += 1
     this.count -= 1
-    this.isFirstShown = false
+    this.isFirstReplaced = false
   }
 
-  /** Counts from a place so many bytes later. */
+  /** Shifts all positions by the length of a chunk. */
   rebase(by: number): void {
     this.#bounds.copyWithin(0, 2 * this.#first, 2 * (this.#first + this.count))
     this.#first = 0
@@ -303,7 +303,7 @@ class Runs {
   }
 }
 
-/** Bytes that wait, in memory of their own: each is copied in once and out once. */
+/** Buffer of held-back bytes; each byte is copied in once and out once. */
 class Held {
   #memory = NO_BYTES
   #from = 0
@@ -313,7 +313,7 @@ class Held {
     return this.#to - this.#from
   }
 
-  /** Adds bytes at the end. The chunk belongs to its reader. */
+  /** Appends a copy: the chunk belongs to its reader. */
   keep(bytes: Buffer): void {
     if (this.#to + bytes.length > this.#memory.length) {
       const memory = Buffer.allocUnsafeSlow(2 * (this.length + bytes.length))
@@ -325,14 +325,14 @@ class Held {
     this.#to += bytes.copy(this.#memory, this.#to)
   }
 
-  /** Removes bytes from the beginning and answers with a copy. */
+  /** Removes bytes from the start. @returns a copy. */
   take(count: number): Buffer {
     const taken = Buffer.from(this.#memory.subarray(this.#from, this.#from + count))
     this.drop(count)
     return taken
   }
 
-  /** Removes bytes from the beginning. */
+  /** Removes bytes from the start. */
   drop(count: number): void {
     this.#from += count
     if (this.#from < this.#to) return

@@ -1,89 +1,89 @@
 /**
- * Finds many strings in a stream of bytes, in time that is linear in the stream whatever the strings and the bytes
- * are (A. Aho, M. Corasick, "Efficient string matching", CACM 18, 1975).
+ * Finds many byte strings in a stream, in time linear in the stream for any input (A. Aho, M. Corasick,
+ * "Efficient string matching", CACM 18, 1975).
  *
- * The first levels of the automaton are a table of all transitions: one look-up a byte, no branch to predict. Below
- * them a node has one successor, the node behind it, but for a few branches, and a failure link: at most two steps a
- * byte, amortised. These levels are built when a text gets there, in portions, so that a long secret costs
- * nothing until an answer contains its beginning.
+ * The first levels of the automaton are a full transition table: one look-up per byte, without branches.
+ * Below them a node has one successor (the next node), a few branches, and a failure link: at most two
+ * steps per byte, amortised. These levels are built on demand, in portions, so that a long secret costs
+ * nothing until a response contains its beginning.
  */
-import type { Needle } from './secret-encodings.js'
+import type { SecretEncoding } from './secret-encodings.js'
 
 /** Levels in the table: as many as fit, within these bounds. */
 const TABLE_LEVELS_MAX = 16
 const TABLE_LEVELS_MIN = 8
 const TABLE_ENTRIES_MAX = 64 * 1024
-/** Levels that are built at a time. */
+/** Levels built at a time. */
 const PORTION_LEVELS = 256
-/** Of a node below the table: edge, failure link and output. */
+/** Size of a node below the table: edge, failure link and output. */
 const NODE_BYTES = 8
 
-/** Bits of an edge; the lowest eight are the byte that leads to the next node. */
+/** Bits of an edge; the lowest eight are the byte of the transition to the next node. */
 const HAS_NEXT = 0x100
 const NEXT_HAS_OUTPUT = 0x200
 const BRANCHES = 0x400
 const BUILT = 0x800
 
-/** Where the automaton is: a row of the table, or the complement of a node below it. 0 is the start. */
+/** State of the automaton: a table row, or the complement of a node below the table. 0 is the start. */
 export type Place = number
 
 export interface Occurrences {
-  /** Takes an occurrence, or several that overlap, in the order of their ends. */
+  /** Records an occurrence, or several overlapping ones, in the order of their ends. */
   add(from: number, to: number): void
 }
 
-/** Thrown where the levels below the table do not fit into the memory that is left for them. */
-export class NoRoom extends Error {
-  override readonly name = 'NoRoom'
+/** Thrown when the memory share has no room for the levels below the table. */
+export class MemoryShareExhausted extends Error {
+  override readonly name = 'MemoryShareExhausted'
 
   constructor() {
-    super('there is no memory left to look for a long secret')
+    super('no memory left to search for a long secret')
   }
 }
 
-/** Asks for memory of this many bytes; false where there is none. */
+/** Reserves bytes; false when there are not enough. */
 export type Reserve = (bytes: number) => boolean
 
 export class Automaton {
-  /** Steps so far: transitions, failure links and nodes built. What its work is measured by. */
+  /** Work so far: transitions, failure links and nodes built. */
   steps = 0
   /** The length of the shortest occurrence. */
   readonly shortest: number
-  readonly #needles: readonly Needle[]
+  readonly #encodings: readonly SecretEncoding[]
   readonly #reserve: Reserve
   readonly #classes = new Uint8Array(256)
   readonly #classCount: number
   readonly #levels: number
-  /** By row and class: the next row, premultiplied; or the complement of an index into the two below. */
+  /** By row and class: the next row (premultiplied), or the complement of an index into the next two. */
   readonly #table: Int32Array
   readonly #specialNext: number[] = []
   readonly #specialOutput: number[] = []
-  /** By row: its level, its failure link, and the length of the longest occurrence that ends there. */
+  /** By row: level, failure link, and length of the longest occurrence that ends there. */
   readonly #rowLevel: Uint8Array
   readonly #rowFailure: Int32Array
   readonly #rowOutput: Int32Array
-  /** By needle, in the order of their bytes: how many bytes it shares with the one before it. */
+  /** By encoding, in byte order: length of the common prefix with its predecessor. */
   readonly #shared: number[] = []
-  /** By needle: its first node below the table, and the level above that node. */
+  /** By encoding: its first node below the table and the level above that node. */
   readonly #base: number[] = []
   readonly #from: number[] = []
   readonly #nodeCount: number
   #edges = new Uint16Array(0)
   #failures = new Int32Array(0)
   #outputs = new Uint16Array(0)
-  /** By output: its length. The first one is none. */
+  /** By output: its length. Output 0 means none. */
   readonly #lengths: number[] = [0]
   readonly #branches = new Map<number, number>()
   #builtLevel: number
 
-  /** @param needles of which no two have the same bytes. */
-  constructor(needles: readonly Needle[], reserve: Reserve = () => true) {
-    this.#needles = [...needles].sort((a, b) => Buffer.compare(a.bytes, b.bytes))
+  /** @param encodings distinct ones. */
+  constructor(encodings: readonly SecretEncoding[], reserve: Reserve = () => true) {
+    this.#encodings = [...encodings].sort((a, b) => Buffer.compare(a.bytes, b.bytes))
     this.#reserve = reserve
-    this.shortest = Math.min(...needles.map(({ ends }) => ends[0]!))
+    this.shortest = Math.min(...encodings.map(({ ends }) => ends[0]!))
     this.#classCount = this.#classify()
-    for (const [index, { bytes }] of this.#needles.entries()) {
-      this.#shared.push(index === 0 ? 0 : commonLength(this.#needles[index - 1]!.bytes, bytes))
+    for (const [index, { bytes }] of this.#encodings.entries()) {
+      this.#shared.push(index === 0 ? 0 : commonLength(this.#encodings[index - 1]!.bytes, bytes))
     }
     this.#levels = this.#levelsThatFit()
     this.#builtLevel = this.#levels
@@ -96,18 +96,18 @@ export class Automaton {
     this.#fillTable()
   }
 
-  /** Bytes of memory of the levels below the table once they are needed. */
+  /** Memory of the levels below the table, in bytes. */
   get deepBytes(): number {
     return this.#nodeCount * NODE_BYTES
   }
 
-  /** How many of the last bytes may be the beginning of an occurrence. */
+  /** Number of last bytes that may be the start of an occurrence. */
   levelOf(place: Place): number {
     if (place >= 0) return this.#rowLevel[place / this.#classCount]!
     const node = ~place
     let low = 0
     let high = this.#base.length - 1
-    // The last needle whose nodes begin at or before it; needles without nodes have the base of the next one.
+    // Binary search for the last encoding with a base at or before the node.
     while (low < high) {
       const middle = (low + high + 1) >> 1
       if (this.#base[middle]! <= node) low = middle
@@ -117,8 +117,8 @@ export class Automaton {
   }
 
   /**
-   * Reads `bytes` from `from` to `to` and tells the occurrences that end there: the longest one at each end.
-   * @throws {NoRoom}
+   * Reads `bytes` from `from` to `to` and records the longest occurrence at each end position.
+   * @throws {MemoryShareExhausted}
    */
   scan(start: Place, bytes: Uint8Array, from: number, to: number, found: Occurrences): Place {
     const table = this.#table
@@ -147,7 +147,7 @@ export class Automaton {
           length = this.#lengths[this.#outputs[~place]!]!
         }
         if (place >= 0 && length > 1) {
-          // One byte over and over, as in `aaaa`: each occurrence overlaps with the one before.
+          // A repeated byte, as in `aaaa`: each occurrence overlaps the previous one.
           const byte = bytes[at - 1]!
           if (table[place + classes[byte]!] === next) {
             const first = at - length
@@ -164,17 +164,17 @@ export class Automaton {
     return place
   }
 
-  /** Forgets the needles. */
+  /** Wipes the encodings. */
   wipe(): void {
-    for (const { bytes } of this.#needles) bytes.fill(0)
+    for (const { bytes } of this.#encodings) bytes.fill(0)
     for (const each of [this.#table, this.#classes, this.#edges]) each.fill(0)
     this.#branches.clear()
   }
 
-  /** Where the scan below the table stopped. */
+  /** Position where the scan below the table stopped. */
   #at = 0
 
-  /** Goes on below the table; answers with the place where it left it, or where the bytes ended. */
+  /** Scans below the table. @returns the state at which it left the table levels or the bytes ended. */
   #scanDeep(start: number, bytes: Uint8Array, from: number, to: number, found: Occurrences): Place {
     const edges = this.#edges
     const failures = this.#failures
@@ -190,10 +190,10 @@ export class Automaton {
         at += 1
         const end = at
         if (origin === node) {
-          // It failed and came back by the same byte: so it does as long as that byte comes.
+          // The failure link led back here with the same byte, so skip its repetitions.
           while (at < to && bytes[at] === byte) at += 1
         }
-        if ((edge & NEXT_HAS_OUTPUT) !== 0) this.#tell(node, end, at, found)
+        if ((edge & NEXT_HAS_OUTPUT) !== 0) this.#report(node, end, at, found)
         origin = -1
         continue
       }
@@ -207,7 +207,7 @@ export class Automaton {
           node = branch
           at += 1
           origin = -1
-          this.#tell(node, at, at, found)
+          this.#report(node, at, at, found)
           continue
         }
       }
@@ -225,20 +225,20 @@ export class Automaton {
     return ~node
   }
 
-  /** Tells the occurrences that end at each place from `first` to `last`; they overlap. */
-  #tell(node: number, first: number, last: number, found: Occurrences): void {
+  /** Records the overlapping occurrences that end from `first` to `last`. */
+  #report(node: number, first: number, last: number, found: Occurrences): void {
     const length = this.#lengths[this.#outputs[node]!]!
     if (length > 0) found.add(first - length, last)
   }
 
-  /** Bytes that no needle has are one class. */
+  /** Byte classes; all bytes that occur in no encoding are one class. */
   #classify(): number {
     let count = 1
-    for (const { bytes } of this.#needles) {
+    for (const { bytes } of this.#encodings) {
       for (let at = 0; at < bytes.length; at += 1) {
         const byte = bytes[at]!
         if (this.#classes[byte] !== 0) continue
-        // With all 256 bytes in use there is no class of the others, and the last byte takes it.
+        // If all 256 bytes occur, the last byte takes the class of the others.
         if (count < 256) this.#classes[byte] = count
         count += 1
       }
@@ -259,7 +259,7 @@ export class Automaton {
 
   #rowsOf(levels: number): number {
     let rows = 1
-    for (const [index, { bytes }] of this.#needles.entries()) {
+    for (const [index, { bytes }] of this.#encodings.entries()) {
       rows += Math.max(0, Math.min(levels, bytes.length) - this.#shared[index]!)
     }
     return rows
@@ -267,7 +267,7 @@ export class Automaton {
 
   #numberNodes(): number {
     let next = 0
-    for (const [index, { bytes }] of this.#needles.entries()) {
+    for (const [index, { bytes }] of this.#encodings.entries()) {
       const from = Math.max(this.#shared[index]!, this.#levels)
       this.#base.push(next)
       this.#from.push(from)
@@ -276,13 +276,13 @@ export class Automaton {
     return next
   }
 
-  /** The rows as a trie, then what is missing in them from their failure links, level by level. */
+  /** Builds the rows as a trie, then completes them from their failure links, level by level. */
   #fillTable(): void {
     const table = this.#table
     const width = this.#classCount
     const entries: [entry: number, node: number][] = []
     let rows = 1
-    for (const [index, { bytes, ends }] of this.#needles.entries()) {
+    for (const [index, { bytes, ends }] of this.#encodings.entries()) {
       const levels = Math.min(this.#levels, bytes.length)
       let row = 0
       for (let level = 0; level < levels; level += 1) {
@@ -345,7 +345,7 @@ export class Automaton {
     return this.#specialNext.length - 1
   }
 
-  /** The next levels below the table. */
+  /** Builds the next levels below the table. */
   #build(): void {
     if (this.#edges.length === 0) this.#allocate()
     const end = this.#builtLevel + PORTION_LEVELS
@@ -353,12 +353,12 @@ export class Automaton {
   }
 
   #allocate(): void {
-    if (!this.#reserve(this.deepBytes)) throw new NoRoom()
+    if (!this.#reserve(this.deepBytes)) throw new MemoryShareExhausted()
     this.#edges = new Uint16Array(this.#nodeCount)
     this.#failures = new Int32Array(this.#nodeCount)
     this.#outputs = new Uint16Array(this.#nodeCount)
     const outputs = new Map<number, number>()
-    for (const [index, { bytes, ends }] of this.#needles.entries()) {
+    for (const [index, { bytes, ends }] of this.#encodings.entries()) {
       const shared = this.#shared[index]!
       if (shared > this.#levels && bytes.length > shared) {
         const branching = this.#nodeAt(index - 1, shared)
@@ -384,17 +384,17 @@ export class Automaton {
     return this.#lengths.length - 1
   }
 
-  /** The node below the table where the first `level` bytes of a needle lead. */
-  #nodeAt(needle: number, level: number): number {
-    let owner = needle
+  /** The node below the table for the first `level` bytes of an encoding. */
+  #nodeAt(encoding: number, level: number): number {
+    let owner = encoding
     while (this.#from[owner]! >= level) owner -= 1
     return this.#base[owner]! + level - this.#from[owner]! - 1
   }
 
-  /** Failure links and outputs of the nodes behind a level, and the edges to them. */
+  /** Builds the edges to the next level, with the failure links and outputs of its nodes. */
   #buildLevel(level: number): void {
-    for (let index = 0; index < this.#needles.length; index += 1) {
-      const { bytes } = this.#needles[index]!
+    for (let index = 0; index < this.#encodings.length; index += 1) {
+      const { bytes } = this.#encodings[index]!
       const from = this.#from[index]!
       if (from >= bytes.length || level < from || level > bytes.length) continue
       this.steps += 1
@@ -412,15 +412,15 @@ export class Automaton {
       const output = this.#outputs[node] === 0 ? 0 : NEXT_HAS_OUTPUT
       this.#edges[last]! |= byte | HAS_NEXT | BUILT | output
     }
-    for (let index = 0; index < this.#needles.length; index += 1) {
+    for (let index = 0; index < this.#encodings.length; index += 1) {
       const from = this.#from[index]!
-      if (level > from && level < this.#needles[index]!.bytes.length) {
+      if (level > from && level < this.#encodings[index]!.bytes.length) {
         this.#shorten(this.#base[index]! + level - from - 1)
       }
     }
   }
 
-  /** Leads the failure link of a node past one that fails for the same byte (KMP's stronger links). */
+  /** Skips a failure link that fails for the same byte (the stronger links of Knuth-Morris-Pratt). */
   #shorten(node: number): void {
     const failure = this.#failures[node]!
     if (failure < 0 || (this.#edges[node]! & BRANCHES) !== 0) return
@@ -430,10 +430,10 @@ export class Automaton {
     }
   }
 
-  /** The failure link of the node or row that a needle's first `level` bytes lead to. */
-  #failureAbove(needle: number, level: number): Place {
-    if (level > this.#levels) return ~this.#failures[this.#nodeAt(needle, level)]!
-    const { bytes } = this.#needles[needle]!
+  /** The failure link of the state after the first `level` bytes of an encoding. */
+  #failureAbove(encoding: number, level: number): Place {
+    if (level > this.#levels) return ~this.#failures[this.#nodeAt(encoding, level)]!
+    const { bytes } = this.#encodings[encoding]!
     let row = 0
     for (let at = 0; at < level; at += 1) row = this.#rowBehind(row, bytes[at]!)
     return this.#rowFailure[row]! * this.#classCount
@@ -444,7 +444,7 @@ export class Automaton {
     return (next >= 0 ? next : this.#specialNext[~next]!) / this.#classCount
   }
 
-  /** Where a byte leads from a place that is built. */
+  /** The transition of a byte from a built state. */
   #next(start: Place, byte: number): Place {
     let place = start
     for (;;) {
@@ -469,9 +469,9 @@ export class Automaton {
   }
 }
 
-function commonLength(one: Buffer, other: Buffer): number {
-  const most = Math.min(one.length, other.length)
-  let at = 0
-  while (at < most && one[at] === other[at]) at += 1
-  return at
+function commonLength(left: Buffer, right: Buffer): number {
+  const max = Math.min(left.length, right.length)
+  let length = 0
+  while (length < max && left[length] === right[length]) length += 1
+  return length
 }

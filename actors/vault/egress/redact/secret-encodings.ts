@@ -1,44 +1,44 @@
 /**
- * Every spelling of a secret that an upstream may write back: as it was sent, and in the encodings that programs
- * commonly put around values (decisions.md section 24, 'redaction').
+ * The encodings in which redaction searches for a secret: the bytes as sent, and the encodings that
+ * programs commonly apply to values (docs/reference/vault.md).
  */
 import { inject } from '../inject/injection.js'
 
-/** A text that answers are searched for. A prefix of it counts as an occurrence as well where `ends` has its length. */
-export type Needle = {
+/** A byte string to search for. A prefix is an occurrence too if `ends` contains its length. */
+export type SecretEncoding = {
   readonly bytes: Buffer
-  /** Lengths that are an occurrence, ascending; the last one is the length of `bytes`. */
+  /** Lengths that are an occurrence, ascending; the last is the length of `bytes`. */
   readonly ends: readonly number[]
 }
 
-/** A shorter encoding occurs in ordinary text by chance. */
+/** Shorter encodings occur in ordinary text by chance. */
 const ENCODED_CHARS_MIN = 4
 const PASSWORD_CHARS_MIN = 4
 /**
- * All needles of a credential together. Only secrets beyond 16 KiB that are mostly of characters with escapes come
- * here; then the rarer spellings, which are the later ones, are left out.
+ * Limit of all encodings of a credential together. Only secrets beyond 16 KiB that consist mostly of
+ * escaped characters reach it; then the rarer encodings, which are added last, are omitted.
  */
 const SUM_BYTES_MAX = 2 * 1024 * 1024
 const BASE64_ALIGNMENTS = [0, 1, 2] as const
 
-/** The needles of a secret and of the value that `inject` makes of it. No two have the same bytes. */
-export function needlesOf(secret: Uint8Array, authScheme: string): Needle[] {
+/** The distinct encodings of a secret and of the field value that `inject` builds from it. */
+export function encodingsOf(secret: Uint8Array, authScheme: string): SecretEncoding[] {
   const raw = received(Buffer.from(secret), authScheme)
   const found = new Collection()
   found.add(raw)
-  spell(raw, found)
+  addEncodings(raw, found)
   const colon = authScheme === 'basic' ? raw.indexOf(':') : -1
   if (colon >= 0 && raw.length - colon > PASSWORD_CHARS_MIN) {
     const password = raw.subarray(colon + 1)
     found.add(password)
-    spell(password, found)
+    addEncodings(password, found)
   }
   addInjected(raw, authScheme, found)
   raw.fill(0)
-  return found.needles()
+  return found.encodings()
 }
 
-/** The secret as the upstream gets it: a field value loses the white space around it (RFC 9110 section 5.5). */
+/** The secret as the upstream reads it: field values are trimmed (RFC 9110 section 5.5). */
 function received(secret: Buffer, authScheme: string): Buffer {
   if (authScheme === 'basic' || authScheme.startsWith('query:')) return secret
   const isSpace = (at: number) => secret[at] === 0x20 || secret[at] === 0x09
@@ -50,8 +50,8 @@ function received(secret: Buffer, authScheme: string): Buffer {
 }
 
 /**
- * The field value where it is not the secret: `Basic` and lines in base64, `Bearer` in front. Encodings that work
- * byte by byte contain those of the secret, so only base64 has spellings of `Bearer <secret>` of its own.
+ * Adds the field value where it differs from the secret: `Basic`, base64 of several lines, `Bearer`. A
+ * byte-wise encoding of `Bearer <secret>` contains that of the secret, so only its base64 is added.
  */
 function addInjected(raw: Buffer, authScheme: string, found: Collection): void {
   const value = inject(authScheme, raw).header?.[1]
@@ -62,12 +62,12 @@ function addInjected(raw: Buffer, authScheme: string, found: Collection): void {
   const sent = isScheme ? token : bytes
   if (!sent.equals(raw)) {
     found.add(sent)
-    spell(sent, found)
+    addEncodings(sent, found)
   }
   if (isScheme) addBase64(bytes, found)
 }
 
-function spell(raw: Buffer, found: Collection): void {
+function addEncodings(raw: Buffer, found: Collection): void {
   addBase64(raw, found)
   const add = (each: Buffer) => {
     if (each.length >= ENCODED_CHARS_MIN) found.add(each)
@@ -75,22 +75,22 @@ function spell(raw: Buffer, found: Collection): void {
   const hex = raw.toString('hex')
   add(Buffer.from(hex, 'latin1'))
   add(Buffer.from(hex.toUpperCase(), 'latin1'))
-  // Bytes that are not UTF-8 are replaced, as by a program that reads text.
+  // Invalid UTF-8 is replaced, as programs do that read text.
   const utf8 = raw.toString('utf8')
   const text = Buffer.from(utf8)
   add(text)
   for (const table of [...PERCENT, ...JSON_BYTES, ...HTML]) add(expanded(text, table))
   if (/[^\x20-\x7e]/.test(utf8)) {
     for (const table of JSON_BYTES) add(jsonAscii(utf8, table))
-    // Bytes that were taken for Latin-1, as Node takes those of a field, and written as UTF-8.
+    // Field bytes read as Latin-1, as Node does, and written as UTF-8.
     add(Buffer.from(raw.toString('latin1')))
   }
 }
 
 /**
- * Base64 of text that contains the value: it may begin at any of the three places of a group. A character that the
- * value shares with bytes in front of it or behind it is not part of the needle, unless the text ends with the value:
- * then the last character is known, with its padding and without.
+ * Base64 of the value within a longer text, at each of the three alignments. Characters that encode
+ * neighbouring bytes too are excluded, except when the text ends with the value: then the last character
+ * is known, with and without padding.
  */
 function addBase64(value: Buffer, found: Collection): void {
   for (const before of BASE64_ALIGNMENTS) {
@@ -111,7 +111,7 @@ function addBase64(value: Buffer, found: Collection): void {
   }
 }
 
-/** By byte of UTF-8: what is written for it. */
+/** By UTF-8 byte: its escaped form. */
 type Table = readonly Buffer[]
 
 const SAME: Table = Array.from({ length: 256 }, (_, byte) => Buffer.of(byte))
@@ -123,7 +123,7 @@ function tableOf(write: (char: string, byte: number) => string | undefined): Tab
   })
 }
 
-/** RFC 3986 to the letter, what browsers and Node leave as it is, and the form of HTML forms; in both cases of hex. */
+/** Percent-encoding by RFC 3986, by encodeURIComponent, and of HTML forms; upper and lower case hex. */
 const PERCENT: readonly Table[] = [/[\w.~-]/, /[\w.~!'()*-]/, /[\w.*-]/].flatMap((left, form) =>
   [false, true].map((isLower) =>
     tableOf((char, byte) => {
@@ -135,7 +135,7 @@ const PERCENT: readonly Table[] = [/[\w.~-]/, /[\w.~!'()*-]/, /[\w.*-]/].flatMap
   ),
 )
 
-/** As serializers write a string: the least, with `/` escaped, and safe for HTML. */
+/** JSON strings: minimal escapes, with `/` escaped, and HTML-safe. */
 const JSON_BYTES: readonly Table[] = ['', '/', '<>&'].map((more) =>
   tableOf((char, byte) => {
     if (byte >= 0x80) return undefined
@@ -144,7 +144,7 @@ const JSON_BYTES: readonly Table[] = ['', '/', '<>&'].map((more) =>
   }),
 )
 
-/** JSON in ASCII only, with the escapes of a table. */
+/** ASCII-only JSON with the escapes of a table. */
 function jsonAscii(text: string, table: Table): Buffer {
   const out = Buffer.allocUnsafe(6 * text.length)
   let to = 0
@@ -168,7 +168,7 @@ function codeUnit(unit: number): string {
   return `\\u${unit.toString(16).padStart(4, '0')}`
 }
 
-/** What template engines make of the characters that they escape. Each line is the habit of some of them. */
+/** HTML escapes; each line is the variant of some template engines. */
 const HTML: readonly Table[] = [
   { '"': '&quot;', "'": '&#39;' },
   { '"': '&#34;', "'": '&#39;' },
@@ -180,12 +180,12 @@ const HTML: readonly Table[] = [
   { '"': '&#34;', "'": '&#39;', '+': '&#43;' },
   { '"': '&quot;', "'": '&#x27;', '`': '&#x60;', '=': '&#x3D;' },
   { '"': '&quot;', "'": '&#39;', '/': '&#x2F;', '`': '&#x60;', '=': '&#x3D;' },
-].map((habit: Readonly<Record<string, string>>) => {
+].map((variant: Readonly<Record<string, string>>) => {
   const entities: Readonly<Record<string, string>> = {
     '&': '&amp;',
     '<': '&lt;',
     '>': '&gt;',
-    ...habit,
+    ...variant,
   }
   return tableOf((char) => entities[char])
 })
@@ -203,12 +203,12 @@ function expanded(text: Buffer, table: Table): Buffer {
   return out
 }
 
-/** Needles by their bytes, as many as fit. */
+/** Collects distinct encodings up to the size limit. */
 class Collection {
   readonly #ends = new Map<string, Set<number>>()
   #sumBytes = 0
 
-  /** Copies the bytes. Empty ones are ignored. */
+  /** Copies the bytes. Ignores empty ones. */
   add(bytes: Buffer, ends: readonly number[] = [bytes.length]): void {
     if (bytes.length === 0) return
     const key = bytes.toString('latin1')
@@ -222,7 +222,7 @@ class Collection {
     this.#ends.set(key, new Set(ends))
   }
 
-  needles(): Needle[] {
+  encodings(): SecretEncoding[] {
     return [...this.#ends].map(([key, ends]) => ({
       bytes: Buffer.from(key, 'latin1'),
       ends: [...ends].sort((a, b) => a - b),

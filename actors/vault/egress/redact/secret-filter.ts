@@ -1,27 +1,27 @@
 /**
- * Skips bytes in which no needle can begin: most answers hold no secret, and most of their bytes need not be looked at
- * (S. Wu, U. Manber, "A fast algorithm for multi-pattern searching", 1994). It looks at pairs of bytes at the end of
- * a window and moves the window as far as the pair allows.
+ * Skips bytes where no encoding can start. Most responses contain no secret, so most of their bytes need
+ * no comparison (S. Wu, U. Manber, "A fast algorithm for multi-pattern searching", 1994). The filter
+ * reads the last two bytes of a window and shifts the window as far as this pair allows.
  */
-import type { Needle } from './secret-encodings.js'
+import type { SecretEncoding } from './secret-encodings.js'
 
 const WINDOW_BYTES_MAX = 16
 const WINDOW_BYTES_MIN = 4
 const PAIRS = 1 << 14
 
-export class NeedleFilter {
-  /** How many first bytes of each needle are looked for. 0: the needles are too short, nothing is skipped. */
+export class SecretFilter {
+  /** Window size: first bytes of each encoding. 0 disables the filter for short encodings. */
   readonly windowBytes: number
-  /** Steps so far. */
+  /** Work so far. */
   steps = 0
   readonly #shift = new Uint8Array(PAIRS)
 
   /** @param shortest the length of the shortest occurrence. */
-  constructor(needles: readonly Needle[], shortest: number) {
+  constructor(encodings: readonly SecretEncoding[], shortest: number) {
     this.windowBytes = shortest < WINDOW_BYTES_MIN ? 0 : Math.min(shortest, WINDOW_BYTES_MAX)
     if (this.windowBytes === 0) return
     this.#shift.fill(this.windowBytes - 1)
-    for (const { bytes } of needles) {
+    for (const { bytes } of encodings) {
       for (let last = 1; last < this.windowBytes; last += 1) {
         const pair = pairOf(bytes[last - 1]!, bytes[last]!)
         this.#shift[pair] = Math.min(this.#shift[pair]!, this.windowBytes - 1 - last)
@@ -29,7 +29,7 @@ export class NeedleFilter {
     }
   }
 
-  /** The first place at or behind `from` where an occurrence may begin, or may begin behind the bytes. */
+  /** The first position from `from` on where an occurrence may start. */
   skip(bytes: Uint8Array, from: number): number {
     const shift = this.#shift
     const back = this.windowBytes - 1
@@ -46,12 +46,12 @@ export class NeedleFilter {
     return last - back
   }
 
-  /** Forgets the needles. */
+  /** Wipes the table. */
   wipe(): void {
     this.#shift.fill(0)
   }
 }
 
-function pairOf(one: number, other: number): number {
-  return ((one << 6) ^ other) & (PAIRS - 1)
+function pairOf(first: number, second: number): number {
+  return ((first << 6) ^ second) & (PAIRS - 1)
 }

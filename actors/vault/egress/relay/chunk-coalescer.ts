@@ -1,18 +1,18 @@
 /**
- * What one turn of the event loop brings of a body, put together: a TLS record is 16 KiB, and a turn
- * brings many of them. A piece is copied once, into memory that goes to another thread as it is.
+ * Coalesces body chunks that arrive in one turn of the event loop: a TLS record has 16 KiB and
+ * a turn delivers many. Each byte is copied once, into memory that is transferred to another thread.
  */
 import { handedOver, handOver } from '../../../../runtime/kernel/stream.js'
-import { isLent } from '../../../platform/outbound-http/shared-read-buffer.js'
+import { isShared } from '../../../platform/outbound-http/shared-read-buffer.js'
 
 const PIECE_BYTES = 64 * 1024
 
-export class Gathering {
+export class ChunkCoalescer {
   readonly #onPiece: (piece: Uint8Array) => void
-  /** What is ours to keep. Empty while `#memory` is being filled, and the other way round. */
+  /** Chunks that this object owns. Empty while `#memory` is in use, and vice versa. */
   #kept: Uint8Array[] = []
   #keptBytes = 0
-  /** What was lent, copied at once. */
+  /** Copies of chunks in the shared read buffer. */
   #memory: Buffer | null = null
   #filledBytes = 0
   #scheduled: NodeJS.Immediate | undefined = undefined
@@ -22,20 +22,20 @@ export class Gathering {
   }
 
   add(chunk: Uint8Array): void {
-    if (isLent(chunk)) this.#fill(chunk)
+    if (isShared(chunk)) this.#fill(chunk)
     else this.#keep(chunk)
-    this.#scheduled ??= setImmediate(() => this.pass())
+    this.#scheduled ??= setImmediate(() => this.flush())
   }
 
-  /** Passes on what there is. */
-  pass(): void {
+  /** Passes on all chunks. */
+  flush(): void {
     clearImmediate(this.#scheduled)
     this.#scheduled = undefined
     if (this.#keptBytes > 0) this.#passKept()
     if (this.#filledBytes > 0) this.#passFilled()
   }
 
-  /** Forgets what there is. */
+  /** Discards all chunks. */
   stop(): void {
     clearImmediate(this.#scheduled)
     this.#kept = []

@@ -1,14 +1,14 @@
-/** Which header fields cross the relay, in each direction (decisions.md section 5). */
+/** The header fields that the relay forwards in each direction (docs/reference/vault.md). */
 import { acceptedEncodings } from '../decode/decoding.js'
 import type { HeaderFault, HeaderPair } from '../protocol.js'
 import type { Redactor } from '../redact/redaction.js'
 
 /** RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
-/** RFC 9110 section 5.5 without obs-fold; bytes above 0x7f pass as they are. */
+/** RFC 9110 section 5.5 without obs-fold; bytes above 0x7f are unchanged. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Fields that are ours to set, or that belong to one hop only (RFC 9110 section 7.6.1). */
+/** Fields that the proxy sets and hop-by-hop fields (RFC 9110 section 7.6.1). */
 const REQUEST_DROPPED = new Set([
   'host',
   'content-length',
@@ -21,7 +21,7 @@ const REQUEST_DROPPED = new Set([
   'http2-settings',
   'expect',
   'forwarded',
-  // Frameworks take the method, the path or the client from these, past the limits of a grant.
+  // Frameworks read the method, path or client address from these, which would bypass a grant.
   'x-http-method-override',
   'x-http-method',
   'x-method-override',
@@ -68,11 +68,11 @@ export type SanitizedHeaders =
 export type RefusedHeader = {
   readonly tag: 'refused'
   readonly fault: HeaderFault
-  /** As it was sent. */
+  /** As received. */
   readonly name: string
 }
 
-/** The caller's fields that go upstream, with the credential's field at the end. */
+/** The caller's fields for the upstream, followed by the field of the credential. */
 export function requestHeaders(
   sent: readonly HeaderPair[],
   injected: HeaderPair | null,
@@ -82,7 +82,7 @@ export function requestHeaders(
   return withCredential(sent, sanitized.headers, injected)
 }
 
-/** The caller's fields that may go upstream. */
+/** The caller's fields for the upstream. */
 export function sanitizedHeaders(sent: readonly HeaderPair[]): SanitizedHeaders {
   const lowered: HeaderPair[] = []
   let isTyped = false
@@ -91,7 +91,7 @@ export function sanitizedHeaders(sent: readonly HeaderPair[]): SanitizedHeaders 
     if (fault !== null) return { tag: 'refused', fault, name }
     const lower = name.toLowerCase()
     if (lower === 'content-type') {
-      // Two types are no list: each upstream would take another one, or none.
+      // Content-Type is not a list: upstreams would disagree which of two applies.
       if (isTyped) return { tag: 'refused', fault: 'header_repeated', name }
       isTyped = true
     }
@@ -102,7 +102,7 @@ export function sanitizedHeaders(sent: readonly HeaderPair[]): SanitizedHeaders 
   return { tag: 'headers', headers }
 }
 
-/** Sanitized fields with that of the credential behind them; `sent` is what the caller wrote. */
+/** Appends the field of the credential. @param sent the caller's fields before sanitizing. */
 export function withCredential(
   sent: readonly HeaderPair[],
   headers: readonly HeaderPair[],
@@ -124,8 +124,8 @@ function faultOf(name: string, value: string): HeaderFault | null {
 }
 
 /**
- * The upstream's fields that are handed on, without the secret. Content-Encoding is not among them:
- * codings are undone on the way.
+ * The upstream's fields for the caller, redacted. Without Content-Encoding, because the relay decodes
+ * the body.
  */
 export function responseHeaders(
   received: Readonly<Record<string, string | string[] | undefined>>,
@@ -147,7 +147,7 @@ export function responseHeaders(
 }
 
 function isDropped(sent: string): boolean {
-  // Servers that speak CGI read `_` as `-`.
+  // CGI servers read `_` as `-`.
   const name = sent.replaceAll('_', '-')
   return (
     REQUEST_DROPPED.has(name) || REQUEST_DROPPED_PREFIXES.some((start) => name.startsWith(start))
@@ -158,14 +158,14 @@ function isAllowed(name: string): boolean {
   return RESPONSE_ALLOWED.has(name) || name.startsWith(RESPONSE_ALLOWED_PREFIX)
 }
 
-/** Servers exist that read `_` and `-` alike, so one must not pass for the other. */
-function sameField(one: string, other: string): boolean {
-  return one.replaceAll('_', '-') === other.replaceAll('_', '-')
+/** CGI servers do not distinguish `_` and `-`. */
+function sameField(name: string, other: string): boolean {
+  return name.replaceAll('_', '-') === other.replaceAll('_', '-')
 }
 
-const NOTHING_NAMED: ReadonlySet<string> = new Set()
+const NO_NAMES: ReadonlySet<string> = new Set()
 
-/** Fields a Connection field names are hop-by-hop too. */
+/** Fields that Connection names are hop-by-hop too. */
 function namedByConnection(pairs: readonly HeaderPair[]): ReadonlySet<string> {
   let named: Set<string> | undefined
   for (const [name, value] of pairs) {
@@ -173,10 +173,10 @@ function namedByConnection(pairs: readonly HeaderPair[]): ReadonlySet<string> {
     named ??= new Set()
     for (const option of value.split(',')) named.add(option.trim().toLowerCase())
   }
-  return named ?? NOTHING_NAMED
+  return named ?? NO_NAMES
 }
 
 function valuesOf(name: string, value: string | string[] | undefined): HeaderPair[] {
   if (value === undefined) return []
-  return (Array.isArray(value) ? value : [value]).map((one) => [name, one])
+  return (Array.isArray(value) ? value : [value]).map((text) => [name, text])
 }

@@ -1,28 +1,28 @@
 /**
- * A whole answer on its way to the client. Its bytes stay on this thread, and stay counted, until the
- * gateway has written all of them to the connection.
+ * A buffered response. Its bytes stay on this thread, and count against the tenant's share, until the
+ * gateway has written all of them to the client.
  */
 import { type ByteSource, ByteStream, StreamAborted } from '../../../../runtime/kernel/stream.js'
 
-/** How a held answer ends where its client does not take it in time. */
+/** The failure of a held response that the client does not read in time. */
 export const UNREAD = 'hop_timeout'
 
 /**
- * The answer as a stream. The end of a stream between threads says that its last window was sent, not
- * that it was read. So this stream has no end: the reader knows the length and cancels the stream once
- * it has written all bytes.
- * @param withinMs the stream fails with `hop_timeout` when it was not cancelled within this time.
- * @param onOver called once, when the stream was cancelled or has failed.
+ * The response as a stream. The end of a cross-thread stream means that the last window was sent, not
+ * that it was read. So this stream does not end: the reader knows the length and cancels the stream
+ * after it has written all bytes.
+ * @param withinMs the stream fails with `hop_timeout` if it is not cancelled within this time.
+ * @param onOver called once, when the stream is cancelled or fails.
  */
-export function heldAnswer(
+export function heldResponse(
   chunks: readonly Uint8Array[],
   withinMs: number,
   onOver: () => void,
 ): ByteStream {
-  return new ByteStream(new HeldAnswer(chunks, withinMs, onOver))
+  return new ByteStream(new HeldResponse(chunks, withinMs, onOver))
 }
 
-class HeldAnswer implements ByteSource {
+class HeldResponse implements ByteSource {
   #chunks: readonly Uint8Array[]
   #next = 0
   #failure: StreamAborted | undefined = undefined

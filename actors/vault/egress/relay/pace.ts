@@ -1,9 +1,9 @@
 /**
- * Work that streams may do in one turn of the event loop, all together: a hostile secret and body cost some
- * nanoseconds for each byte, and no stream holds the thread while others wait.
+ * Limits the redaction work of all streams per turn of the event loop. A hostile pair of secret and body
+ * costs some nanoseconds per byte, which must not block other streams.
  */
 
-/** Steps of redaction: about two milliseconds of the slowest ones. */
+/** Redaction steps; the slowest ones take about two milliseconds in all. */
 const STEPS_PER_TURN = 512 * 1024
 
 export class Pace {
@@ -11,14 +11,14 @@ export class Pace {
   #scheduled = false
   readonly #waiting: (() => void)[] = []
 
-  /** Counts work that was done; false where the next one is to wait for `onTurn`. */
+  /** Counts finished work; false when the stream must wait for `onTurn`. */
   spend(steps: number): boolean {
     this.#left -= steps
     this.#schedule()
     return this.#left > 0
   }
 
-  /** Calls back in a later turn, in the order of the calls. */
+  /** Calls back in a later turn, first in, first out. */
   onTurn(resume: () => void): void {
     this.#waiting.push(resume)
     this.#schedule()
@@ -27,10 +27,10 @@ export class Pace {
   #schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
-    setImmediate(() => this.#context())
+    setImmediate(() => this.#turn())
   }
 
-  #context(): void {
+  #turn(): void {
     this.#scheduled = false
     this.#left = STEPS_PER_TURN
     for (let count = this.#waiting.length; count > 0 && this.#left > 0; count -= 1) {
@@ -40,5 +40,5 @@ export class Pace {
   }
 }
 
-/** That of this thread. */
+/** The instance of this thread. */
 export const pace = new Pace()

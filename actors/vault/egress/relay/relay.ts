@@ -1,11 +1,9 @@
 /**
- * One relay: a request to an upstream and its answer back. Both bodies are streams with a window;
- * when a reader stops taking, reading from the other side's socket stops, so any number of bytes
- * passes through the same small memory.
+ * Relays one request to an upstream and its response back. Both bodies are streams with backpressure:
+ * when a reader pauses, the relay stops reading from the other socket, so memory use is constant.
  *
- * A relay runs until the answer's last byte and ends exactly once, by the first of: the end of the
- * answer, an upstream failure, either clock, the byte budget, the client going away, or the end of
- * what entitled it.
+ * A relay ends exactly once, by the first of: the end of the response, an upstream failure, the idle or
+ * total time limit, the byte budget, a client disconnect, or a revocation.
  */
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
@@ -17,18 +15,18 @@ import { Delivery, type DeliveryFault } from './response-body.js'
 import { proxyErrorOf, SHARE_IN_USE } from '../../../platform/outbound-http/failures.js'
 import { responseHeaders } from './headers.js'
 import { NotProcessed } from '../../../platform/outbound-http/undici-http2-fixes.js'
-import type { Loan } from '../../../platform/outbound-http/shared-read-buffer.js'
-import { NoRoom } from '../redact/secret-automaton.js'
-import { Outlet } from './response-buffer.js'
+import type { SharedRead } from '../../../platform/outbound-http/shared-read-buffer.js'
+import { MemoryShareExhausted } from '../redact/secret-automaton.js'
+import { ResponseBuffer } from './response-buffer.js'
 import type { HeaderPair, RelayEnd, RelayLimits, RelayReport } from '../protocol.js'
-import type { Purse } from '../admission/byte-budget.js'
+import type { ByteBudget } from '../admission/byte-budget.js'
 import type { Redactor } from '../redact/redaction.js'
-import type { LentDispatch } from '../../../platform/outbound-http/upstreams.js'
+import type { SharedReadDispatch } from '../../../platform/outbound-http/upstreams.js'
 import { createUsageReader, NO_TOKENS, type UsageReader } from './usage.js'
 
-/** Beyond it is no status (RFC 9110 section 15), and HTTP/2 of Node throws when it is to hand one on. */
+/** Largest valid status (RFC 9110 section 15); node:http2 throws for larger ones. */
 const STATUS_MAX = 599
-/** RFC 9110 sections 6.4.1 and 15.3.6. What comes behind a 205 all the same is handed on to nobody. */
+/** Statuses without a body (RFC 9110 sections 6.4.1 and 15.3.6); a body that follows is discarded. */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304])
 
 export type RelayJob = {
@@ -39,15 +37,15 @@ export type RelayJob = {
   readonly headers: readonly HeaderPair[]
   /** Null when the request has none. */
   readonly body: ByteStream | Uint8Array | null
-  /** Length of the body where it is known; otherwise it is sent chunked. */
+  /** Length of the body; null when unknown, which makes HTTP/1.1 requests chunked. */
   readonly bodyBytes: number | null
   readonly limits: RelayLimits
-  /** The longest answer that is taken, after decoding; null takes any. */
+  /** Limit of the decoded response; null for none. */
   readonly answerBytesMax: number | null
-  /** What the bytes of both directions are paid from; null is unmetered. */
-  readonly purse: Purse | null
+  /** Budget of the bytes of both directions; null for none. */
+  readonly byteBudget: ByteBudget | null
   readonly redactor: Redactor | null
-  /** Given up when the client is gone before there is an answer. */
+  /** Ends the relay when the client disconnects before the response. */
   readonly context: Pick<MessageContext, 'abandoned' | 'onAbandoned'>
 }
 
@@ -56,22 +54,22 @@ export type RelayStart =
       readonly tag: 'relaying'
       readonly status: number
       readonly headers: readonly HeaderPair[]
-      /** Bytes when all of it came together with the header. */
+      /** Bytes when the whole body arrived with the headers. */
       readonly body: ByteStream | Uint8Array
-      /** What the upstream announced (`content-length`); 0 where it announced nothing. */
+      /** The Content-Length of the response; 0 when there is none. */
       readonly announcedBytes: number
     }
   | { readonly tag: 'failed'; readonly report: RelayReport }
 
 export interface Relay {
-  /** Ends it: what entitled it has ended. */
+  /** Ends the relay after a revocation. */
   revoke(): void
 }
 
 export type RelayEvents = {
-  /** Once: the answer's header is there, or is certain not to come. */
+  /** Called once: the response headers have arrived, or the relay has failed before them. */
   readonly onStart: (start: RelayStart) => void
-  /** Once, and after it nothing; perhaps within the call of `relay`, and before `onStart`. */
+  /** Called once, as the last event; possibly during the call of `relay`, before `onStart`. */
   readonly onEnd: (report: RelayReport) => void
 }
 
@@ -84,7 +82,7 @@ export function relay(
   return new RunningRelay(upstream, job, clock, events)
 }
 
-/** Thrown into undici to break off a request that we ended. */
+/** Aborts the undici request of an ended relay. */
 class Ended extends Error {
   override readonly name = 'Ended'
 }
@@ -95,19 +93,19 @@ class RunningRelay implements Relay {
   readonly #events: RelayEvents
   readonly #clock: Clock
   readonly #beganMs: number
-  /** For both limits: set to the nearer one, and anew where bytes have moved by then. */
+  /** One timer for both time limits, set to the nearer one and again after progress. */
   #timer: NodeJS.Timeout | undefined
   #movedMs: number
   #unfollow: (() => void) | undefined
   #controller: Dispatcher.DispatchController | undefined
-  #outlet: Outlet | undefined
+  #responseBuffer: ResponseBuffer | undefined
   #delivery: Delivery | undefined
   #usage: UsageReader | null = null
   #requestBytes = 0
-  #loan: Loan | undefined
-  /** The answer is of a kind that has no body. */
+  #sharedRead: SharedRead | undefined
+  /** The response has no body by its status or method. */
   #isEmpty = false
-  /** What is to come of the answer's body by its announced length; 0 or less where none was. */
+  /** Remaining bytes by Content-Length; 0 or less when there is none. */
   #announcedBytes = 0
   #isRepeated = false
   #over = false
@@ -152,19 +150,19 @@ class RunningRelay implements Relay {
     const body = this.#requestBody()
     if (this.#over) return
     if (body !== null && bodyBytes !== null) headers.push('content-length', String(bodyBytes))
-    const request: LentDispatch = {
+    const request: SharedReadDispatch = {
       method: method as Dispatcher.HttpMethod,
       path,
       headers,
       body,
-      onLoan: (loan) => {
-        this.#loan = loan
+      onSharedRead: (sharedRead) => {
+        this.#sharedRead = sharedRead
       },
     }
     this.#dispatch(request)
   }
 
-  #dispatch(request: LentDispatch): void {
+  #dispatch(request: SharedReadDispatch): void {
     try {
       this.#upstream.dispatch(request, {
         onRequestStart: (controller) => this.#requestStarted(controller),
@@ -178,44 +176,45 @@ class RunningRelay implements Relay {
     }
   }
 
-  /** Before the request is written; called again when undici repeats it on a fresh connection. */
+  /** Called before the request is written, and again when undici retries on a new connection. */
   #requestStarted(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     if (this.#over) controller.abort(new Ended())
   }
 
   #requestBody(): Readable | Uint8Array | null {
-    const { body, purse } = this.#job
+    const { body, byteBudget } = this.#job
     if (body === null) return null
     if (body instanceof Uint8Array) {
-      // Its length was known and taken from the budget before the relay began.
-      if (purse !== null && !purse.take(body.byteLength)) this.#breakOff('budget_exhausted')
+      // Admission has taken its length from the budget.
+      if (byteBudget !== null && !byteBudget.take(body.byteLength))
+        this.#breakOff('budget_exhausted')
       this.#requestBytes = body.byteLength
       return Buffer.from(body.buffer, body.byteOffset, body.byteLength)
     }
     const source = ByteStream.from(this.#metered(body)).toReadable()
-    // undici listens while the request runs; an error after that is nobody's.
+    // undici handles errors while the request runs; later ones need a listener.
     source.on('error', () => {})
     return source
   }
 
-  /** The request body, metered as it is taken by the socket. */
+  /** The request body, metered as the socket reads it. */
   async *#metered(body: ByteStream): AsyncGenerator<Uint8Array, void, void> {
-    const { purse } = this.#job
+    const { byteBudget } = this.#job
     for (;;) {
       let chunk: Uint8Array | undefined
       try {
         chunk = await body.read()
       } catch (error) {
-        // The client's own stream failed: it is gone.
+        // The client's stream failed: the client has disconnected.
         this.#breakOff('client_closed')
         throw error
       }
       if (chunk === undefined || this.#over) return
       this.#moved()
       const { byteLength } = chunk
-      if (purse !== null && !purse.take(byteLength)) {
-        const enough = await purse.draw(byteLength).catch(() => false)
+      if (byteBudget !== null && !byteBudget.take(byteLength)) {
+        const enough = await byteBudget.draw(byteLength).catch(() => false)
         if (!enough) this.#breakOff('budget_exhausted')
         if (!enough || this.#over) throw new Ended()
       }
@@ -229,19 +228,19 @@ class RunningRelay implements Relay {
     received: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
     this.#moved()
-    // Interim answers are between us and the upstream (RFC 9110 section 15.2).
-    if (status < 200 || this.#over || this.#outlet !== undefined) return
+    // Interim responses are not forwarded (RFC 9110 section 15.2).
+    if (status < 200 || this.#over || this.#responseBuffer !== undefined) return
     if (status > STATUS_MAX) return this.#giveUp('http_protocol_error')
     this.#isEmpty = this.#isBodiless(status)
     const decoder = this.#isEmpty ? null : decoderOf(fieldOf(received['content-encoding']))
     if (decoder === 'unknown') return this.#giveUp('http_response_content_coding')
-    const { purse, redactor, answerBytesMax: bytesMax } = this.#job
+    const { byteBudget, redactor, answerBytesMax: bytesMax } = this.#job
     this.#announcedBytes = this.#isEmpty ? 0 : Number(fieldOf(received['content-length']) ?? 0)
-    const outlet = new Outlet()
-    this.#outlet = outlet
+    const responseBuffer = new ResponseBuffer()
+    this.#responseBuffer = responseBuffer
     this.#usage = createUsageReader(fieldOf(received['content-type']))
     this.#delivery = new Delivery(
-      { outlet, decoder, purse, redactor, usage: this.#usage, bytesMax },
+      { responseBuffer, decoder, byteBudget, redactor, usage: this.#usage, bytesMax },
       {
         onRoom: () => this.#controller?.resume(),
         onProgress: () => this.#moved(),
@@ -253,23 +252,23 @@ class RunningRelay implements Relay {
     try {
       headers = responseHeaders(received, redactor)
     } catch (error) {
-      if (error instanceof NoRoom) return this.#faulted('room')
+      if (error instanceof MemoryShareExhausted) return this.#faulted('room')
       throw error
     }
     const announcedBytes = this.#announcedBytes
-    // What came in the same read as the header is there when this turn of undici ends.
-    queueMicrotask(() => this.#begin(outlet, { status, headers, announcedBytes }))
+    // The microtask runs after undici has delivered the body bytes of the same read.
+    queueMicrotask(() => this.#begin(responseBuffer, { status, headers, announcedBytes }))
   }
 
   #begin(
-    outlet: Outlet,
+    responseBuffer: ResponseBuffer,
     head: { status: number; headers: readonly HeaderPair[]; announcedBytes: number },
   ): void {
-    const whole = outlet.whole()
-    // From here on the client is the reader of the body.
+    const whole = responseBuffer.whole()
+    // From here on the reader of the body notices a disconnect.
     this.#unfollow?.()
-    if (whole === null) this.#delivery?.streams()
-    const body = whole ?? outlet.open(() => this.#breakOff('client_closed'))
+    if (whole === null) this.#delivery?.startStreaming()
+    const body = whole ?? responseBuffer.open(() => this.#breakOff('client_closed'))
     this.#events.onStart({ tag: 'relaying', ...head, body })
   }
 
@@ -279,22 +278,24 @@ class RunningRelay implements Relay {
 
   #received(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
     this.#announcedBytes -= chunk.byteLength
-    if (this.#loan !== undefined) this.#loan.bodyBytes = this.#announcedBytes
+    if (this.#sharedRead !== undefined) this.#sharedRead.bodyBytes = this.#announcedBytes
     if (this.#over || this.#delivery === undefined || this.#isEmpty) return
     this.#moved()
     if (!this.#delivery.write(chunk)) controller.pause()
   }
 
-  /** undici counts what HTTP/1.1 announced; a stream of HTTP/2 may end before and be called whole. */
+  /** undici checks Content-Length for HTTP/1.1 only; an HTTP/2 stream may end early. */
   #ended(): void {
     if (this.#announcedBytes > 0) this.#finish('upstream_error', 'http_response_incomplete')
     else this.#delivery?.end()
   }
 
-  /** A body that comes as a stream is being read by now. */
+  /** False for a streamed request body, which is partly read. */
   get #isRepeatable(): boolean {
     return (
-      !this.#isRepeated && this.#outlet === undefined && !(this.#job.body instanceof ByteStream)
+      !this.#isRepeated &&
+      this.#responseBuffer === undefined &&
+      !(this.#job.body instanceof ByteStream)
     )
   }
 
@@ -303,25 +304,25 @@ class RunningRelay implements Relay {
     this.#giveUp(FAULTS[fault])
   }
 
-  /** Ends it because of what the upstream answered. */
+  /** Ends the relay because of an invalid response. */
   #giveUp(proxyError: string): void {
     this.#finish('upstream_error', proxyError)
     this.#controller?.abort(new Ended())
   }
 
-  #failed(error: unknown, request: LentDispatch): void {
+  #failed(error: unknown, request: SharedReadDispatch): void {
     if (this.#over) return
     if (error instanceof NotProcessed && this.#isRepeatable) {
       this.#isRepeated = true
-      // Once undici is done with the connection that refused it.
+      // After undici has finished with the connection that refused the request.
       return queueMicrotask(() => {
         if (!this.#over) this.#dispatch(request)
       })
     }
-    this.#finish('upstream_error', proxyErrorOf(error, this.#outlet !== undefined))
+    this.#finish('upstream_error', proxyErrorOf(error, this.#responseBuffer !== undefined))
   }
 
-  /** Ends the relay for a reason of our own and lets the upstream know. */
+  /** Ends the relay for a local reason and aborts the upstream request. */
   #breakOff(outcome: Exclude<RelayEnd, 'completed' | 'upstream_error'>): void {
     if (this.#over) return
     this.#finish(outcome, PROXY_ERRORS[outcome])
@@ -348,11 +349,11 @@ class RunningRelay implements Relay {
     }
     if (outcome !== 'completed') {
       this.#delivery?.stop()
-      this.#outlet?.abort(outcome)
+      this.#responseBuffer?.abort(outcome)
     }
-    // Also when the upstream answered without waiting for all of it.
+    // Also after an early response, which does not wait for the whole request body.
     if (body instanceof ByteStream) body.cancel(outcome)
-    if (this.#outlet === undefined) this.#events.onStart({ tag: 'failed', report })
+    if (this.#responseBuffer === undefined) this.#events.onStart({ tag: 'failed', report })
     this.#events.onEnd(report)
   }
 }

@@ -1,64 +1,64 @@
 /**
- * The way of an answer's body to its reader: decoded, metered, its usage read, the secret taken out.
- * Each stage is asked to wait when the one behind it is full.
+ * The pipeline of a response body: decode, meter, read token usage, redact. Each stage applies
+ * backpressure to the one before.
  */
 import type { Transform } from 'node:stream'
-import { isBomb } from '../decode/decompression-limit.js'
-import { NoRoom } from '../redact/secret-automaton.js'
-import { Gathering } from './chunk-coalescer.js'
-import { isLent } from '../../../platform/outbound-http/shared-read-buffer.js'
-import type { Outlet } from './response-buffer.js'
+import { exceedsDecompressionLimit } from '../decode/decompression-limit.js'
+import { MemoryShareExhausted } from '../redact/secret-automaton.js'
+import { ChunkCoalescer } from './chunk-coalescer.js'
+import { isShared } from '../../../platform/outbound-http/shared-read-buffer.js'
+import type { ResponseBuffer } from './response-buffer.js'
 import { pace } from './pace.js'
-import type { Purse } from '../admission/byte-budget.js'
+import type { ByteBudget } from '../admission/byte-budget.js'
 import type { Redactor } from '../redact/redaction.js'
 import type { UsageReader } from './usage.js'
 
 export type DeliveryStages = {
-  readonly outlet: Outlet
+  readonly responseBuffer: ResponseBuffer
   readonly decoder: Transform | null
-  readonly purse: Purse | null
+  readonly byteBudget: ByteBudget | null
   readonly redactor: Redactor | null
   readonly usage: UsageReader | null
-  /** The longest body that is taken; null takes any. */
+  /** Limit of the decoded body; null for none. */
   readonly bytesMax: number | null
 }
 
-/** `room`: the memory to look for a long secret is not there. */
+/** `room`: the tenant's memory share has no room for the redaction table of a long secret. */
 export type DeliveryFault = 'budget' | 'coding' | 'size' | 'room'
 
 export type DeliveryEvents = {
-  /** There is room again after `write` answered false. */
+  /** There is room again after `write` returned false. */
   readonly onRoom: () => void
-  /** Bytes moved. */
+  /** Bytes were relayed. */
   readonly onProgress: () => void
-  /** The last byte has been handed over. */
+  /** The last byte was delivered. */
   readonly onDone: () => void
-  /** The rest will not be delivered. */
+  /** Delivery failed. */
   readonly onFault: (fault: DeliveryFault) => void
 }
 
 export class Delivery {
-  /** Body bytes after decoding, before anything was taken out of them. */
+  /** Body bytes after decoding, before redaction. */
   bytes = 0
   chunks = 0
   readonly #stages: DeliveryStages
   readonly #events: DeliveryEvents
   readonly #waiting: Uint8Array[] = []
-  #gathering: Gathering | null = null
+  #coalescer: ChunkCoalescer | null = null
   #receivedBytes = 0
   #blocked = false
-  /** The reader asked to wait; otherwise it is the purse that is waited for. */
+  /** Blocked by the reader; otherwise by the byte budget. */
   #full = false
   #ending = false
-  /** It has worked enough in this turn of the event loop. */
+  /** The redaction work of this turn of the event loop is used up. */
   #isPaced = false
   #over = false
 
   constructor(stages: DeliveryStages, events: DeliveryEvents) {
     this.#stages = stages
     this.#events = events
-    const { outlet, decoder } = stages
-    outlet.onDrain = () => this.#unblock()
+    const { responseBuffer, decoder } = stages
+    responseBuffer.onDrain = () => this.#unblock()
     if (decoder === null) return
     decoder.on('data', (chunk: Buffer) => this.#decoded(chunk))
     decoder.on('drain', () => events.onRoom())
@@ -66,54 +66,55 @@ export class Delivery {
     decoder.on('error', () => this.#fail('coding'))
   }
 
-  /** Takes bytes of the upstream, which may be lent; false asks to wait until `onRoom`. */
+  /** Accepts upstream bytes, possibly in the shared read buffer; false asks to pause until `onRoom`. */
   write(chunk: Uint8Array): boolean {
     const { decoder } = this.#stages
     this.#receivedBytes += chunk.byteLength
-    if (decoder === null && this.#gathering !== null) {
-      this.#gathering.add(chunk)
+    if (decoder === null && this.#coalescer !== null) {
+      this.#coalescer.add(chunk)
       return !this.#blocked
     }
-    const own = isLent(chunk) ? Buffer.from(chunk) : chunk
+    const own = isShared(chunk) ? Buffer.from(chunk) : chunk
     if (decoder !== null) return decoder.write(own)
     this.#meter(own)
     return !this.#blocked
   }
 
-  /** From here on the body is a stream: what comes in one turn goes on in few pieces. */
-  streams(): void {
-    this.#gathering = new Gathering((piece) => this.#meter(piece))
+  /** Starts coalescing: the body is relayed as a stream from here on. */
+  startStreaming(): void {
+    this.#coalescer = new ChunkCoalescer((piece) => this.#meter(piece))
   }
 
   /** The upstream has sent everything. */
   end(): void {
     const { decoder } = this.#stages
-    this.#gathering?.pass()
+    this.#coalescer?.flush()
     if (decoder !== null && this.#receivedBytes > 0) return void decoder.end()
-    // Of nothing there is nothing to decode, whatever coding an upstream names for it.
+    // An empty body is not decoded, whatever its Content-Encoding.
     decoder?.destroy()
     this.#ended()
   }
 
-  /** Nothing more is delivered. */
+  /** Stops delivery. */
   stop(): void {
     this.#over = true
     this.#waiting.length = 0
-    this.#gathering?.stop()
+    this.#coalescer?.stop()
     this.#stages.decoder?.destroy()
   }
 
   #decoded(chunk: Buffer): void {
     if (this.#over) return
-    if (isBomb(this.#receivedBytes, this.bytes + chunk.byteLength)) this.#fail('coding')
+    if (exceedsDecompressionLimit(this.#receivedBytes, this.bytes + chunk.byteLength))
+      this.#fail('coding')
     else this.#meter(chunk)
   }
 
   #meter(chunk: Uint8Array): void {
     if (this.#over) return
-    const { purse } = this.#stages
+    const { byteBudget } = this.#stages
     if (this.#waiting.length > 0 || this.#isPaced) this.#waiting.push(chunk)
-    else if (purse === null || purse.take(chunk.byteLength)) this.#hand(chunk)
+    else if (byteBudget === null || byteBudget.take(chunk.byteLength)) this.#hand(chunk)
     else {
       this.#waiting.push(chunk)
       this.#block()
@@ -121,12 +122,13 @@ export class Delivery {
     }
   }
 
-  /** Hands on what waits, until it has to wait for the next turn. */
+  /** Delivers waiting chunks until the work of this turn is used up. */
   async #draw(): Promise<void> {
-    const { purse } = this.#stages
+    const { byteBudget } = this.#stages
     for (let chunk = this.#waiting[0]; chunk !== undefined; chunk = this.#waiting[0]) {
-      // A budget that cannot be asked is one that gives nothing.
-      const enough = purse === null || (await purse.draw(chunk.byteLength).catch(() => false))
+      // If the budget cannot be read, treat it as exhausted.
+      const enough =
+        byteBudget === null || (await byteBudget.draw(chunk.byteLength).catch(() => false))
       if (this.#over) return
       if (!enough) return this.#fail('budget')
       this.#waiting.shift()
@@ -153,7 +155,7 @@ export class Delivery {
     try {
       for (const part of redactor.push(chunk)) this.#push(part)
     } catch (error) {
-      if (!(error instanceof NoRoom)) throw error
+      if (!(error instanceof MemoryShareExhausted)) throw error
       return this.#fail('room')
     }
     if (pace.spend(redactor.steps - before)) return
@@ -166,7 +168,7 @@ export class Delivery {
   }
 
   #push(part: Uint8Array): void {
-    if (this.#stages.outlet.push(part)) return
+    if (this.#stages.responseBuffer.push(part)) return
     this.#full = true
     this.#block()
   }
@@ -193,8 +195,8 @@ export class Delivery {
   #finish(): void {
     if (this.#over) return
     this.#over = true
-    for (const part of this.#stages.redactor?.end() ?? []) this.#stages.outlet.push(part)
-    this.#stages.outlet.end()
+    for (const part of this.#stages.redactor?.end() ?? []) this.#stages.responseBuffer.push(part)
+    this.#stages.responseBuffer.end()
     this.#events.onDone()
   }
 

@@ -1,19 +1,19 @@
 /**
- * Where the body of an answer leaves: held until it is known whether all of it came at once, then
- * either one piece of bytes or a stream. Most answers are small, and a stream costs more than they do.
+ * Output buffer of a response body. Holds the body until it is known whether it arrived at once, then
+ * becomes one byte array or a stream. Most responses are small, and a stream costs more than they do.
  */
 import { bytePipe, type ByteStream, type ByteWriter } from '../../../../runtime/kernel/stream.js'
 
 /**
- * Response bytes that may wait for a slow reader. A window that one read of the socket fills would
- * stop and start it every turn, at half the throughput.
+ * Bytes buffered for a slow reader. A window that one socket read fills would pause and resume the
+ * socket every turn, at half the throughput.
  */
 const WINDOW_BYTES = 256 * 1024
-/** An answer that is whole and not longer travels in one piece. */
+/** A complete body up to this size is returned as one byte array. */
 export const WHOLE_BYTES_MAX = 64 * 1024
 
-export class Outlet {
-  /** There is room again after `push` answered false. */
+export class ResponseBuffer {
+  /** There is room again after `push` returned false. */
   onDrain: (() => void) | undefined = undefined
   #held: Uint8Array[] = []
   #heldBytes = 0
@@ -34,13 +34,13 @@ export class Outlet {
     this.#writer?.end()
   }
 
-  /** The rest will not come. */
+  /** Marks the body as incomplete. */
   abort(reason: string): void {
     this.#broken = reason
     this.#writer?.abort(reason)
   }
 
-  /** All of the body, if it is there and small; null otherwise. */
+  /** The whole body if it is complete and small, else null. */
   whole(): Uint8Array | null {
     if (!this.#ended || this.#broken !== undefined || this.#heldBytes > WHOLE_BYTES_MAX) return null
     const [first] = this.#held
@@ -48,7 +48,7 @@ export class Outlet {
     return Buffer.concat(this.#held, this.#heldBytes)
   }
 
-  /** The body as it comes; what is held comes first. `onCancel` is told when its reader gives up. */
+  /** The body as a stream that starts with the held bytes. Calls `onCancel` when its reader cancels. */
   open(onCancel: (reason: string) => void): ByteStream {
     const { stream, writer } = bytePipe({ windowBytes: WINDOW_BYTES })
     writer.onCancel = onCancel

@@ -1,11 +1,11 @@
 /**
- * Reads the token counts that model providers put into their answers: the `usage` object of OpenAI
- * (`prompt_tokens`, `completion_tokens`) and of Anthropic and OpenAI's responses (`input_tokens`,
- * `output_tokens`), in JSON and in server-sent events. Advisory: nothing is decided by them.
+ * Reads the token counts in responses of model providers: the `usage` object of the OpenAI chat API
+ * (`prompt_tokens`, `completion_tokens`) and of Anthropic and the OpenAI responses API
+ * (`input_tokens`, `output_tokens`), in JSON and server-sent events. Advisory: no decision uses them.
  */
 
 const KEY = Buffer.from('"usage"')
-/** A usage object longer than this is not looked at. */
+/** Longer usage objects are ignored. */
 const OBJECT_BYTES_MAX = 8 * 1024
 const COUNTED = /json|event-stream/i
 
@@ -17,7 +17,7 @@ export interface UsageReader {
   readonly counts: TokenCounts
 }
 
-/** Null where the content type is none that carries usage. */
+/** Null for content types without token usage. */
 export function createUsageReader(contentType: string | undefined): UsageReader | null {
   return contentType !== undefined && COUNTED.test(contentType) ? new ScanningReader() : null
 }
@@ -62,7 +62,7 @@ function countOf(text: string, pattern: RegExp): number | undefined {
   return found === undefined ? undefined : Number(found)
 }
 
-/** Where the object after the key ends; `open`: not yet, `none`: there is no object. */
+/** End of the object after the key; `open`: incomplete, `none`: not an object. */
 function endOfObject(text: string): number | 'open' | 'none' {
   const begin = /^\s*:?\s*/.exec(text)![0].length
   if (begin >= text.length) return 'open'

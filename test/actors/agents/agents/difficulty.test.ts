@@ -1,7 +1,7 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import { bitsFor, difficulty } from '../../../../actors/agents/agents/difficulty.js'
-import { powOutcomes } from '../../../../actors/agents/agents/metrics.js'
+import { powMetrics } from '../../../../actors/agents/agents/metrics.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { Registry } from 'prom-client'
 import { identityHouse, newcomer, nonceFor } from '../../../support/identity/identity.js'
@@ -102,7 +102,7 @@ test('a flood does not stop an honest registration, which is told what it costs'
 
 test('what challenges ask for is a figure', async (t) => {
   const registry = new Registry()
-  powOutcomes(registry).asked(20)
-  powOutcomes(registry).asked(24)
+  powMetrics(registry).observeDifficulty(20)
+  powMetrics(registry).observeDifficulty(24)
   t.regex(await registry.metrics(), /svc_agent_pow_difficulty_bits_count 2/)
 })

@@ -2,7 +2,7 @@ import test from 'ava'
 import {
   chooseLogin,
   judgeChallenge,
-  loginStands,
+  mayLogIn,
   refusal,
   secondsTooEarly,
 } from '../../../../actors/agents/agents/rules.js'
@@ -189,5 +189,5 @@ for (const [title, change, keyId, stands] of [
   ['a membership lost meanwhile ends it', { role: null }, undefined, false],
   ['at home no membership is needed', { role: null, homeTenantId: 'sandbox' }, undefined, true],
 ] as const) {
-  test(title, (t) => t.is(loginStands({ ...spent, ...change }, keyId), stands))
+  test(title, (t) => t.is(mayLogIn({ ...spent, ...change }, keyId), stands))
 }

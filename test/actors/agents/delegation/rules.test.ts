@@ -1,8 +1,8 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import {
-  askedScopes,
-  heldScopes,
+  requestedScopes,
+  grantableScopes,
   isSteppedUp,
   judgePoll,
   visibleTo,
@@ -49,9 +49,9 @@ const roles = fc.constantFrom('member', 'admin', 'owner' as const)
 test('what is granted was asked for and is held, each once', (t) => {
   const found = fc.check(
     fc.property(scopes, roles, (asked, role) => {
-      const read = askedScopes([...asked, ...asked].join(' '))
+      const read = requestedScopes([...asked, ...asked].join(' '))
       if ('unknown' in read) return asked.length === 0
-      const granted = heldScopes(read.scopes, role)
+      const granted = grantableScopes(read.scopes, role)
       const held: readonly string[] = HUMAN_SCOPES[role]
       return (
         new Set(granted).size === granted.length &&
@@ -64,14 +64,14 @@ test('what is granted was asked for and is held, each once', (t) => {
 })
 
 test('a scope of no catalogue is named', (t) => {
-  t.deepEqual(askedScopes('openid fly  swim'), { unknown: ['fly', 'swim'] })
-  t.deepEqual(askedScopes('  '), { unknown: [] })
+  t.deepEqual(requestedScopes('openid fly  swim'), { unknown: ['fly', 'swim'] })
+  t.deepEqual(requestedScopes('  '), { unknown: [] })
 })
 
 test('ssh is short for the scope that signs, which every person holds', (t) => {
-  t.deepEqual(askedScopes('ssh vault:sign openid'), { scopes: ['openid', 'vault:sign'] })
+  t.deepEqual(requestedScopes('ssh vault:sign openid'), { scopes: ['openid', 'vault:sign'] })
   for (const role of ['member', 'admin', 'owner'] as const) {
-    t.deepEqual(heldScopes(['vault:sign'], role), ['vault:sign'])
+    t.deepEqual(grantableScopes(['vault:sign'], role), ['vault:sign'])
   }
 })
 

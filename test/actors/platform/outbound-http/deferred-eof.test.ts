@@ -9,7 +9,7 @@ import { createDialer } from '../../../../actors/platform/outbound-http/dialer.j
 import { proxyErrorOf } from '../../../../actors/platform/outbound-http/failures.js'
 import {
   CONNECTION_RESET,
-  keepEnds,
+  deferEof,
 } from '../../../../actors/platform/outbound-http/deferred-eof.js'
 import { createUpstreams } from '../../../../actors/platform/outbound-http/upstreams.js'
 import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from '../../vault/egress/loopback-tls.js'
@@ -34,7 +34,7 @@ test('an answer ends with its connection while its reader has not begun', async 
     privateNetworks: true,
     dnsOverrides: { [UPSTREAM_NAME]: '127.0.0.1' },
     ca: UPSTREAM_CERT,
-    lends: true,
+    sharedReads: true,
   })
   const upstreams = createUpstreams(dialer)
   t.teardown(() => upstreams.destroy())
@@ -57,7 +57,7 @@ test('an answer ends with its connection while its reader has not begun', async 
 
 test('an end is kept until the parser that waits reads on', async (t) => {
   const socket = new Socket()
-  keepEnds(socket)
+  deferEof(socket)
   let ends = 0
   socket.on('end', () => (ends += 1))
   socket.push('body')
@@ -75,7 +75,7 @@ test('an end is kept until the parser that waits reads on', async (t) => {
 
 test('an end comes at once to whoever reads', async (t) => {
   const socket = new Socket()
-  keepEnds(socket)
+  deferEof(socket)
   socket.push('body')
   t.is(String(socket.read()), 'body')
   socket.push(null)
@@ -87,7 +87,7 @@ test('an end comes at once to whoever reads', async (t) => {
 
 test('a reset is no end', async (t) => {
   const socket = new Socket()
-  keepEnds(socket)
+  deferEof(socket)
   const told = once(socket, 'error')
   socket.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }))
   const rejected: unknown = await told.then(

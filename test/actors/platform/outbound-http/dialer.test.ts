@@ -20,13 +20,13 @@ import {
 const PUBLIC_ONLY = { nonStandardPorts: false, privateNetworks: false }
 
 for (const address of REFUSED_ADDRESSES) {
-  test(`the address "${address}" is not on the public internet`, (t) => {
+  test(`"${address}" is not a public address`, (t) => {
     t.false(isPublicAddress(address))
   })
 }
 
 for (const address of ALLOWED_ADDRESSES) {
-  test(`the address "${address}" is on the public internet`, (t) => {
+  test(`"${address}" is a public address`, (t) => {
     t.true(isPublicAddress(address))
   })
 }

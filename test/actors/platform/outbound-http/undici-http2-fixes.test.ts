@@ -37,7 +37,7 @@ async function setUp(
     dnsOverrides: { [UPSTREAM_NAME]: '127.0.0.1' },
     ca: UPSTREAM_CERT,
     http2: true,
-    lends: true,
+    sharedReads: true,
   })
   const upstreams = createUpstreams(dialer, undefined, { http2: true })
   t.teardown(async () => {

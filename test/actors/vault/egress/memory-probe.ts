@@ -14,7 +14,12 @@ export type MemoryReport = {
 
 const [origin = '', size = ''] = process.argv.slice(2)
 const bytes = Number(size)
-const dialer = createDialer({ privateNetworks: true, dnsOverrides: {}, http2: true, lends: true })
+const dialer = createDialer({
+  privateNetworks: true,
+  dnsOverrides: {},
+  http2: true,
+  sharedReads: true,
+})
 const upstreams = createUpstreams(dialer, undefined, { http2: true })
 const limits = { idleGapMs: 60_000, hopTimeoutMs: 240_000 }
 const mib = () => process.memoryUsage.rss() / 2 ** 20
@@ -29,7 +34,7 @@ async function run(method: string, path: string, body: ByteStream | null) {
     bodyBytes: null,
     limits,
     signal,
-    purse: null,
+    byteBudget: null,
     redactor: null,
   }
   const running = runOn(upstreams.of(origin), job)

@@ -1,10 +1,10 @@
 /** The secret is taken out however the answer is cut, and nothing else is; usage is read however it is cut. */
 import test from 'ava'
 import * as fc from 'fast-check'
-import { NoRoom } from '../../../../actors/vault/egress/redact/secret-automaton.js'
+import { MemoryShareExhausted } from '../../../../actors/vault/egress/redact/secret-automaton.js'
 import {
   createRedactor,
-  Needles,
+  SecretEncodings,
   REDACTED,
 } from '../../../../actors/vault/egress/redact/redaction.js'
 import { createUsageReader } from '../../../../actors/vault/egress/relay/usage.js'
@@ -15,7 +15,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 
 function redacted(secret: string, chunks: readonly Uint8Array[], scheme = 'bearer') {
-  const redactor = createRedactor(new Needles(Buffer.from(secret), scheme))
+  const redactor = createRedactor(new SecretEncodings(Buffer.from(secret), scheme))
   const parts = chunks.flatMap((chunk) => [...redactor.push(chunk)])
   const text = Buffer.concat([...parts, ...redactor.end()]).toString('latin1')
   return { text, count: redactor.count }
@@ -122,10 +122,10 @@ test('base64 is found at each alignment, up to the characters that it shares wit
 function naive(secret: string, text: Buffer, scheme: string): { text: string; count: number } {
   const covered = new Uint8Array(text.length)
   const begins = new Uint8Array(text.length)
-  for (const { bytes, ends } of new Needles(Buffer.from(secret), scheme).list) {
+  for (const { bytes, ends } of new SecretEncodings(Buffer.from(secret), scheme).list) {
     for (const end of ends) {
-      const needle = bytes.subarray(0, end)
-      for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1)) {
+      const encoding = bytes.subarray(0, end)
+      for (let at = text.indexOf(encoding); at >= 0; at = text.indexOf(encoding, at + 1)) {
         covered.fill(1, at, at + end)
         // Not the first byte of an occurrence, but one within it: so it is no border.
         begins.fill(1, at + 1, at + end)
@@ -164,8 +164,8 @@ test('it leaves out what the definition leaves out, wherever the chunks end', (t
       ),
       places,
       (secret, scheme, pieces, at) => {
-        const { list } = new Needles(Buffer.from(secret), scheme)
-        // Whole needles, beginnings of them, and what looks like one.
+        const { list } = new SecretEncodings(Buffer.from(secret), scheme)
+        // Whole encodings, beginnings of them, and what looks like one.
         const text = Buffer.concat(
           pieces.flatMap(([index, length, between]) => [
             list[index % list.length]!.bytes.subarray(0, length),
@@ -189,11 +189,11 @@ test('it leaves out what the definition leaves out, wherever the chunks end', (t
   )
 })
 
-test('no more is held back than the longest needle, and at once what cannot be the beginning of one', (t) => {
+test('no more is held back than the longest encoding, and at once what cannot be the beginning of one', (t) => {
   fc.assert(
     fc.property(periodic, fc.array(periodic, { minLength: 1, maxLength: 20 }), (secret, chunks) => {
-      const needles = new Needles(Buffer.from(secret), 'header:x-k')
-      const redactor = createRedactor(needles)
+      const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k')
+      const redactor = createRedactor(encodings)
       let text = Buffer.alloc(0)
       let passed = 0
       for (const chunk of chunks) {
@@ -201,7 +201,7 @@ test('no more is held back than the longest needle, and at once what cannot be t
         for (const part of redactor.push(Buffer.from(chunk))) passed += part.length
         if (redactor.count > 0) return
         let open = 0
-        for (const { bytes } of needles.list) {
+        for (const { bytes } of encodings.list) {
           for (let length = Math.min(bytes.length, text.length); length > open; length -= 1) {
             if (text.subarray(text.length - length).equals(bytes.subarray(0, length))) open = length
           }
@@ -233,8 +233,8 @@ for (const [name, secret, body] of [
   ['all escapes', '"<&/'.repeat(15_000), '&quot;&lt;&amp;/'],
 ] as const) {
   test(`the work is linear whatever the secret and the body are: ${name}`, (t) => {
-    const needles = new Needles(Buffer.from(secret), 'header:x-k')
-    const redactor = createRedactor(needles)
+    const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k')
+    const redactor = createRedactor(encodings)
     const body64 = Buffer.from(body.repeat(Math.ceil((4 * CHUNK_BYTES) / body.length)))
     const round = () => {
       for (let at = 0; at < body64.length; at += CHUNK_BYTES) {
@@ -242,7 +242,7 @@ for (const [name, secret, body] of [
       }
     }
     round()
-    const nodes = needles.list.reduce((sum, { bytes }) => sum + bytes.length, 0)
+    const nodes = encodings.list.reduce((sum, { bytes }) => sum + bytes.length, 0)
     t.true(redactor.steps <= 3 * body64.length + 6 * nodes, 'with what is built once')
     const built = redactor.steps
     for (let times = 0; times < 4; times += 1) round()
@@ -252,7 +252,7 @@ for (const [name, secret, body] of [
 
 test('fields are searched in linear work, too', (t) => {
   const redactor = createRedactor(
-    new Needles(Buffer.from(`${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`), 'header:x-k'),
+    new SecretEncodings(Buffer.from(`${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`), 'header:x-k'),
   )
   const value = 'a'.repeat(60_000)
   t.is(redactor.text(value), value)
@@ -264,19 +264,19 @@ test('fields are searched in linear work, too', (t) => {
 test('the memory for a long secret is asked for once, only when its beginning comes, and is bounded', (t) => {
   const asked: number[] = []
   const secret = '"<&/'.repeat(16 * 1024)
-  const needles = new Needles(Buffer.from(secret), 'header:x-k', (bytes) => {
+  const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k', (bytes) => {
     asked.push(bytes)
     return asked.length < 2
   })
-  const redactor = createRedactor(needles)
+  const redactor = createRedactor(encodings)
   redactor.push(Buffer.from('something else altogether'.repeat(100)))
   t.deepEqual(asked, [])
   redactor.push(Buffer.from(secret))
   redactor.push(Buffer.from(secret))
   t.is(asked.length, 1)
   t.true(asked[0]! <= 16 * 1024 * 1024)
-  const none = createRedactor(new Needles(Buffer.from(secret), 'header:x-k', () => false))
-  t.throws(() => none.push(Buffer.from(secret)), { instanceOf: NoRoom })
+  const none = createRedactor(new SecretEncodings(Buffer.from(secret), 'header:x-k', () => false))
+  t.throws(() => none.push(Buffer.from(secret)), { instanceOf: MemoryShareExhausted })
 })
 
 const count = fc.nat({ max: 1e9 })

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
 import { createDialer } from '../../../../actors/platform/outbound-http/dialer.js'
 import type { HeaderPair, RelayLimits } from '../../../../actors/vault/egress/protocol.js'
-import { Purse } from '../../../../actors/vault/egress/admission/byte-budget.js'
+import { ByteBudget } from '../../../../actors/vault/egress/admission/byte-budget.js'
 import { createUpstreams } from '../../../../actors/platform/outbound-http/upstreams.js'
 import { bytePipe, ByteStream } from '../../../../runtime/kernel/stream.js'
 import type { MemoryReport } from './memory-probe.js'
@@ -18,7 +18,12 @@ const LIMITS: RelayLimits = { idleGapMs: 30_000, hopTimeoutMs: 60_000 }
 
 async function setUp(t: ExecutionContext, origin?: string) {
   const upstream = await startUpstream()
-  const dialer = createDialer({ privateNetworks: true, dnsOverrides: {}, http2: true, lends: true })
+  const dialer = createDialer({
+    privateNetworks: true,
+    dnsOverrides: {},
+    http2: true,
+    sharedReads: true,
+  })
   const upstreams = createUpstreams(dialer, undefined, { http2: true })
   t.teardown(async () => {
     await upstreams.destroy()
@@ -281,7 +286,7 @@ for (const [title, path, byteBudget, outcome, bytes] of [
 ] as const) {
   test(`a relay of ${title} ends as ${outcome}`, async (t) => {
     const { run } = await setUp(t)
-    const running = run(path, { purse: purseOf(byteBudget) })
+    const running = run(path, { byteBudget: purseOf(byteBudget) })
     const start = await running.started
     if (start.tag === 'relaying') {
       const reading = textOf(start.body)
@@ -296,9 +301,9 @@ for (const [title, path, byteBudget, outcome, bytes] of [
 }
 
 /** A budget of so many bytes, taken a few at a time. */
-function purseOf(bytes: number): Purse {
+function purseOf(bytes: number): ByteBudget {
   let left = bytes
-  return new Purse(0, async (bytesMin) => {
+  return new ByteBudget(0, async (bytesMin) => {
     const taken = bytesMin <= left ? Math.min(left, bytesMin + 10) : 0
     left -= taken
     return taken
@@ -309,7 +314,7 @@ test('request bytes and response bytes share the budget', async (t) => {
   const { run } = await setUp(t)
   const echo = (byteBudget: number) => {
     const body = ByteStream.from(new Uint8Array(1000))
-    return run('/echo', { method: 'POST', body, purse: purseOf(byteBudget) })
+    return run('/echo', { method: 'POST', body, byteBudget: purseOf(byteBudget) })
   }
   const enough = echo(2000)
   await textOf((await started(enough)).body)

@@ -29,7 +29,7 @@ export function getting(path: string): SignalledJob {
     body: null,
     bodyBytes: null,
     limits: { idleGapMs: 60_000, hopTimeoutMs: 120_000 },
-    purse: null,
+    byteBudget: null,
     redactor: null,
     signal: new AbortController().signal,
   }

@@ -1,9 +1,10 @@
 /** What only the actor can be asked in this build: delegated callers, humans, limits, other clocks. */
 import test from 'ava'
 import type { Principal } from '../../../../actors/domain/principal.js'
-import { sshcaActor } from '../../../../actors/vault/ssh-certificates/actor.js'
+import { sshCertificatesActor } from '../../../../actors/vault/ssh-certificates/actor.js'
 import { vaultActor } from '../../../../actors/vault/vault/actor.js'
-import type { CreateCredential, ListCursor } from '../../../../actors/vault/vault/protocol.js'
+import type { ListCursor } from '../../../../actors/domain/paging.js'
+import type { CreateCredential } from '../../../../actors/vault/vault/protocol.js'
 import { inlineCompute } from '../../../../runtime/kernel/threads/pool.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import * as compute from '../../../../actors/vault/ssh-certificates/compute.js'
@@ -16,7 +17,7 @@ let actor: ReturnType<typeof spawn>
 const options = { cloneMessages: true }
 const spawnSigner = () =>
   spawnInline(
-    sshcaActor,
+    sshCertificatesActor,
     {
       ...town,
       compute: inlineCompute(compute),
@@ -28,7 +29,7 @@ const spawnSigner = () =>
 const spawn = (most = 0) =>
   spawnInline(
     vaultActor,
-    { ...town, sshca: signer.ref, settings: { max_credentials_per_tenant: most } },
+    { ...town, sshCertificates: signer.ref, settings: { max_credentials_per_tenant: most } },
     options,
   )
 test.before(async () => {

@@ -1,6 +1,6 @@
 /** A request body while it arrives: bounded in bytes and in time, whatever the transport. */
 import { bytePipe, type ByteStream, type ByteWriter } from '../../runtime/kernel/stream.js'
-import { BodyUnreadable, type BodyFailure } from '../exchange.js'
+import { BodyUnreadable, type BodyFailure } from '../http-exchange.js'
 
 /** A body that stands still this long is given up. decisions.md 23: at most 15 s. */
 const STALL_MS_MAX = 12_000
@@ -14,7 +14,7 @@ const EARLY_BYTES_MAX = 64 * 1024
 /** What may arrive ahead of the reader of a streamed body. */
 const STREAM_WINDOW_BYTES = 256 * 1024
 
-export interface Brake {
+export interface FlowControl {
   pause(): void
   resume(): void
 }
@@ -26,9 +26,9 @@ type Waiter = {
   readonly reject: (failure: BodyUnreadable) => void
 }
 
-export class BodyInbox {
+export class BodyReceiver {
   private readonly chunks: Uint8Array[] = []
-  private readonly brake: Brake
+  private readonly flow: FlowControl
   private size = 0
   private ended = false
   failure: BodyFailure | null = null
@@ -40,8 +40,8 @@ export class BodyInbox {
   private waitedMs = 0
   private dropping: { bytesLeft: number; readonly done: () => void } | null = null
 
-  constructor(brake: Brake) {
-    this.brake = brake
+  constructor(flow: FlowControl) {
+    this.flow = flow
   }
 
   /** True once the last byte is here. */
@@ -49,7 +49,7 @@ export class BodyInbox {
     return this.ended
   }
 
-  /** Takes a chunk; the bytes must be the inbox's to keep. */
+  /** Takes a chunk; the bytes must be the receiver's to keep. */
   push(chunk: Uint8Array): void {
     if (this.dropping !== null) {
       this.dropping.bytesLeft -= chunk.byteLength
@@ -71,7 +71,7 @@ export class BodyInbox {
     this.chunks.push(chunk)
     if (waiter === null && this.size > EARLY_BYTES_MAX && !this.paused) {
       this.paused = true
-      this.brake.pause()
+      this.flow.pause()
     }
   }
 
@@ -85,7 +85,7 @@ export class BodyInbox {
     // The sender is not to be held any longer: what it sends next is another request.
     if (this.paused) {
       this.paused = false
-      this.brake.resume()
+      this.flow.resume()
     }
     this.settle()
   }
@@ -98,7 +98,7 @@ export class BodyInbox {
     this.fail('aborted')
     if (!this.paused) return
     this.paused = false
-    this.brake.resume()
+    this.flow.resume()
   }
 
   /**
@@ -164,7 +164,7 @@ export class BodyInbox {
     if (writer.push(chunk) || this.paused) return
     this.paused = true
     clearTimeout(this.timer)
-    this.brake.pause()
+    this.flow.pause()
   }
 
   /** The reader has taken what there was: the sender may go on, and has to. */
@@ -173,7 +173,7 @@ export class BodyInbox {
     this.awaitMore()
     if (!this.paused) return
     this.paused = false
-    this.brake.resume()
+    this.flow.resume()
   }
 
   private awaitMore(): void {
@@ -192,7 +192,7 @@ export class BodyInbox {
       if (this.waiter === null) return
       if (this.paused) {
         this.paused = false
-        this.brake.resume()
+        this.flow.resume()
       }
       watchLater(this)
     })
@@ -230,10 +230,10 @@ export class BodyInbox {
 }
 
 /** Bodies that are waited for: nearly all are there before the turn is over and need no timer. */
-let awaited: BodyInbox[] = []
+let awaited: BodyReceiver[] = []
 
-function watchLater(inbox: BodyInbox): void {
-  awaited.push(inbox)
+function watchLater(receiver: BodyReceiver): void {
+  awaited.push(receiver)
   if (awaited.length > 1) return
   setImmediate(() => {
     const those = awaited
