@@ -109,8 +109,8 @@ function walk<Plane extends string>(
     if (ordered.has(placement)) return
     path.push(address.name)
     for (const { name } of Object.values(asks)) {
-      const asked = byName.get(name)
-      if (asked !== undefined) visit(asked)
+      const target = byName.get(name)
+      if (target !== undefined) visit(target)
     }
     path.pop()
     ordered.add(placement)

@@ -12,7 +12,7 @@ import { Readable } from 'node:stream'
 export const WINDOW_BYTES = 256 * 1024
 
 /** Buffers whose only remaining user is a stream. */
-const given = new WeakSet<ArrayBufferLike>()
+const ownedBuffers = new WeakSet<ArrayBufferLike>()
 
 /**
  * Joins chunks in a buffer of its own, which is transferred to another thread without a copy. Write
@@ -31,14 +31,14 @@ export function handedOver(chunks: readonly Uint8Array[], bytes: number): Uint8A
 
 /** The same for bytes that do not share their buffer. */
 export function handOver(bytes: Buffer): Uint8Array {
-  given.add(bytes.buffer)
+  ownedBuffers.add(bytes.buffer)
   return bytes
 }
 
 /** The buffer of bytes that were handed over whole. Undefined: the bytes must be copied. */
 export function memoryOf(bytes: Uint8Array): ArrayBuffer | undefined {
   const { buffer, byteLength } = bytes
-  return byteLength === buffer.byteLength && given.delete(buffer)
+  return byteLength === buffer.byteLength && ownedBuffers.delete(buffer)
     ? (buffer as ArrayBuffer)
     : undefined
 }

@@ -38,6 +38,6 @@ export function wireActor<P extends Protocol, Needs>(
 
 export function wiringOf(actorWirings: readonly ActorWiring[], actor: string): ActorWiring {
   const wiring = actorWirings.find((candidate) => candidate.actor === actor)
-  invariant(wiring !== undefined, `${actor} is furnished`)
+  invariant(wiring !== undefined, `${actor} has a wiring`)
   return wiring
 }

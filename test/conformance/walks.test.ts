@@ -47,11 +47,18 @@ function imports(importer: string, imported: string): boolean {
   return [...specifiers].some(([, path]) => `${join(importer, '..', path!)}.ts` === imported)
 }
 
-/** Whether the sender names the kind and the receiver has a handler or a declaration of that name. */
+/** The files in the folder of a file that it imports. */
+function neighbours(file: string): readonly string[] {
+  const specifiers = sourceOf(file).matchAll(/from *'(\.\/[^']+)\.js'/g)
+  return [...specifiers].map(([, path]) => `${join(file, '..', path!)}.ts`)
+}
+
+/** Whether the sender names the kind, and the receiver, or a part of it in its folder, has the handler of that name. */
 function receives(receiver: string, sender: string, kind: string): boolean {
+  const handler = new RegExp(`^ +(?:async )?${kind}[:(]`, 'm')
   return (
     sourceOf(sender).includes(`'${kind}'`) &&
-    new RegExp(`^ +(?:async )?${kind}[:(]`, 'm').test(sourceOf(receiver))
+    [receiver, ...neighbours(receiver)].some((file) => handler.test(sourceOf(file)))
   )
 }
 

@@ -55,17 +55,17 @@ export class Durations {
     this.total += 1
     const secs = ms / 1000
     const bounds = this.#boundsSecs
-    let at = 0
-    while (at < bounds.length && secs > bounds[at]!) at += 1
-    this.#counts[at]! += 1
+    let index = 0
+    while (index < bounds.length && secs > bounds[index]!) index += 1
+    this.#counts[index]! += 1
   }
 
   samples(name: string, labels: MetricSample['labels']): MetricSample[] {
     const samples: MetricSample[] = []
     let below = 0
-    for (const [at, count] of this.#counts.entries()) {
+    for (const [index, count] of this.#counts.entries()) {
       below += count
-      const le = this.#boundsSecs[at] ?? '+Inf'
+      const le = this.#boundsSecs[index] ?? '+Inf'
       samples.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: below })
     }
     samples.push({ metricName: `${name}_sum`, labels, value: this.#sumMs / 1000 })

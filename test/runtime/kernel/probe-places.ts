@@ -38,12 +38,12 @@ export async function placeProbe(
   place: Place,
   options: PlaceOptions = {},
 ): Promise<Placed> {
-  const placed = await seatProbe(place, options)
+  const placed = await startProbe(place, options)
   t.teardown(placed.stop)
   return placed
 }
 
-async function seatProbe(place: Place, options: PlaceOptions): Promise<Placed> {
+async function startProbe(place: Place, options: PlaceOptions): Promise<Placed> {
   const stalls: AbortSignal[] = []
   const onStall = (signal: AbortSignal) => void stalls.push(signal)
   const { log, metrics } = options
