@@ -2,7 +2,7 @@
  * Completes package-lock.json after a dependency changed: a registry that lacks the binaries of some
  * platforms leaves their entries out, and `npm ci` then refuses the whole file, here and everywhere.
  * The entries are those of optional packages pinned by their parent: version and platform, without
- * an integrity that nobody here could have seen. Run it after `npm install`.
+ * an integrity that was not checked here. Run it after `npm install`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 

@@ -317,7 +317,8 @@ async function awaitTenantAndKeys(context: StartContext): Promise<void> {
   const { system, clock } = context
   const { tenant } = await system!.ref(tenants).ask('ensureControlPlane', {})
   context.controlPlaneTenantId = tenant.id
-  const maintain = () => system!.ref(signingKeys).ask('maintain', null, { timeoutMs: MAINTAIN_LIMIT_MS })
+  const maintain = () =>
+    system!.ref(signingKeys).ask('maintain', null, { timeoutMs: MAINTAIN_LIMIT_MS })
   const endMs = clock.monotonicMs() + KEYS_WITHIN_MS
   while ((await maintain()).tag !== 'maintained') {
     if (clock.monotonicMs() > endMs)

@@ -17,7 +17,8 @@ const BANNED: readonly [pattern: RegExp, instead: string][] = [
   [/\bby (itself|themselves)\b/i, 'alone, automatically, or nothing'],
   [/\bthat (is|are) none\b/i, 'invalid, not a ...'],
   [/\bgives? no answer\b/i, 'is unavailable, does not respond'],
-  [/\b(nobody|somebody)\b/i, 'no user, no caller, another client'],
+  // The system user is quoted.
+  [/(?<!['"])\b([Nn]obody|[Ss]omebody)\b(?!['"])/, 'no user, no caller, another client'],
   [/\bthe house\b/i, 'the service, the process'],
   [/\btells? of\b/i, 'reports, announces'],
   [/\bOf (a|an|the) \w+ that\b/, 'begin with the subject: "If a call ..."'],

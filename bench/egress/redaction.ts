@@ -55,6 +55,7 @@ const report = await compare({
     redacting('60,001 bytes of one letter but one, its base64', periodic, ofWord('YWFh')),
     redacting('1,000 bytes of one letter, that letter', 'a'.repeat(1_000), ofLetter('a')),
     redacting('12 bytes of one letter, that letter', 'a'.repeat(12), ofLetter('a')),
+    redacting('2 bytes, one after the other', 'xy', ofWord('xy')),
     redacting('32 bytes, all but the last one', `${'a'.repeat(31)}b`, ofWord(`${'a'.repeat(31)}c`)),
     redacting(
       '60,000 bytes of escapes, as HTML',

@@ -78,7 +78,14 @@ async function run(url: string): Promise<void> {
   const random = systemRandom(clock)
   const kms = memoryKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
-  const keys = spawnInline(signingKeysActor, { database, sealer, kms, clock, random, settings: jwt })
+  const keys = spawnInline(signingKeysActor, {
+    database,
+    sealer,
+    kms,
+    clock,
+    random,
+    settings: jwt,
+  })
   await keys.ref.ask('maintain', null)
   const tokens = spawnInline(tokensActor, {
     keys: keys.ref,

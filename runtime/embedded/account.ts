@@ -35,8 +35,8 @@ export async function serverAccount(): Promise<Account | undefined> {
   const account = (await lookUp(SYSTEM_USER)) ?? (await lookUp('nobody'))
   if (account === undefined) {
     throw new Error(
-      'PostgreSQL does not run as root, and there is neither useradd nor a user nobody on this ' +
-        'machine: start svc as an ordinary user or set DATABASE_URL to your own server',
+      'PostgreSQL does not run as root, and this machine has neither useradd nor a user "nobody"' +
+        ': start svc as an ordinary user or set DATABASE_URL to your own server',
     )
   }
   return account

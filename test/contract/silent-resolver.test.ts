@@ -19,7 +19,7 @@ import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { startDns } from '../support/storage/dns.js'
 
 const HANGING = 6
-/** An address that no feature connects to, so that an answer of the name server can be told from a timeout. */
+/** An address that no feature connects to, which distinguishes an answer of the name server from a timeout. */
 const PRIVATE_ADDRESS = '10.0.0.1'
 const PROHIBITED = /prohibited/
 const TIMED_OUT = /dns_timeout/

@@ -1,4 +1,4 @@
-/** Wakes whoever sleeps on it. A ring while nobody sleeps is kept: the next one wakes at once. */
+/** Wakes sleepers. A signal without a sleeper is kept, and the next sleep returns at once. */
 export class WakeSignal {
   readonly #sleepers = new Set<() => void>()
   #attempt = false

@@ -1,4 +1,4 @@
-/** One rule for e-mail addresses, whoever takes one in: an account, a provider's word, a buyer. */
+/** One rule for email addresses: of accounts, from identity providers, of buyers. */
 import test from 'ava'
 import { buyerFault } from '../../../actors/domain/commerce/buyers.js'
 import { isEmail } from '../../../actors/domain/email.js'

@@ -64,7 +64,9 @@ export function createRevocationWatch({
       ...new Map(relays.map(({ principal }) => [principal.tokenId, principal])).values(),
     ]
     // Crosses tenants, because the agent's home tenant may differ from that of its token.
-    const statuses = await database.system((tx) => readTokenStatus(tx, principals.map(tokenStatusQuery)))
+    const statuses = await database.system((tx) =>
+      readTokenStatus(tx, principals.map(tokenStatusQuery)),
+    )
     const revokedTokens = new Set(
       principals
         .filter((_, index) => !Object.values(statuses[index]!).every(Boolean))

@@ -1,7 +1,7 @@
 /**
  * Redacts a secret from a response, in every encoding of secret-encodings.ts and across chunk borders.
- * Every byte of every occurrence is removed; overlapping occurrences count as one. The end of a chunk is
- * held back only while it may be the start of an occurrence. The work is linear in the bytes for any
+ * Every byte of every occurrence is removed; overlapping and adjacent occurrences count as one. The end of a
+ * chunk is held back only while it may be the start of an occurrence. The work is linear in the bytes for any
  * secret and body.
  *
  * Redaction is a safety net, not a security boundary: a hostile upstream can use another encoding.
@@ -29,7 +29,7 @@ export interface Redactor {
   end(): readonly Uint8Array[]
   /** Redacts a field value. @throws {MemoryShareExhausted} */
   text(value: string): string
-  /** Redacted occurrences; overlapping ones count as one. */
+  /** Redacted occurrences; overlapping and adjacent ones count as one. */
   readonly count: number
   /** Work so far, proportional to the bytes. */
   readonly steps: number
@@ -115,6 +115,8 @@ class Pass {
   readonly #runs = new Runs()
   /** Position up to which the current chunk was read. */
   #readTo = 0
+  /** End of the last run that was redacted, relative to the current chunk. */
+  #redactedTo = Number.NEGATIVE_INFINITY
 
   constructor(encodings: SecretEncodings) {
     this.#encodings = encodings
@@ -127,6 +129,7 @@ class Pass {
     const open = search.automaton.levelOf(this.#place)
     const out = this.#emit(chunk, chunk.length - open)
     this.#runs.rebase(chunk.length)
+    this.#redactedTo -= chunk.length
     return out
   }
 
@@ -188,6 +191,8 @@ class Pass {
     }
     // Later occurrences start at `until` or after it.
     while (runs.count > 0 && runs.firstFrom <= until) {
+      // It continues a run whose replacement was emitted with an earlier chunk.
+      if (runs.firstFrom === this.#redactedTo) runs.isFirstReplaced = true
       if (!runs.isFirstReplaced) {
         plain(runs.firstFrom)
         out.add(REPLACEMENT)
@@ -201,6 +206,7 @@ class Pass {
       }
       // A later occurrence may overlap it.
       if (to > until) break
+      this.#redactedTo = to
       runs.shift()
     }
     if (!runs.isFirstReplaced) plain(until)
@@ -265,7 +271,7 @@ class Runs {
   add(from: number, to: number): void {
     const bounds = this.#bounds
     for (let last = 2 * (this.#first + this.count - 1); this.count > 0; last -= 2) {
-      if (bounds[last + 1]! <= from) break
+      if (bounds[last + 1]! < from) break
       const isKept = this.count === 1 && this.isFirstReplaced
       if (isKept || bounds[last]! <= from) {
         bounds[last + 1] = to

@@ -1,6 +1,10 @@
 import test from 'ava'
 import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
-import { buildTokensFixture, request, type TokensFixture } from '../../oauth/tokens/tokens-fixture.js'
+import {
+  buildTokensFixture,
+  request,
+  type TokensFixture,
+} from '../../oauth/tokens/tokens-fixture.js'
 
 let fixture: TokensFixture
 test.before(async () => {

@@ -120,17 +120,14 @@ test('base64 is found at each alignment, except characters shared with neighbour
   }
 })
 
-/** Reference implementation: every byte of every occurrence is removed; overlapping ones are one. */
+/** Reference implementation: every byte of every occurrence is removed; overlapping and adjacent ones are one. */
 function naive(secret: string, text: Buffer, scheme: string): { text: string; count: number } {
   const covered = new Uint8Array(text.length)
-  const begins = new Uint8Array(text.length)
   for (const { bytes, ends } of new SecretEncodings(Buffer.from(secret), scheme).list) {
     for (const end of ends) {
       const encoding = bytes.subarray(0, end)
       for (let at = text.indexOf(encoding); at >= 0; at = text.indexOf(encoding, at + 1)) {
         covered.fill(1, at, at + end)
-        // A byte inside an occurrence is not a border.
-        begins.fill(1, at + 1, at + end)
       }
     }
   }
@@ -138,7 +135,7 @@ function naive(secret: string, text: Buffer, scheme: string): { text: string; co
   let count = 0
   for (let at = 0; at < text.length; at += 1) {
     if (covered[at] === 0) out += String.fromCharCode(text[at]!)
-    else if (begins[at] === 0) {
+    else if (at === 0 || covered[at - 1] === 0) {
       out += REDACTED
       count += 1
     }
