@@ -234,6 +234,7 @@ export async function openHttp1({
   port,
   handler,
   unreadMs = UNREAD_MS_MAX,
+  idleMs = IDLE_MS_MAX,
 }: ListenOptions): Promise<Listener> {
   const shared: Shared = {
     draining: false,
@@ -247,7 +248,7 @@ export async function openHttp1({
       maxHeaderSize: HEAD_BYTES_MAX + 2 * TARGET_BYTES_MAX,
       headersTimeout: HEADERS_MS_MAX,
       connectionsCheckingInterval: 1_000,
-      keepAliveTimeout: IDLE_MS_MAX,
+      keepAliveTimeout: idleMs,
       requestTimeout: 0,
       // node:http would answer such a request itself and go on with the next one in the buffer.
       requireHostHeader: false,
@@ -255,6 +256,8 @@ export async function openHttp1({
     },
     (message, response) => {
       const { socket } = message
+      // Ends the wait for the first byte. node:http would cut the connection while its first answer is prepared.
+      socket.setTimeout(0)
       const connection = connectionOf(socket)
       if (connection.isEnded) return
       const headers = fieldsOf(message)
@@ -296,7 +299,7 @@ export async function openHttp1({
     // node:http calls this after it has written the last answer of a connection.
     socket.destroySoon = () => linger(socket)
     // headersTimeout does not cover a connection that has sent no byte.
-    socket.setTimeout(IDLE_MS_MAX, () => {
+    socket.setTimeout(idleMs, () => {
       if (socket.bytesRead === 0) socket.destroy()
     })
     socket.on('close', () => sockets.delete(socket))

@@ -8,6 +8,8 @@ export interface ListenOptions {
   readonly handler: HttpExchangeHandler
   /** Time that a client may leave its answer unread. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
+  /** Milliseconds after which an idle connection is closed. Given by tests. */
+  readonly idleMs?: number | undefined
 }
 
 /** Response fields that may occur more than once (RFC 9110 section 5.3, RFC 6265 section 3). */

@@ -261,7 +261,7 @@ const UNAUTHENTICATED: readonly Row[] = [
   ['invalid_client', 'a CIBA request without a client', (s) => send(s, '/bc-authorize', { scope: 'openid' }), NO_CHALLENGE],
   // 401, where RFC 9449 sections 5 and 8 have 400. Header and body have the error.
   ['invalid_dpop_proof', 'a malformed proof', (s) => asWeb(s, CREDENTIALS, { dpop: 'x' }), { headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof", algs="ES256 EdDSA[^"]*"$/ } }],
-  ['invalid_token', 'introspection with a malformed bearer token', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer x.y.z' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
+  ['invalid_token', 'introspection with an unknown bearer token', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer x.y.z' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
 ]
 for (const [error, when, provoke, more] of UNAUTHENTICATED) {
   test.serial(`401 ${error}: ${when}`, async (t) => {
