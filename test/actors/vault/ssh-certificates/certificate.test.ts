@@ -250,8 +250,8 @@ testWithProgram(
       ['rsa', pem('rsa')],
       ['ecdsa', pem('secp384r1')],
       ['encrypted', readFileSync(folder.path('encrypted'), 'utf8')],
-      ['not a private key', readFileSync(folder.path('rsa.pub'), 'utf8')],
-      ['not a private key', 'nonsense'],
+      ['must be a private key', readFileSync(folder.path('rsa.pub'), 'utf8')],
+      ['must be a private key', 'nonsense'],
     ] as const
     for (const [reason, text] of refusals) {
       const made = authority({ privateKey: text })
