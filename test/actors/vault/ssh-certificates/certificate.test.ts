@@ -250,8 +250,8 @@ testWithProgram(
       ['rsa', pem('rsa')],
       ['ecdsa', pem('secp384r1')],
       ['encrypted', readFileSync(folder.path('encrypted'), 'utf8')],
-      ['must be a private key', readFileSync(folder.path('rsa.pub'), 'utf8')],
-      ['must be a private key', 'nonsense'],
+      ['in OpenSSH or PEM format', readFileSync(folder.path('rsa.pub'), 'utf8')],
+      ['in OpenSSH or PEM format', 'nonsense'],
     ] as const
     for (const [reason, text] of refusals) {
       const made = authority({ privateKey: text })
