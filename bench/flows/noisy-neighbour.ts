@@ -24,13 +24,17 @@ const ARRIVES_WITHIN_MS = 30_000
 
 const { values } = parseArgs({
   strict: false,
-  options: { ms: { type: 'string' }, only: { type: 'string' } },
+  options: { ms: { type: 'string' }, only: { type: 'string' }, quotas: { type: 'boolean' } },
 })
 const phaseMs = Number(values.ms ?? 8_000)
 /** Resources to measure, by name: `--only calls,names`. Default: all. */
 const only = values.only === undefined ? undefined : String(values.only).split(',')
 
-const stage = await openNoisyStage()
+/** The rate limits are on: the hostile tenant stays within them, and so does the honest one. */
+const quotas = values.quotas === true
+const QUOTA_PER_SECOND_MAX = 8
+
+const stage = await openNoisyStage({ quotas })
 const { baseUrl, upstream, honest, hostile, places } = stage
 const needs: HostileNeeds = { baseUrl, upstream, tenant: hostile }
 const enemy = new Worker(new URL('./noisy-hostile-thread.js', import.meta.url), {
@@ -110,9 +114,12 @@ async function letter(): Promise<void> {
 async function signIn(): Promise<void> {
   const browser = openBrowser({ baseUrl })
   const query = new URLSearchParams({ tenant_slug: honest.slug, return_to: '/auth/account' })
-  const page = await browser.get(`/auth/login?${query.toString()}`)
+  const headers = { 'x-forwarded-for': '192.0.2.8' }
+  const page = await browser.get(`/auth/login?${query.toString()}`, headers)
   const { email, password } = honest
-  const { status } = await browser.submit(page, { email, password })
+  const form = page.forms[0]!
+  const filled = { ...form.fields, email, password }
+  const { status } = await browser.post(form.action, filled, headers)
   await browser.close()
   if (status !== 303) throw new Error(`a sign-in is answered ${status}`)
 }
@@ -151,7 +158,8 @@ const resources: readonly Resource[] = [
 /** p99 in milliseconds. Failed calls are counted separately. */
 async function measured({ perSecond, call }: Resource, ms: number) {
   let failed = 0
-  const { figures = percentiles([]) } = await pace(ms, perSecond, () =>
+  const rate = quotas ? Math.min(perSecond, QUOTA_PER_SECOND_MAX) : perSecond
+  const { figures = percentiles([]) } = await pace(ms, rate, () =>
     call().catch((error: unknown) => {
       failed += 1
       console.error(String(error))
@@ -214,7 +222,7 @@ function toMarkdown(rows: readonly Row[]): string {
   return [
     '### A noisy neighbour',
     '',
-    `${machine()}; ${new Date().toISOString().slice(0, 10)}; phases of ${phaseMs} ms.`,
+    `${machine()}; ${new Date().toISOString().slice(0, 10)}; phases of ${phaseMs} ms; rate limits ${quotas ? 'on' : 'off'}.`,
     '',
     ...[head, head.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`),
     '',

@@ -68,10 +68,10 @@ async function certificate(folder: string): Promise<{ cert: string; key: string;
 }
 
 /**
- * The service as `svc serve` starts it, on an embedded PostgreSQL in the folder. Rate limits are
- * off.
+ * The service as `svc serve` starts it, on an embedded PostgreSQL in the folder.
+ * @param quotas the rate limits are on, as in production.
  */
-async function serve(folder: string, places: Places, caPath: string) {
+async function serve(folder: string, places: Places, caPath: string, quotas: boolean) {
   const port = await freePort()
   const baseUrl = `http://localhost:${port}`
   const config = join(folder, 'svc.toml')
@@ -92,7 +92,7 @@ async function serve(folder: string, places: Places, caPath: string) {
       SVC_SERVER__HTTP1_PARSER: 'uwebsockets',
       SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
       SVC_OIDC__ISSUER_URL: baseUrl,
-      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
+      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: String(quotas),
       SVC_CHALLENGE__POW_DIFFICULTY_BITS: '1',
       SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
       SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '7200',
@@ -170,15 +170,15 @@ async function tenantIn(baseUrl: string, httpsPort: number, names: readonly stri
   return { ...workspace, reaches }
 }
 
-/** The service, its two tenants, and all its peers. */
-export async function openNoisyStage(): Promise<Stage> {
+/** The service, its two tenants, and all its peers. @param quotas the rate limits are on, as in production. */
+export async function openNoisyStage({ quotas }: { readonly quotas: boolean }): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-noisy-'))
   const { cert, key, path } = await certificate(folder)
   const places = new Worker(new URL('./noisy-places-thread.js', import.meta.url), {
     workerData: { cert, key },
   })
   const [ports] = (await once(places, 'message')) as [Places]
-  const service = await serve(folder, ports, path)
+  const service = await serve(folder, ports, path, quotas)
   const { baseUrl } = service
   const nameOf = (below: string) => (_: unknown, at: number) => `n${at}.${below}.test`
   const slow = Array.from({ length: HOSTS_MAX }, nameOf('slow'))
