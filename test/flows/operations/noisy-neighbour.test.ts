@@ -19,23 +19,23 @@ import { METRICS_TOKEN, until } from '../../support/service/watch.js'
 const ELSEWHERE = {
   'egress calls under way': [
     'flows/vault/egress-shares',
-    'an agent has so many calls under way, and gets its places back',
+    'concurrent calls of an agent are limited, and released at their end',
   ],
   'bytes of buffered answers': [
     'flows/vault/egress-shares',
-    'buffered answers hold so many bytes of a tenant, and give them back',
+    'buffered responses count against the memory share of the tenant until they end',
   ],
   'bytes of documents': [
     'flows/vault/egress-shares',
-    'the document of a call counts as well, also where its answer is a stream',
+    'the JSON document of a call counts too, also with a streamed response',
   ],
   redaction: [
     'flows/vault/egress-shares',
-    'a secret with periods and a body that repeats it hold up no other tenant',
+    'a periodic secret with a repetitive body does not block other tenants',
   ],
   'name look-ups': [
     'flows/vault/egress-names',
-    'an honest tenant is served while all look-ups of another one hang',
+    'a tenant is served while all look-ups of another one hang',
   ],
   'webhook lanes': [
     'flows/webhooks/webhook-fairness',
@@ -59,11 +59,11 @@ const ELSEWHERE = {
   ],
   'messages in a mailbox': [
     'runtime/kernel/mailbox',
-    'a full mailbox accepts a message of a share with fewer waiting',
+    'a full mailbox accepts a message of a share with fewer waiting messages',
   ],
   'places in a pool of threads': [
     'runtime/kernel/threads/pool',
-    'a share that waits with much delays only itself',
+    'a share with many waiting calls delays only itself',
   ],
 } as const
 
