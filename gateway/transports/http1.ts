@@ -149,6 +149,7 @@ class Http1Exchange implements HttpExchange {
     const end = await relayTo(sink, body, { bodyBytes, unreadMs: this.shared.unreadMs })
     this.relayed = null
     if (end === 'complete') this.cutUnread()
+    this.dropRest()
     this.shared.open.finish()
     return end
   }
@@ -169,6 +170,7 @@ class Http1Exchange implements HttpExchange {
     response.writeHead(status)
     response.end(this.method === 'HEAD' ? undefined : (body ?? undefined))
     this.cutUnread()
+    this.dropRest()
     this.shared.open.finish()
   }
 
@@ -205,6 +207,11 @@ class Http1Exchange implements HttpExchange {
     if (close || this.connection.isEnded || this.shared.draining || unread) {
       response.setHeader('connection', 'close')
     }
+  }
+
+  /** Reads on after the answer (`linger`), also where the reader of the body had paused it. */
+  private dropRest(): void {
+    if (this.receiver !== null && !this.receiver.complete) this.receiver.discard()
   }
 
   private receive(): void {

@@ -128,6 +128,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     egress_url: issuer,
     errors_base_url: issuer,
     port: 0,
+    http1_parser: transport === 'uws' ? 'uwebsockets' : 'node',
     endpoint_throttle: {},
     ...tls,
     ...options.server,
@@ -152,7 +153,6 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     metrics: createMetrics(),
     clock,
     random: systemRandom(systemClock),
-    ...(transport === 'http1' ? { nativePins: {} } : {}),
     ...options.gateway,
   })
   const { url, port } = await gateway.listen()

@@ -258,7 +258,7 @@ test.serial('svc egress uses the scheme of the named credential', async (t) => {
   t.teardown(() => own.end())
   const alone = await own.egress('--scheme', 'query:key', at('/echo'))
   t.is(alone.code, 1)
-  t.regex(alone.err, /--scheme says how --credential is used/)
+  t.regex(alone.err, /--scheme needs --credential/)
   const call = (scheme: string) =>
     own.egress('--credential', other.credentialId, '--scheme', scheme, at('/echo?a=1'))
   const called = await call('bearer')
