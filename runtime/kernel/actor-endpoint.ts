@@ -6,10 +6,12 @@
 import {
   ActorUnavailable,
   type ActorRef,
+  type AnyKindRef,
   type AskOptions,
   type Lanes,
   type Leaver,
   type UnavailableReason,
+  withMethods,
 } from './actor.js'
 import { type Clock, systemClock } from './clock.js'
 import { copyMessage, discardMessage } from './envelope.js'
@@ -357,10 +359,11 @@ export class ActorEndpoint implements JobOwner {
 export function refTo<P extends Protocol>(
   endpoint: ActorEndpoint,
 ): ActorRef<P> & { receive: ActorEndpoint['receive'] } {
-  return {
+  const ref: AnyKindRef<P> & { receive: ActorEndpoint['receive'] } = {
     name: endpoint.name,
     ask: (kind, message, options) => endpoint.ask(kind, message, options),
     send: (kind, message, options) => endpoint.send(kind, message, options),
     receive: (kind, message, inbound) => endpoint.receive(kind, message, inbound),
   }
+  return withMethods(ref)
 }

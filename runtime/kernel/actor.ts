@@ -66,9 +66,24 @@ type AskKind<P extends Protocol> = {
 
 type SendKind<P extends Protocol> = Exclude<keyof P, AskKind<P>> & string
 
-/** A reference to an actor, the same wherever the actor runs. */
-export interface ActorRef<P extends Protocol> {
+/**
+ * A reference to an actor, the same wherever the actor runs. Each message with an outcome is a
+ * method: `tokens.verify(message, context)` asks the actor `tokens`. The method leads an editor to
+ * the message in `protocol.ts`.
+ */
+export type ActorRef<P extends Protocol> = AnyKindRef<P> & {
+  /** @throws {ActorUnavailable} when there will be no outcome. Its `reason` says why. */
+  readonly [K in keyof P as P[K]['reply'] extends undefined ? never : K]: (
+    message: P[K]['message'],
+    options?: AskOptions,
+  ) => Promise<P[K]['reply']>
+}
+
+/** A reference for messages whose kind is a value. `ActorRef` has the typed methods. */
+export interface AnyKindRef<P extends Protocol> {
   readonly name: string
+  /** Carries the protocol as a phantom type. */
+  readonly protocol?: P
   /**
    * Sends a message and waits for its outcome.
    * @throws {ActorUnavailable} when there will be no outcome. Its `reason` says why.
@@ -84,6 +99,27 @@ export interface ActorRef<P extends Protocol> {
    */
   send<K extends SendKind<P>>(kind: K, message: P[K]['message'], options?: AskOptions): void
 }
+
+/**
+ * Adds the typed methods to a reference. A method is made when it is first called and then kept on
+ * the reference, so a later call costs no more than `ask`.
+ */
+export function withMethods<P extends Protocol, Ref extends AnyKindRef<P>>(
+  ref: Ref,
+): Ref & ActorRef<P> {
+  return Object.setPrototypeOf(ref, METHODS) as Ref & ActorRef<P>
+}
+
+const METHODS: object = new Proxy(Object.prototype, {
+  get(target, kind, ref: AnyKindRef<Record<string, { message: unknown; reply: { tag: string } }>>) {
+    // An object with `then` is a promise to `await`. Symbols and `toString` are not messages.
+    if (typeof kind === 'symbol' || kind === 'then' || kind === 'protocol' || kind in target)
+      return Reflect.get(target, kind, ref)
+    const method = (message: unknown, options?: AskOptions) => ref.ask(kind, message, options)
+    Object.defineProperty(ref, kind, { value: method })
+    return method
+  },
+})
 
 /** Why an ask has no outcome. */
 export type UnavailableReason =
@@ -113,7 +149,7 @@ export class ActorUnavailable extends Error {
 
 /** Every actor that `Needs` refers to, as an address: the definition must list them in `asks`. */
 export type Asked<Needs> = {
-  [K in keyof Needs as Needs[K] extends { ask: unknown } ? K : never]: Needs[K] extends ActorRef<
+  [K in keyof Needs as Needs[K] extends { ask: unknown } ? K : never]: Needs[K] extends AnyKindRef<
     infer P
   >
     ? Address<P>

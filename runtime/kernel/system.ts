@@ -1,7 +1,7 @@
 /**
  * All actors of a process: an actor starts after the actors that it asks, and stops before them.
  */
-import type { ActorRef } from './actor.js'
+import { type ActorRef, type AnyKindRef, withMethods } from './actor.js'
 import { invariant } from './assert.js'
 import { type Clock, systemClock } from './clock.js'
 import { type ActorWiring, wiringOf, type ActorContext } from './wiring.js'
@@ -171,11 +171,12 @@ class ActorSystem implements System {
     }
     // Once the actor has started, its own reference: no detour on the hot path.
     if (this.#refs.has(name)) return find()
-    return {
+    const ref: AnyKindRef<P> = {
       name,
       ask: async (kind, message, options) => find().ask(kind, message, options),
       send: (kind, message, options) => find().send(kind, message, options),
     }
+    return withMethods(ref)
   }
 
   readiness(): SystemReadiness {

@@ -4,7 +4,7 @@
 import { performance } from 'node:perf_hooks'
 import { workerData } from 'node:worker_threads'
 import { expose } from 'comlink'
-import type { ActorRef } from '../actor.js'
+import { type ActorRef, type AnyKindRef, withMethods } from '../actor.js'
 import { invariant } from '../assert.js'
 import { type Clock, systemClock } from '../clock.js'
 import type { ActorContext, ActorWiring } from '../wiring.js'
@@ -121,9 +121,10 @@ function nearestRef<P extends Protocol>(
   actors: ReadonlyMap<string, Spawned<Protocol>>,
 ): ActorRef<P> {
   const nearest = () => (actors.get(name)?.ref as unknown as ActorRef<P> | undefined) ?? remote
-  return {
+  const ref: AnyKindRef<P> = {
     name,
     ask: (kind, message, options) => nearest().ask(kind, message, options),
     send: (kind, message, options) => nearest().send(kind, message, options),
   }
+  return withMethods(ref)
 }

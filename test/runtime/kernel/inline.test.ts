@@ -240,3 +240,13 @@ test('messages are copied both ways where the options say so', async (t) => {
   })
   await stop()
 })
+
+test('a message is a method of the reference, and what is no message is not', async (t) => {
+  const { ref, stop } = spawnInline(gateActor, { handle: async () => undefined })
+  t.deepEqual(await ref.pass({ label: 'a' }), { tag: 'passed', label: 'a' })
+  t.is(ref.pass, ref.pass, 'made once')
+  t.is(await ref, ref, 'a reference is not a promise')
+  t.is(String(ref), '[object Object]')
+  await t.throwsAsync(ref.pass({ label: 'b' }, { timeoutMs: 0 }), { instanceOf: ActorUnavailable })
+  await stop()
+})
