@@ -10,7 +10,6 @@ import { tenants } from '../actors/identity/tenants/protocol.js'
 import { policiesWith } from '../actors/operations/rate-limits/protocol.js'
 import { tokens } from '../actors/oauth/tokens/protocol.js'
 import { openGateway } from '../gateway/gateway.js'
-import { isRouteEnabled } from './configuration/feature-switches.js'
 import { routes } from '../gateway/route-table.js'
 import { withEgressSizes } from '../gateway/routes/vault/egress.js'
 import { createSealer } from '../storage/platform/sealing/seal.js'
@@ -43,12 +42,17 @@ import {
   type Undo,
 } from './process/start-context.js'
 import { followChanges } from './wiring/announcements.js'
-
 import type { EgressThreadData } from './threads/egress-thread.js'
-import { requireFreePort } from './process/free-port.js'
 import type { ThreadAccess } from './wiring/thread-access.js'
 import type { ThreadData } from './threads/delivery-thread.js'
 import { egressSettingsOf, senderSettingsOf } from './wiring/egress-settings.js'
+import { createServer } from 'node:net'
+import { checkout } from '../actors/commerce/checkout/protocol.js'
+import { commerce } from '../actors/commerce/payments/protocol.js'
+import { payouts } from '../actors/commerce/payouts/protocol.js'
+import { x402 } from '../actors/commerce/x402/protocol.js'
+import type { Route } from '../gateway/route.js'
+import type { Settings } from './configuration/settings.js'
 
 export { type StartOptions, StartRefused } from './process/start-context.js'
 
@@ -374,4 +378,37 @@ function once(work: () => Promise<boolean>): () => Promise<boolean> {
     done ??= work()
     return done
   }
+}
+
+/**
+ * Binds the address and releases it. The listener binds it later, and reports when another process
+ * was faster.
+ * @throws {StartRefused} naming the address.
+ */
+async function requireFreePort({ loaded }: StartContext): Promise<void> {
+  const { host, port } = loaded.settings.server
+  if (port === 0) return
+  await new Promise<void>((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', ({ message }) =>
+      reject(new StartRefused(`cannot listen on ${host} port ${port}: ${reasonOf(message)}`)),
+    )
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
+  })
+}
+
+function reasonOf(message: string): string {
+  return message.includes('EADDRINUSE') ? 'it is taken by another program' : message
+}
+
+const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
+  [checkout.name, (settings: Settings) => settings.commerce.enabled],
+  [payouts.name, (settings: Settings) => settings.commerce.enabled],
+  [x402.name, (settings: Settings) => settings.commerce.x402_enabled],
+  [commerce.name, (settings: Settings) => settings.commerce.enabled],
+])
+
+/** Feature switches: the routes of a feature's actors exist only when its setting is on. */
+function isRouteEnabled({ target }: Route, settings: Settings): boolean {
+  return target.via === 'gateway' || (SWITCHES.get(target.address.name)?.(settings) ?? true)
 }

@@ -3,7 +3,6 @@ import type { Logger } from '../../runtime/kernel/log.js'
 import { wantsPage } from '../request/browser.js'
 import type { HeaderBlocks } from '../compile-route.js'
 import type { HeaderPair } from '../http-exchange.js'
-import { noneMatch } from '../headers/conditional.js'
 import { stateHeader } from '../headers/rate-limit.js'
 import {
   hasOauthForm,
@@ -285,4 +284,12 @@ const FORBIDDEN_IN_FIELD = /[\u0000-\u0008\u000a-\u001f\u007f\u0100-\uffff]/
 /** Header values must not contain control characters or characters outside of latin-1. */
 function isFieldValue(value: string): boolean {
   return !FORBIDDEN_IN_FIELD.test(value)
+}
+
+/** Evaluates If-None-Match by weak comparison with one entity tag (RFC 9110 section 13.1.2). */
+function noneMatch(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return true
+  if (ifNoneMatch.trim() === '*') return false
+  const opaque = etag.replace(/^W\//, '')
+  return !ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === opaque)
 }

@@ -1,11 +1,33 @@
 /** How sections depend on each other: fallbacks, and rules across sections. */
 import { isIP } from 'node:net'
 import { localOrigin } from '../../gateway/settings.js'
-import { databaseFallbacks } from '../process/database-fallbacks.js'
-import { assemble } from '../kernel/config/assemble.js'
+import { assemble, type Fallback } from '../kernel/config/assemble.js'
 import { productionRules } from '../production.js'
 import { sections, type Settings } from './settings.js'
 import { unavailableRules } from './unavailable-features.js'
+
+/**
+ * Without `database.url` no URL is filled here: the start fills them with those of the embedded
+ * database. The identity and listener URLs have fallbacks outside production only.
+ */
+const databaseFallbacks: readonly Fallback<Settings>[] = [
+  ...(['identity_url', 'listener_url'] as const).map((name) => ({
+    key: `database.${name}`,
+    reads: ['database.url', 'security.production'],
+    from: 'database.url, outside production',
+    value: ({ database, security }: Settings) => (security.production ? undefined : database.url),
+  })),
+  ...(['auth_url', 'control_url', 'async_url', 'migration_url'] as const).map((name) => ({
+    key: `database.${name}`,
+    reads: ['database.url'],
+    value: ({ database }: Settings) => database.url,
+  })),
+  {
+    key: 'database.maintenance_url',
+    reads: ['database.migration_url'],
+    value: ({ database }) => database.migration_url,
+  },
+]
 
 const isDomain = (hostname: string) => isIP(hostname.replace(/^\[|\]$/g, '')) === 0
 

@@ -34,7 +34,6 @@ import type { OwnershipVerdict, PowProtocol } from '../proof-of-work/protocol.js
 import type { ChallengeSettings } from '../proof-of-work/settings.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { type Anchor, type AnchorNeeds, anchors } from './anchors.js'
-import { closedChallenges } from './closed-challenges.js'
 import { type DifficultySettings, difficulty } from './difficulty.js'
 import type { PowOutcome, PowMetrics } from './metrics.js'
 import type {
@@ -317,4 +316,29 @@ function counted<Refusal extends CompletionRefused>(
 ): Refusal {
   outcomes.count(OUTCOMES[refused.tag])
   return refused
+}
+
+const CLOSED_MAX = 4096
+
+/**
+ * Cache of closed challenges. `consumed` and `expired` are final states, so a row seen in one of them
+ * is not read again: repeated requests for a spent challenge cause no database work.
+ */
+interface ClosedChallenges {
+  get(id: string): PowChallengeRow | undefined
+  /** Remembers a challenge if it is closed. */
+  note(challenge: PowChallengeRow): void
+}
+
+export function closedChallenges(): ClosedChallenges {
+  const closed = new Map<string, PowChallengeRow>()
+  return {
+    get: (id) => closed.get(id),
+    note(challenge) {
+      if (challenge.status === 'issued' && !challenge.outlived) return
+      if (closed.has(challenge.id)) return
+      if (closed.size >= CLOSED_MAX) closed.delete(closed.keys().next().value!)
+      closed.set(challenge.id, challenge)
+    },
+  }
 }

@@ -16,8 +16,8 @@ import {
 import { chargeFailed, chargePaid } from './charges.js'
 import type { ChargeDeps } from './events.js'
 import { openDispute } from './disputes.js'
-import { periodBounds } from './periods.js'
 import type { FinalAnswer } from './payment-provider.js'
+import type { BillingInterval } from './protocol.js'
 
 const HOUR_MS = 3_600_000
 /**
@@ -92,4 +92,36 @@ async function refuseRenewal(
   const pauseMs = period === 1 ? undefined : DUNNING_MS[attempts]
   if (pauseMs === undefined) await cancelSubscription(tx, tenantId, id, now)
   else await fallBehind(tx, tenantId, id, period, new Date(now.getTime() + pauseMs), now)
+}
+
+const DAY_MS = 86_400_000
+const MONTHS: Readonly<Record<'month' | 'year', number>> = { month: 1, year: 12 }
+
+/**
+ * The end of `count` intervals after the anchor. Counting from the anchor instead of the previous
+ * period restores the 31st after a short month.
+ */
+export function intervalsAfter(anchor: Date, interval: BillingInterval, count: number): Date {
+  if (interval === 'day') return new Date(anchor.getTime() + count * DAY_MS)
+  if (interval === 'week') return new Date(anchor.getTime() + count * 7 * DAY_MS)
+  const month = anchor.getUTCMonth() + count * MONTHS[interval]
+  const moved = new Date(anchor)
+  moved.setUTCFullYear(anchor.getUTCFullYear(), month, 1)
+  const lastDay = new Date(moved)
+  lastDay.setUTCMonth(moved.getUTCMonth() + 1, 0)
+  moved.setUTCDate(Math.min(anchor.getUTCDate(), lastDay.getUTCDate()))
+  return moved
+}
+
+/** Start and end of a period. The first period is 1. */
+export function periodBounds(
+  anchor: Date,
+  interval: BillingInterval,
+  intervalCount: number,
+  period: number,
+): { readonly start: Date; readonly end: Date } {
+  return {
+    start: intervalsAfter(anchor, interval, (period - 1) * intervalCount),
+    end: intervalsAfter(anchor, interval, period * intervalCount),
+  }
 }

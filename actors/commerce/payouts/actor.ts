@@ -6,17 +6,28 @@ import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { findCharge } from '../../../storage/commerce/charges.js'
-import { findDispute, listDisputes } from '../../../storage/commerce/disputes.js'
+import { findDispute, listDisputes, type DisputeRow } from '../../../storage/commerce/disputes.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
-import { listBalances, lockAvailable, postEntry } from '../../../storage/commerce/ledger.js'
+import {
+  listBalances,
+  lockAvailable,
+  postEntry,
+  type LedgerBalance,
+} from '../../../storage/commerce/ledger.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import { findPayout, insertPayout, listPayouts } from '../../../storage/commerce/payouts.js'
-import { listSettlements } from '../../../storage/commerce/settlements.js'
+import {
+  findPayout,
+  insertPayout,
+  listPayouts,
+  type PayoutRow,
+} from '../../../storage/commerce/payouts.js'
+import { listSettlements, type SettlementRow } from '../../../storage/commerce/settlements.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import {
   findStatement,
   insertMerchantStatement,
   listStatements,
+  type MerchantStatementRow,
 } from '../../../storage/commerce/merchant-statements.js'
 import { closeDispute } from '../payments/disputes.js'
 import { payoutEvent, statementEvent } from '../payments/events.js'
@@ -33,8 +44,16 @@ import type { PaymentProviders } from '../payments/payment-provider.js'
 import { listedOf } from '../payments/records.js'
 import { SANDBOX_PROVIDER } from '../payments/sandbox-provider.js'
 import { isUuid } from '../../domain/ids.js'
-import { type CreatePayout, type Payout, type PayoutsProtocol, payouts } from './protocol.js'
-import { balancesOf, disputeOf, payoutOf, settlementOf, statementOf } from './records.js'
+import {
+  type CreatePayout,
+  type Payout,
+  type PayoutsProtocol,
+  payouts,
+  type Balance,
+  type Dispute,
+  type Settlement,
+  type Statement,
+} from './protocol.js'
 
 export type PayoutsNeeds = {
   readonly database: Database
@@ -220,4 +239,55 @@ const NOTHING_BOOKED: Invalid = {
   tag: 'invalid',
   pointer: '/currency',
   detail: 'No ledger entry in this currency since the last statement.',
+}
+
+function settlementOf({ tenantId: _tenant, ...settlement }: SettlementRow): Settlement {
+  return settlement
+}
+
+function disputeOf({ tenantId: _tenant, ...dispute }: DisputeRow): Dispute {
+  return dispute
+}
+
+function payoutOf({ tenantId: _tenant, ...payout }: PayoutRow): Payout {
+  return payout
+}
+
+function statementOf(row: MerchantStatementRow): Statement {
+  const { id, currency, openingBalanceMinor, closingBalanceMinor, totals } = row
+  const { periodStart, periodEnd, createdAt } = row
+  return {
+    id,
+    currency,
+    openingBalanceMinor,
+    closingBalanceMinor,
+    totals,
+    periodStart,
+    periodEnd,
+    createdAt,
+  }
+}
+
+/** Money owed to the merchant is a credit (negative) in the ledger, so the sign is inverted. */
+function balancesOf(rows: readonly LedgerBalance[]): readonly Balance[] {
+  const balances = new Map<string, { -readonly [K in keyof Balance]: Balance[K] }>()
+  for (const { currency, rail, account, balanceMinor } of rows) {
+    const key = `${currency} ${rail}`
+    const balance = balances.get(key) ?? {
+      currency,
+      rail,
+      pendingMinor: 0,
+      heldMinor: 0,
+      availableMinor: 0,
+      inTransitMinor: 0,
+    }
+    balances.set(key, balance)
+    // Avoids -0.
+    const owed = 0 - balanceMinor
+    if (account === 'pending') balance.pendingMinor = owed
+    if (account === 'held') balance.heldMinor = owed
+    if (account === 'available') balance.availableMinor = owed
+    if (account === 'in_transit') balance.inTransitMinor = owed
+  }
+  return [...balances.values()]
 }

@@ -9,7 +9,7 @@ import {
 } from '../../../storage/commerce/charges.js'
 import { expireCheckouts } from '../../../storage/commerce/checkout-sessions.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
-import { claimPayouts, type PayoutRow } from '../../../storage/commerce/payouts.js'
+import { claimPayouts, type PayoutRow, finishPayout } from '../../../storage/commerce/payouts.js'
 import { claimRefunds, type RefundRow } from '../../../storage/commerce/refunds.js'
 import {
   claimSettlements,
@@ -24,13 +24,15 @@ import { cancelSubscription, claimSubscriptions } from '../../../storage/commerc
 import { chargeFailed } from '../payments/charges.js'
 import { chargeProcessing } from '../payments/charge-processing.js'
 import { stepSettlement } from '../payments/disputes.js'
-import { statementEvent } from '../payments/events.js'
-import { applyPayout } from '../payments/payouts.js'
+import { statementEvent, type ChargeDeps, payoutEvent } from '../payments/events.js'
 import { applyRefund } from '../payments/refunds.js'
 import { cardObjects } from './card-objects.js'
 import { invoiceLapsed } from './invoice.js'
 import { renewal } from './renewal.js'
 import type { RenewalNeeds } from './needs.js'
+import { postEntry } from '../../../storage/commerce/ledger.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { FinalDone } from '../payments/payment-provider.js'
 
 const BATCH = 32
 /** Longer than one item may take. */
@@ -231,4 +233,32 @@ export function renewalRounds(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 's
       }
     },
   }
+}
+
+/** @returns the events to emit. Undefined when the payout has ended before. */
+async function applyPayout(
+  tx: Transaction,
+  deps: ChargeDeps,
+  { tenantId, id, rail, currency, amountMinor }: PayoutRow,
+  answer: FinalDone,
+): Promise<readonly NewEvent[] | undefined> {
+  const { clock, random } = deps
+  const now = clock.now()
+  const code = answer.tag === 'refused' ? answer.code : null
+  const row = await finishPayout(tx, tenantId, id, code, now)
+  if (row === undefined) return undefined
+  await postEntry(tx, {
+    tenantId,
+    id: random.uuid(),
+    currency,
+    kind: code === null ? 'payout.paid' : 'payout.failed',
+    subjectId: id,
+    createdAt: now,
+    lines: [
+      { account: 'in_transit', rail, amountMinor },
+      { account: code === null ? 'clearing' : 'available', rail, amountMinor: -amountMinor },
+    ],
+  })
+  const type = code === null ? 'commerce.payout.paid' : 'commerce.payout.failed'
+  return [payoutEvent(type, row, deps)]
 }

@@ -6,12 +6,13 @@ import { lockout } from '../sign-in/lockout.js'
 import { login } from '../sign-in/protocol.js'
 import { federatedLogin } from '../federated-login/protocol.js'
 import { ceremonies } from './ceremonies.js'
-import { type PasskeyStep, passkeyMetrics } from './metrics.js'
 import type { PasskeysNeeds, PasskeyTools } from './needs.js'
 import { ownPasskeys } from './own.js'
 import { passkeys, type PasskeysProtocol } from './protocol.js'
 import { secondFactorStep } from './second-factor.js'
 import { signInStep } from './sign-in.js'
+import type { Registry } from 'prom-client'
+import { counter } from '../../platform/metrics.js'
 
 export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   address: passkeys,
@@ -65,3 +66,20 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
     }
   },
 })
+
+type PasskeyStep = 'sign_in' | 'second_factor' | 'enrolment' | 'account' | 'removal'
+
+interface PasskeyMetrics {
+  /** `outcome` is the tag of the response: signed_in, wrong, locked, added, ... */
+  count(step: PasskeyStep, outcome: string): void
+}
+
+function passkeyMetrics(registry: Registry): PasskeyMetrics {
+  const ceremonies = counter(
+    registry,
+    'svc_passkey_ceremonies_total',
+    'Authenticator responses by outcome.',
+    ['step', 'outcome'],
+  )
+  return { count: (step, outcome) => ceremonies.inc({ step, outcome }) }
+}

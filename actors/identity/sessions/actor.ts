@@ -1,5 +1,5 @@
 /** Browser sessions: looked up by cookie, checked against a demand, listed and ended. */
-import { reachOf } from '../../domain/assurance.js'
+import { reachOf, type AssuranceLevel, type SessionDemand, acrOf } from '../../domain/assurance.js'
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -11,16 +11,22 @@ import {
   findSessionTenant,
   listBrowserSessions,
   touchBrowserSession,
+  type BrowserSessionSeen,
 } from '../../../storage/identity/browser-sessions.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import type { AssuranceLevel, SessionDemand } from '../../domain/assurance.js'
 import { isUuid, type TenantId } from '../../domain/ids.js'
 import { type PersonEvent, personEvent } from './events.js'
 import { beginFlow, nextStep, pathOf, sha256, storedDemand } from './flows.js'
-import { browserSessions, type BrowserSessionsProtocol, type DemandSession } from './protocol.js'
-import { seenRecord, sessionRecord } from './records.js'
+import {
+  browserSessions,
+  type BrowserSessionsProtocol,
+  type DemandSession,
+  type BrowserSession,
+  type SessionSeen,
+} from './protocol.js'
+import { highestRole } from '../../domain/scopes.js'
 
 /** Resolution of `last_seen_at`: a page view causes a write at most this often. */
 const SEEN_EVERY_MS = 60_000
@@ -169,4 +175,33 @@ function levelled(
   const highest = reach > 2 ? reach : 2
   const required = level === 'highest' ? highest : level
   return { ...demand, level: alwaysTwo && required < 2 ? 2 : required }
+}
+
+/** A session as other actors see it. */
+function sessionRecord(row: BrowserSessionRow): BrowserSession {
+  return {
+    id: row.id,
+    tenantId: row.tenantId,
+    organizationId: row.organizationId,
+    accountId: row.accountId,
+    tenantUserId: row.tenantUserId,
+    sub: row.sub,
+    email: row.email,
+    emailVerified: row.emailVerified,
+    displayName: row.displayName,
+    roles: row.roles,
+    role: highestRole(row.roles),
+    confined: row.confined,
+    level: row.level,
+    acr: acrOf(row.level),
+    amr: row.amr,
+    authTime: row.authTime,
+    createdAt: row.createdAt,
+    expiresAt: row.expiresAt,
+  }
+}
+
+function seenRecord(row: BrowserSessionSeen): SessionSeen {
+  const { level, ...seen } = row
+  return { ...seen, acr: acrOf(level) }
 }

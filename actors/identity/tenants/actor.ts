@@ -12,7 +12,6 @@ import {
 } from '../../../storage/identity/tenants.js'
 import { CONTROL_PLANE_SLUG } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
-import { tenantCache } from './cache.js'
 import { type TenantsProtocol, tenants } from './protocol.js'
 import { nameTenant, type TenancySettings } from '../../domain/tenants/resolution.js'
 import { tenantSettings } from './tenant-settings.js'
@@ -121,5 +120,55 @@ function tenantOf(row: TenantRow): Tenant {
     admitAgents: row.admitAgents,
     directAgentRegistration: row.directAgentRegistration,
     credentialIssuerEnabled: row.credentialIssuerEnabled,
+  }
+}
+
+const TENANTS_MAX = 4096
+/** Maximum staleness if a notification is lost: a suspension takes effect everywhere within 1 s. */
+const AGE_MS_MAX = 900
+
+/** Cache of tenants: bounded, invalidated on change, with a maximum age. */
+interface TenantCache {
+  get(key: TenantKey): Tenant | undefined
+  put(tenant: Tenant): void
+  drop(tenantId: string): void
+  clear(): void
+}
+
+/** `id:<uuid>` or `slug:<slug>`. */
+type TenantKey = `id:${string}` | `slug:${string}`
+
+function tenantCache(clock: Clock): TenantCache {
+  const byId = new Map<string, { tenant: Tenant; readAtMs: number }>()
+  const idBySlug = new Map<string, string>()
+
+  const drop = (id: string) => {
+    const known = byId.get(id)
+    if (known === undefined) return
+    byId.delete(id)
+    if (idBySlug.get(known.tenant.slug) === id) idBySlug.delete(known.tenant.slug)
+  }
+
+  return {
+    get(key) {
+      const id = key.startsWith('id:') ? key.slice(3) : idBySlug.get(key.slice(5))
+      if (id === undefined) return undefined
+      const known = byId.get(id)
+      if (known === undefined) return undefined
+      if (clock.monotonicMs() - known.readAtMs < AGE_MS_MAX) return known.tenant
+      drop(id)
+      return undefined
+    },
+    put(tenant) {
+      drop(tenant.id)
+      if (byId.size >= TENANTS_MAX) drop(byId.keys().next().value!)
+      byId.set(tenant.id, { tenant, readAtMs: clock.monotonicMs() })
+      idBySlug.set(tenant.slug, tenant.id)
+    },
+    drop,
+    clear() {
+      byId.clear()
+      idBySlug.clear()
+    },
   }
 }

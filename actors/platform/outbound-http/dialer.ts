@@ -9,8 +9,8 @@ import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { buildConnector } from 'undici'
 import { isPublicAddress } from './addresses.js'
 import { SHARED_READS } from './shared-read-buffer.js'
-import { isOwnAddress, isOwnName } from './self-address.js'
 import { deferEof } from './deferred-eof.js'
+import { networkInterfaces } from 'node:os'
 
 /** Opens a connection to an origin. */
 export type Connector = (target: DialTarget, callback: buildConnector.Callback) => void
@@ -131,4 +131,27 @@ const resolveAll: Resolver = (hostname, done) => {
   resolve(hostname, { all: true, verbatim: true }, (error, addresses) => {
     done(error, error === null ? addresses : [])
   })
+}
+
+/**
+ * True if an address from a resolver or a socket belongs to this machine. Outbound requests to it are
+ * refused: they would loop, with the service's own address as the client. Checked per connection, because
+ * interfaces change.
+ */
+export function isOwnAddress(address: string): boolean {
+  const candidate = plain(address)
+  return Object.values(networkInterfaces()).some((addresses) =>
+    addresses?.some((own) => plain(own.address) === candidate),
+  )
+}
+
+/** True for a host name of this service or a subdomain of one, such as a tenant host. */
+function isOwnName(hostname: string, ownNames: readonly string[]): boolean {
+  const name = hostname.toLowerCase().replace(/\.$/, '')
+  return ownNames.some((own) => name === own || name.endsWith(`.${own}`))
+}
+
+/** Reduces an IPv4-mapped IPv6 address to IPv4. */
+function plain(address: string): string {
+  return address.toLowerCase().replace(/^::ffff:(?=[0-9.]+$)/, '')
 }

@@ -13,7 +13,7 @@ import {
   type ShareCounts,
 } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Resolver } from './dialer.js'
-import { hostsFile, type HostsFile } from './hosts-file.js'
+import { readFileSync, statSync } from 'node:fs'
 
 const TIMEOUT_MS = 2_000
 const TRIES = 1
@@ -131,4 +131,57 @@ function domainOf(name: string): string {
 
 function withFamily(address: string): LookupAddress {
   return { address, family: isIP(address) }
+}
+
+const HOSTS_PATH = '/etc/hosts'
+const HOSTS_BYTES_MAX = 1024 * 1024
+/** Interval between two checks of the file. */
+const RELOAD_MS = 5_000
+
+/** The names of /etc/hosts (hosts(5)), which a DNS resolver does not read. */
+interface HostsFile {
+  /** The addresses of a name in the order of the file, possibly none. */
+  addressesOf(hostname: string): readonly string[]
+}
+
+/** @param path a missing file has no names. */
+function hostsFile(path = HOSTS_PATH): HostsFile {
+  let names: ReadonlyMap<string, readonly string[]> = new Map()
+  let checkedMs = -Infinity
+  let changedMs = NaN
+
+  function reload(): void {
+    const nowMs = performance.now()
+    if (nowMs - checkedMs < RELOAD_MS) return
+    checkedMs = nowMs
+    try {
+      const { mtimeMs, size } = statSync(path)
+      if (mtimeMs === changedMs || size > HOSTS_BYTES_MAX) return
+      changedMs = mtimeMs
+      names = parse(readFileSync(path, 'utf8'))
+    } catch {
+      names = new Map()
+      changedMs = NaN
+    }
+  }
+
+  return {
+    addressesOf(hostname) {
+      reload()
+      return names.get(hostname.toLowerCase()) ?? []
+    },
+  }
+}
+
+function parse(text: string): ReadonlyMap<string, readonly string[]> {
+  const names = new Map<string, string[]>()
+  for (const line of text.split('\n')) {
+    const [address = '', ...aliases] = line.replace(/#.*/, '').trim().split(/\s+/)
+    if (isIP(address) === 0) continue
+    for (const alias of aliases) {
+      const name = alias.toLowerCase()
+      names.set(name, [...(names.get(name) ?? []), address])
+    }
+  }
+  return names
 }

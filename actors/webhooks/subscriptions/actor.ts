@@ -1,5 +1,5 @@
 /** Webhook subscriptions of a tenant. The async plane sends their deliveries. */
-import { defineActor } from '../../../runtime/kernel/actor.js'
+import { defineActor, type Handlers } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { cancelDeliveries } from '../../../storage/webhooks/deliveries.js'
@@ -17,17 +17,17 @@ import {
 } from '../../../storage/webhooks/webhooks.js'
 import { INACTIVE } from '../delivery/delivery-lane.js'
 import type { Sender } from '../delivery/sender.js'
-import type { EventType } from '../../domain/events.js'
+import { type EventType, EVENT_TYPES } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
-import { eventFeed } from './event-feed.js'
 import { deliveryHistory } from './history.js'
 import { type WebhooksProtocol, webhooks } from './protocol.js'
 import { auditSubscription } from './audit.js'
 import { draftFault, newWebhookSecret, secretFault } from './rules.js'
 import { secretRotation } from './rotation.js'
 import { testDeliveries } from './test-delivery.js'
+import { eventsAfter, lastEventSequence } from '../../../storage/platform/outbox.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 
@@ -190,3 +190,26 @@ export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
     }
   },
 })
+
+const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES)
+
+/** Lists a tenant's events by number and in order, for receivers that cannot be reached by HTTP. */
+function eventFeed(database: Database): Handlers<WebhooksProtocol>['events'] {
+  return ({ tenantId, after, limit }, { signal }) =>
+    database.tenant(
+      tenantId,
+      async (tx) => {
+        if (after === null) {
+          return { tag: 'listed', events: [], nextAfter: await lastEventSequence(tx, tenantId) }
+        }
+        const rows = await eventsAfter(tx, tenantId, after, limit)
+        return {
+          tag: 'listed',
+          // Event types outside of the catalogue are internal, as for subscriptions.
+          events: rows.filter(({ type }) => CATALOGUE.has(type)),
+          nextAfter: rows.at(-1)?.sequence ?? after,
+        }
+      },
+      { signal },
+    )
+}

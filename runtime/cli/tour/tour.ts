@@ -12,8 +12,6 @@ import { httpClient, type Request } from '../../client/http.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { loadSettings } from '../../configuration/load-settings.js'
 import { errorText } from '../../process/error-text.js'
-import { controlPlaneSteps } from './control-plane.js'
-import { delegationSteps } from './delegation.js'
 import {
   basic,
   complete,
@@ -29,7 +27,126 @@ import {
   TourStopped,
 } from './journey.js'
 import { personSteps, TOUR_CALLBACK } from './person.js'
-import { vaultSteps } from './vault.js'
+
+const ORGANIZATIONS = '/api/v1/control-plane/organizations'
+
+/** Uses the workspace, its tokens and the second agent, which logged in last. */
+const controlPlaneSteps: readonly Step[] = [
+  [
+    'The operator creates a second environment and gets a token for it',
+    async (journey) => {
+      const tenants = `${ORGANIZATIONS}/${fact(journey, 'organization')}/tenants`
+      const token = fact(journey, 'operatorToken')
+      const json = { name: 'Tour staging', environment: 'sandbox' }
+      const made = await expect(journey, 201, { method: 'POST', path: tenants, token, json })
+      const path = `${tenants}/${String(member(made.body, 'id'))}/switch`
+      await expect(journey, 200, { method: 'POST', path, token })
+    },
+  ],
+  [
+    "The sandbox gets another test user, which the tenant's user list shows",
+    async (journey) => {
+      const token = fact(journey, 'workspaceToken')
+      const path = '/api/v1/sandbox/fixture-users'
+      const minted = await expect(journey, 201, { method: 'POST', path, token })
+      const email = encodeURIComponent(String(member(minted.body, 'email')))
+      const found = await expect(journey, 200, {
+        method: 'GET',
+        path: `/api/v1/tenant-users?email=${email}`,
+        token,
+      })
+      if ((found.body as unknown[]).length !== 1) throw new TourStopped('the user is not listed')
+    },
+  ],
+  [
+    'The second agent is suspended: its token is refused at once',
+    async (journey) => {
+      const own = fact(journey, 'token')
+      const path = '/api/v1/agents/me'
+      await expect(journey, 200, { method: 'GET', path, token: own })
+      await expect(journey, 200, {
+        method: 'POST',
+        path: `/api/v1/agents/${fact(journey, 'secondAgent')}/suspend`,
+        token: fact(journey, 'workspaceToken'),
+      })
+      await expect(journey, 401, { method: 'GET', path, token: own })
+    },
+  ],
+  [
+    'The audit log has all of it, and its chain is intact',
+    async (journey) => {
+      const { body } = await expect(journey, 200, {
+        method: 'GET',
+        path: '/api/v1/audit-events/verify',
+        token: fact(journey, 'workspaceToken'),
+      })
+      if (member(body, 'valid') !== true) throw new TourStopped('the audit chain is broken')
+      keep(journey, body, { auditHash: 'last_hash' })
+    },
+  ],
+]
+
+const DEVICE = '/api/v1/agents/delegations/device'
+
+const delegationSteps: readonly Step[] = [
+  [
+    "Request a delegation from the workspace's user, who would decide at the link",
+    async (journey) => {
+      const { body } = await expect(journey, 200, {
+        method: 'POST',
+        path: DEVICE,
+        token: fact(journey, 'workspaceToken'),
+        json: { scope: 'openid vault:list vault:read' },
+      })
+      keep(journey, body, { deviceCode: 'device_code' })
+      const link = fact(journey, 'issuer') + String(member(body, 'verification_uri_complete'))
+      journey.say(`   code ${String(member(body, 'user_code_display'))}, at ${link}`)
+    },
+  ],
+  [
+    'Poll for the token: the user has not decided yet',
+    async (journey) => {
+      const { body } = await expect(journey, 400, {
+        method: 'POST',
+        path: `${DEVICE}/token`,
+        token: fact(journey, 'workspaceToken'),
+        json: { device_code: fact(journey, 'deviceCode') },
+      })
+      journey.say(`   error: ${String(member(body, 'error'))}`)
+    },
+  ],
+]
+
+const vaultSteps: readonly Step[] = [
+  [
+    'Create an SSH certificate authority in the vault; its key never leaves the vault',
+    async (journey) => {
+      const { body } = await expect(journey, 201, {
+        method: 'POST',
+        path: '/api/v1/vault/credentials',
+        token: fact(journey, 'workspaceToken'),
+        json: { provider: 'ssh', credential_type: 'ssh_ca', label: 'Tour authority' },
+      })
+      keep(journey, body, { authority: 'id' })
+    },
+  ],
+  [
+    'Get a certificate with its own key, valid for five minutes',
+    async (journey) => {
+      const { body } = await expect(journey, 200, {
+        method: 'POST',
+        path: '/api/v1/agents/delegations/ssh-sign',
+        token: fact(journey, 'workspaceToken'),
+        json: {
+          credential_id: fact(journey, 'authority'),
+          target_host: 'db1.example.com',
+          principals: ['deploy'],
+        },
+      })
+      journey.say(`   trusted by: ${short({ ca_public_key: member(body, 'ca_public_key') })}`)
+    },
+  ],
+]
 
 export function tourCommand(program: Command): void {
   program

@@ -6,11 +6,11 @@ import {
   environmentValue,
   type Environment,
 } from './environment.js'
-import { nearest } from './nearest.js'
 import type { Failure, Source } from './outcome.js'
 import { printed } from './print.js'
 import { lineOf, pathKey, tomlLines } from './toml-lines.js'
 import { leaves, type Leaf, type Node, type Table } from './tree.js'
+import { distance } from 'fastest-levenshtein'
 
 /** The raw value that a layer has for one leaf. Later layers replace earlier ones. */
 export interface Given {
@@ -232,4 +232,19 @@ export function invalidLeaf(leaf: Leaf, { path, value, source }: Given): Failure
     rule: `must be ${leaf.words}`,
     fix: leaf.required ? `set ${key} to such a value` : `correct ${key}, or remove it`,
   }
+}
+
+/** At most a third of a name may be wrong, and two characters of a short one (two swapped letters). */
+const WRONG_FRACTION = 3
+const WRONG_MIN = 2
+
+export function nearest(name: string, known: Iterable<string>): string | undefined {
+  let best: string | undefined
+  let least = Math.max(WRONG_MIN, Math.floor(name.length / WRONG_FRACTION)) + 1
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) >= least) continue
+    const edits = distance(name, candidate)
+    if (edits < least) [best, least] = [candidate, edits]
+  }
+  return best
 }

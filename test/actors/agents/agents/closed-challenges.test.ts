@@ -1,5 +1,5 @@
 import test from 'ava'
-import { closedChallenges } from '../../../../actors/agents/agents/closed-challenges.js'
+import { closedChallenges } from '../../../../actors/agents/agents/registration.js'
 import type { PowChallengeRow } from '../../../../storage/agents/pow-challenges.js'
 
 const row = (id: string, change: Partial<PowChallengeRow>): PowChallengeRow => ({

@@ -6,7 +6,7 @@ import { parseEnv } from 'node:util'
 import test from 'ava'
 import * as fc from 'fast-check'
 import { FRAMEWORKS } from '../../../../actors/agents/workspaces/protocol.js'
-import { envBlock, startSnippet } from '../../../../actors/agents/workspaces/start.js'
+import { envBlock, startSnippet } from '../../../../actors/agents/workspaces/actor.js'
 
 const workspace = {
   issuer: 'https://auth.svc.example',

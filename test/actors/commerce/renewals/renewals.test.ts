@@ -4,7 +4,7 @@
  */
 import test from 'ava'
 import * as fc from 'fast-check'
-import { intervalsAfter, periodBounds } from '../../../../actors/commerce/payments/periods.js'
+import { intervalsAfter, periodBounds } from '../../../../actors/commerce/payments/outcome.js'
 import { DUNNING_MS } from '../../../../actors/commerce/payments/outcome.js'
 import { type Logger, silentLogger } from '../../../../runtime/kernel/log.js'
 import { BOOK_MINOR_MAX } from '../../../../storage/commerce/ledger.js'

@@ -8,7 +8,7 @@ import {
   createDialer,
   type DialerOptions,
 } from '../../../../actors/platform/outbound-http/dialer.js'
-import { isOwnAddress } from '../../../../actors/platform/outbound-http/self-address.js'
+import { isOwnAddress } from '../../../../actors/platform/outbound-http/dialer.js'
 import { judgeTarget } from '../../../../actors/platform/outbound-http/targets.js'
 import {
   ALLOWED_ADDRESSES,

@@ -1,7 +1,7 @@
 /** Validation of Ed25519 public keys (RFC 8032 section 5.1.3). */
 import { generateKeyPairSync } from 'node:crypto'
 import test from 'ava'
-import { isSoundPoint } from '../../../../actors/vault/ssh-certificates/ed25519-point.js'
+import { isSoundPoint } from '../../../../actors/vault/ssh-certificates/keys.js'
 import { readPublicKey } from '../../../../actors/vault/ssh-certificates/keys.js'
 import { publicKeyLine, string } from '../../../../actors/vault/ssh-certificates/wire.js'
 

@@ -1,5 +1,5 @@
 import test from 'ava'
-import { nearest } from '../../../../runtime/kernel/config/nearest.js'
+import { nearest } from '../../../../runtime/kernel/config/layers.js'
 
 const known = ['server.port', 'server.host', 'jwt.key_rotation_days', 'database.url']
 
