@@ -32,7 +32,7 @@ import { TOOL_PATHS } from './mcp/tools.js'
 import { httpMetrics } from './metrics/http-metrics.js'
 import { InputReader } from './request/input.js'
 import { listen } from './listen.js'
-import { documentRoutes } from './openapi/openapi-routes.js'
+import { documentRoutes, OPENAPI_PATH } from './openapi/openapi-routes.js'
 import { openQuotas } from './request/quotas.js'
 import { BrowserSessionGuard } from './request/browser-session-guard.js'
 import { scriptRoutes } from './pages/platform/script.js'
@@ -147,13 +147,22 @@ export function openGateway(options: GatewayOptions): Gateway {
     paths: new Set([...present, ...own, capabilities].map(({ path }) => path)),
   })
   documented.push(...described, ...mcpRoutes, capabilities, home)
+  const descriptions = documentRoutes({
+    openapi,
+    issuer,
+    routes: documented,
+    policies,
+    events: options.events,
+  })
+  // The document describes its own route, but not the files of its page.
+  documented.push(...descriptions.filter(({ path }) => path === OPENAPI_PATH))
   const routes = [
     ...present,
     ...own,
     ...(servesMcp ? mcpRoutes : []),
     capabilities,
     home,
-    ...documentRoutes({ openapi, issuer, routes: documented, policies, events: options.events }),
+    ...descriptions,
   ]
 
   const router = new Router<CompiledRoute>()
