@@ -8,7 +8,7 @@ import type { AnyRouteRequest } from '../route.js'
 import type { Documents, Read } from './documents.js'
 import { GUIDE_TOPICS, GUIDES } from './guides.js'
 
-/** The paths of the documents that `get_discovery_document` returns. */
+/** Paths of the documents of `get_discovery_document`. */
 const DISCOVERY_PATHS = {
   'openid-configuration': '/.well-known/openid-configuration',
   'oauth-authorization-server': '/.well-known/oauth-authorization-server',
@@ -20,7 +20,7 @@ const DISCOVERY_PATHS = {
 const BOOTSTRAP_PATH = '/api/v1/agents/workspace/bootstrap'
 const CAPABILITIES_PATH = '/api/v1/capabilities'
 
-/** Paths of the routes that the tools read. */
+/** Paths of what the tools read. */
 export const TOOL_PATHS: readonly string[] = [
   ...Object.values(DISCOVERY_PATHS),
   BOOTSTRAP_PATH,

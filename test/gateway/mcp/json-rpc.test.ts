@@ -1,6 +1,6 @@
 /** The parser of JSON-RPC messages, with generated messages and a fixed seed. */
 import test from 'ava'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import {
   errorText,
   MESSAGE_BYTES_MAX,
