@@ -8,6 +8,7 @@ import {
 import test from 'ava'
 import { callerOf, demand } from '../../support/agents/journey.js'
 import { MODERN } from '../../support/operations/mcp.js'
+import { docsPage, testCommands } from '../../support/pages/docs-page.js'
 import { testService } from '../../support/service.js'
 
 const running = await testService({ transport: 'plain_http' })
@@ -74,4 +75,14 @@ test('a client with a token is refused', async (t) => {
   await t.throwsAsync(client.connect(transport as Parameters<typeof client.connect>[0]), {
     message: /anonymous/,
   })
+})
+
+testCommands('the code of docs/guides/operations/mcp-discovery.md runs', async (t) => {
+  const page = docsPage(t, 'guides/operations/mcp-discovery')
+  const environment = { BASE: running.baseUrl }
+  const printed = (await page.begin('js', 0, environment).ended).trim().split('\n')
+  t.is(printed[0]!.split(' ').length, 9)
+  t.is(printed[1], 'challengeAgent verifyAgent readOwnAgent')
+  t.regex(await page.begin('sh', 0, environment).ended, /^startDelegation$/m)
+  t.is((await page.begin('sh', 1, environment).ended).trim(), '2.4.0')
 })
