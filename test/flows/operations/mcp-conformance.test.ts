@@ -3,43 +3,27 @@
  * scenarios need tools, prompts and resources of a test server. docs/reference/conformance.md has the results.
  */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
 import { node22, NODE_22_MISSING } from '../../support/node-22.js'
+import { type Check, checkFolder, SUITE } from '../../support/operations/mcp-suite.js'
 import { testService } from '../../support/service.js'
 
 const run = promisify(execFile)
-const suite = join(
-  dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json')),
-  'dist',
-  'index.js',
-)
-
-type Check = { readonly id: string; readonly status: string; readonly errorMessage?: string }
-
 /** Runs the server scenarios of a revision. @returns the checks of each scenario */
-async function checksOf(t: ExecutionContext, revision: string): Promise<Map<string, Check[]>> {
+async function checksOf(t: ExecutionContext, revision: string) {
   const running = await testService({ transport: 'plain_http' })
-  const out = mkdtempSync(join(tmpdir(), 'svc-mcp-'))
+  const out = checkFolder()
   t.teardown(async () => {
-    rmSync(out, { recursive: true, force: true })
+    out.remove()
     await running.end()
   })
-  const options = ['--url', `${running.baseUrl}/mcp`, '--requirements', revision, '-o', out]
+  const options = ['--url', `${running.baseUrl}/mcp`, '--requirements', revision, '-o', out.path]
   // The exit code is 1, because the suite has no list of scenarios for servers without prompts and resources.
-  await run(await node22(), [suite, 'server', ...options], { maxBuffer: 64 << 20 }).catch(
+  await run(await node22(), [SUITE, 'server', ...options], { maxBuffer: 64 << 20 }).catch(
     (error: Error & { code?: number }) => t.is(error.code, 1, error.message),
   )
-  return new Map(
-    readdirSync(out).map((folder) => [
-      /^server-(.+)-\d{4}-\d\d-\d\dT/.exec(folder)![1]!,
-      JSON.parse(readFileSync(join(out, folder, 'checks.json'), 'utf8')) as Check[],
-    ]),
-  )
+  return out.checks()
 }
 
 const failed = (checks: readonly Check[]) =>
