@@ -313,6 +313,8 @@ export interface RouteSpec<
    * request_timeout_secs, and Proxy-Status names the source of each error (RFC 9209).
    */
   readonly proxy?: boolean | undefined
+  /** Answers below 500 are logged at level debug, as those of public documents without input. */
+  readonly quiet?: boolean | undefined
   /** Further problems for OpenAPI: this version never sends them, but clients should handle them. */
   readonly documented?: readonly ProblemName[] | undefined
   /** The answer may contain a secret that is shown once. For OpenAPI. */

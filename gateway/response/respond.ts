@@ -236,8 +236,8 @@ export class Responder {
     const { route, exchange, requestId } = context
     if (route === null) this.needs.observeUnrouted(status, ms)
     else route.meter.observe(status, ms)
-    const level =
-      status >= 500 && status !== 503 ? 'error' : route?.light === true ? 'debug' : 'info'
+    const isQuiet = route !== null && (route.light || route.route.quiet === true)
+    const level = status >= 500 && status !== 503 ? 'error' : isQuiet ? 'debug' : 'info'
     const { log } = this.needs
     if (!log.isLevelEnabled(level)) return
     log[level](

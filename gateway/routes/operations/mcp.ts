@@ -12,6 +12,8 @@ import { ownRoute, raw, type ResponseDoc, type Route } from '../../route.js'
 
 const BODY_SECS_MAX = 10
 
+const MEDIA_TYPES = ['application/json', 'text/event-stream']
+
 const Id = z.union([z.string(), z.int()])
 const Version = z.literal('2.0')
 
@@ -101,9 +103,7 @@ export function mcpRoute({
       : ({ name: 'unsupported-media-type', detail: 'The request has no Content-Type.' } as const)
     if (media !== null) return media
     const accept = headers.get('accept')
-    const isAccepted = ['application/json', 'text/event-stream'].every((type) =>
-      accepts(accept, [type]),
-    )
+    const isAccepted = MEDIA_TYPES.every((type) => accepts(accept, [type]))
     return isAccepted ? null : NOT_ACCEPTABLE
   }
 
@@ -123,6 +123,7 @@ export function mcpRoute({
     capabilities: ['mcp'],
     errors: 'json-rpc',
     cors: 'own-apps',
+    quiet: true,
     throttle: [{ policy: 'mcp', by: 'address' }],
     headers: z.object({
       'mcp-protocol-version': header('The protocol version. Absent means a client of 2025-03-26.'),
