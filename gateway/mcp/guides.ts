@@ -34,11 +34,12 @@ export const GUIDES = {
   agent_login: {
     title: 'Log in as a software agent',
     capability: null,
-    operations: ['challengeAgent', 'verifyAgent', 'readOwnAgent'],
+    operations: ['challengeAgent', 'verifyAgent', 'issueToken'],
     text:
-      '1. Request a challenge for the agent. 2. Sign the challenge string with the private key of the agent. ' +
-      '3. Send the signature and get an access token. The token names its scopes and its lifetime. Log in again ' +
-      'when it expires: agents have no refresh tokens.',
+      '1. Request a challenge with the agent_id and the tenant_id. 2. Check the payload of the answer and sign it ' +
+      'unchanged with the private key of the agent. 3. Send challenge_id and signature and get an access token. With ' +
+      'a DPoP header the token is bound to the key of the proof. 4. When the token expires, use the refresh token ' +
+      'with client_id = the agent_id, or log in again.',
   },
   device_delegation: {
     title: 'Act for a user by delegation',
@@ -66,8 +67,8 @@ export const GUIDES = {
     operations: ['createVaultCredential', 'signSshCertificate', 'getSshRevocationList'],
     text:
       '1. An owner creates a credential of type ssh_ca and installs its public key on the servers as ' +
-      'TrustedUserCAKeys. 2. The agent requests a certificate for a host and its principals. The certificate is ' +
-      'valid for minutes. 3. Log in with the key and the certificate. Servers load the revocation list as RevokedKeys.',
+      'TrustedUserCAKeys. Servers load the revocation list as RevokedKeys. 2. The agent requests a ' +
+      'certificate for a host and its principals. 3. Log in with it: it is valid for minutes.',
   },
   webhooks: {
     title: 'Receive events by webhook',
@@ -92,7 +93,7 @@ export const GUIDES = {
       '1. Request the price of a payment link or a checkout. The answer is 402 with the payment requirements. ' +
       '2. Sign a transfer authorization for the exact amount, token and network (x402 version 2, scheme exact). ' +
       '3. Repeat the request as POST with the payment in the header PAYMENT-SIGNATURE. 200 is settled, 402 refused. ' +
-      'After 503 the outcome is unknown: send the same payment again, never a new one.',
+      'After 503 send the same payment again after Retry-After, never a new one.',
   },
   oauth_login: {
     title: 'Sign users in with OAuth and OpenID Connect',

@@ -82,7 +82,7 @@ testCommands('the code of docs/guides/operations/mcp-discovery.md runs', async (
   const environment = { BASE: running.baseUrl }
   const printed = (await page.begin('js', 0, environment).ended).trim().split('\n')
   t.is(printed[0]!.split(' ').length, 9)
-  t.is(printed[1], 'challengeAgent verifyAgent readOwnAgent')
+  t.is(printed[1], 'challengeAgent verifyAgent issueToken')
   t.regex(await page.begin('sh', 0, environment).ended, /^startDelegation$/m)
   t.is((await page.begin('sh', 1, environment).ended).trim(), '2.4.0')
 })
