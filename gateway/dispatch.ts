@@ -179,6 +179,11 @@ export class Pipeline {
       if (!this.admit(context, quotas.takeDefault(key))) return null
     }
 
+    const refusal = route.route.refuse?.(exchange) ?? null
+    if (refusal !== null) {
+      respond.problem(context, refusal)
+      return null
+    }
     const reading = input.read(context, route, context.principal)
     const parts = reading instanceof Promise ? await reading : reading
     if (context.unknown.length > 0) await this.warn(context)
@@ -269,7 +274,7 @@ export class Pipeline {
     const { respond } = this.needs
     const { target } = compiled.route
     if (target.via === 'gateway') {
-      respond.rendered(context, await target.answer(request), false)
+      respond.rendered(context, await target.answer(request, context), false)
       return
     }
     const { proxy = false, body } = compiled.route
@@ -316,11 +321,14 @@ export class Pipeline {
     const { method, headers } = context.exchange
     try {
       if (method !== 'OPTIONS') {
-        const detail = `This resource allows ${resource.allow}.`
+        const rpc = [...resource.methods.values()].find(({ route }) => route.errors === 'json-rpc')
+        // The error has the form of the route. MCP lists the methods of its transport only.
+        if (rpc !== undefined) context.route = rpc
+        const allow = rpc === undefined ? resource.allow : [...resource.methods.keys()].join(', ')
         respond.problem(context, {
           name: 'method-not-allowed',
-          detail,
-          headers: { allow: resource.allow },
+          detail: `This resource allows ${allow}.`,
+          headers: { allow },
         })
         return
       }

@@ -27,10 +27,12 @@ import type { HttpExchangeHandler } from './http-exchange.js'
 import { metricsRoute, metricsTokenCheck } from './metrics/exposition.js'
 import { type ApplicationOrigins, corsOf } from './headers/cors.js'
 import { hostPolicy } from './request/hosts.js'
+import { Documents } from './mcp/documents.js'
+import { TOOL_PATHS } from './mcp/tools.js'
 import { httpMetrics } from './metrics/http-metrics.js'
 import { InputReader } from './request/input.js'
 import { listen } from './listen.js'
-import { documentRoutes } from './openapi/openapi-routes.js'
+import { documentRoutes, OPENAPI_PATH } from './openapi/openapi-routes.js'
 import { openQuotas } from './request/quotas.js'
 import { BrowserSessionGuard } from './request/browser-session-guard.js'
 import { scriptRoutes } from './pages/platform/script.js'
@@ -38,6 +40,7 @@ import { styleRoutes } from './pages/platform/style.js'
 import { requestOrigin } from './request/request-origin.js'
 import type { Route } from './route.js'
 import { Router } from './router.js'
+import { mcpRoute } from './routes/operations/mcp.js'
 import type { OpenapiSettings, ServerSettings } from './settings.js'
 import { tokenHostCheck } from './request/tenant-hosts.js'
 import type { Listener } from './transports/open.js'
@@ -109,9 +112,32 @@ export function openGateway(options: GatewayOptions): Gateway {
   )
   const own = [metricsRoute(metrics), errorPagesRoute(), ...styleRoutes, ...scriptRoutes]
   const described = [...(options.described ?? present), ...own]
+  const appOrigins = new Set(
+    [issuer, server.identity_app_origin, server.dashboard_app_origin]
+      .filter((url) => url !== '')
+      .map((url) => new URL(url).origin),
+  )
+  // The list grows below: the tools describe all routes, their own included.
+  const documented: Route[] = []
+  const mcp = mcpRoute({
+    appOrigins,
+    documents: new Documents({
+      issuer,
+      routes: documented,
+      refs,
+      policies,
+      events: options.events,
+    }),
+  })
+  const read = described.filter(({ path }) => TOOL_PATHS.includes(path))
+  // Capabilities are read too, and their route is always there.
+  const mcpRoutes = read.length === TOOL_PATHS.length - 1 ? [mcp] : []
+  const servesMcp = read.every(
+    ({ target }) => target.via !== 'actor' || refs.has(target.address.name),
+  )
   const capabilities = capabilitiesRoute({
     issuer,
-    routes: described,
+    routes: [...described, ...mcpRoutes],
     more: [...(options.capabilities ?? []), ...(openapi.enabled ? ['openapi'] : [])],
     details: options.featureDetails,
   })
@@ -120,13 +146,23 @@ export function openGateway(options: GatewayOptions): Gateway {
     docsPath: openapi.enabled ? openapi.docs_path : null,
     paths: new Set([...present, ...own, capabilities].map(({ path }) => path)),
   })
-  const documented = [...described, capabilities, home]
+  documented.push(...described, ...mcpRoutes, capabilities, home)
+  const descriptions = documentRoutes({
+    openapi,
+    issuer,
+    routes: documented,
+    policies,
+    events: options.events,
+  })
+  // The document describes its own route, but not the files of its page.
+  documented.push(...descriptions.filter(({ path }) => path === OPENAPI_PATH))
   const routes = [
     ...present,
     ...own,
+    ...(servesMcp ? mcpRoutes : []),
     capabilities,
     home,
-    ...documentRoutes({ openapi, issuer, routes: documented, policies, events: options.events }),
+    ...descriptions,
   ]
 
   const router = new Router<CompiledRoute>()
@@ -161,6 +197,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     cors: corsOf({
       allowedOrigins: server.cors_allowed_origins,
       issuer,
+      appOrigins,
       applications: options.applicationOrigins,
     }),
     quotas,

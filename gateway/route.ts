@@ -9,8 +9,10 @@ import type { Principal, SubjectType } from '../actors/domain/principal.js'
 import type { PolicyName } from '../actors/operations/rate-limits/protocol.js'
 import type { Address, Protocol } from '../runtime/kernel/protocol.js'
 import type { ByteStream } from '../runtime/kernel/stream.js'
+import type { AskOptions } from '../runtime/kernel/actor.js'
+import type { RequestHead } from './http-exchange.js'
 import type { Browser } from './request/browser.js'
-import type { ProblemName } from './response/problems.js'
+import type { Problem, ProblemName } from './response/problems.js'
 import type { Rendered, ReplyContext, ReplyRule, ResponseDoc } from './response/replies.js'
 
 export {
@@ -149,6 +151,10 @@ export type BodyRule<Body> =
       readonly kind: 'raw'
       readonly contentTypes: readonly string[]
       readonly maxBytes: number
+      /** Time limit of the body, if it is shorter than that of the request. */
+      readonly withinSecs?: number | undefined
+      /** For OpenAPI. */
+      readonly schema?: z.ZodType | undefined
       readonly bytes?: Body
     }
   /** Read by the actor as a stream, with back pressure. */
@@ -213,9 +219,13 @@ export function isQueryFields(schema: z.ZodType): boolean {
 /** Raw bytes. An empty list of content types accepts all types. */
 export function raw(
   contentTypes: readonly string[],
-  { maxBytes }: { maxBytes: number },
+  limits: {
+    readonly maxBytes: number
+    readonly withinSecs?: number | undefined
+    readonly schema?: z.ZodType | undefined
+  },
 ): BodyRule<Uint8Array> {
-  return { kind: 'raw', contentTypes, maxBytes }
+  return { kind: 'raw', contentTypes, ...limits }
 }
 
 /** Raw bytes as a stream. */
@@ -232,6 +242,8 @@ export type ThrottleRule<Request> = {
 
 /** Origins that may read the answer in a browser (docs/reference/http.md, CORS). */
 export type CorsPolicy =
+  /** The issuer, server.identity_app_origin and server.dashboard_app_origin. */
+  | 'own-apps'
   /** All origins, without credentials. */
   | 'public'
   /** The allowed_origins of the requesting application. */
@@ -291,13 +303,18 @@ export interface RouteSpec<
   /**
    * `oauth`: error bodies of RFC 6749, repeated parameters refused, errors never cached. `page`: an HTML page with
    * the status and the request id. `negotiated`: a page for clients that accept HTML, otherwise as `oauth`.
+   * `json-rpc`: error responses of JSON-RPC 2.0, also for other methods of the path.
    */
-  readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | undefined
+  readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | 'json-rpc' | undefined
+  /** Refuses a request by its head, after the rate limits and before its input is read. */
+  readonly refuse?: ((head: RequestHead) => Problem | null) | undefined
   /**
    * The route of an intermediary (RFC 9110 section 3.7): the actor has its own time limits in place of
    * request_timeout_secs, and Proxy-Status names the source of each error (RFC 9209).
    */
   readonly proxy?: boolean | undefined
+  /** Answers below 500 are logged at level debug, as those of public documents without input. */
+  readonly quiet?: boolean | undefined
   /** Further problems for OpenAPI: this version never sends them, but clients should handle them. */
   readonly documented?: readonly ProblemName[] | undefined
   /** The answer may contain a secret that is shown once. For OpenAPI. */
@@ -334,7 +351,7 @@ export interface Route extends RouteFacts {
     /** A document of the gateway, served on all planes without an actor. */
     | {
         readonly via: 'gateway'
-        readonly answer: (request: AnyRouteRequest) => Promise<Rendered> | Rendered
+        readonly answer: GatewayAnswer
         readonly responses: readonly ResponseDoc[]
       }
 }
@@ -361,8 +378,14 @@ export function route<
   return { ...facts, target: { via: 'actor', address, kind, message, replies } } as unknown as Route
 }
 
+/** @param asking the deadline of the request, for asks on its behalf */
+export type GatewayAnswer = (
+  request: AnyRouteRequest,
+  asking: AskOptions,
+) => Promise<Rendered> | Rendered
+
 export type OwnRouteSpec = RouteFacts & {
-  readonly answer: (request: AnyRouteRequest) => Promise<Rendered> | Rendered
+  readonly answer: GatewayAnswer
   readonly responses: readonly ResponseDoc[]
 }
 

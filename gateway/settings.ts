@@ -65,10 +65,10 @@ export const serverSettings = section(
       .describe('Tenants are served at {slug}.{base_domain}.'),
     identity_app_origin: originOrNone()
       .default('')
-      .describe('Origin of a separate identity app. Not used by this version.'),
+      .describe('Origin of a separate identity app, which may call POST /mcp from browsers.'),
     dashboard_app_origin: originOrNone()
       .default('')
-      .describe('Origin of a separate dashboard. Not used by this version.'),
+      .describe('Origin of a separate dashboard, which may call POST /mcp from browsers.'),
     cors_allowed_origins: list(origin())
       .default([])
       .describe('Origins that browsers may call from; empty means the issuer origin only.'),

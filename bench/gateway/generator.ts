@@ -3,6 +3,7 @@ import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
 import type { Contender, Measured } from '../harness.js'
+import { type Repeated, wrk } from '../wrk.js'
 
 const run = promisify(execFile)
 
@@ -11,6 +12,8 @@ export type Target = Pick<Contender, 'name' | 'target' | 'by'> & {
   readonly server: string
   readonly path: string
   readonly protocol: 'http1' | 'http2'
+  /** Sent with http1 in place of a plain GET. */
+  readonly request?: Repeated | undefined
 }
 
 export function contender(target: Target): Contender {
@@ -45,8 +48,13 @@ async function cpuOf(child: ChildProcess): Promise<number> {
   return message.cpuSeconds
 }
 
-async function load({ protocol, path }: Target, port: number, ms: number): Promise<Measured> {
+async function load(
+  { protocol, path, request }: Target,
+  port: number,
+  ms: number,
+): Promise<Measured> {
   const url = `http://127.0.0.1:${port}${path}`
+  if (request !== undefined) return wrk(url, request, 32, ms)
   const seconds = Math.max(1, Math.round(ms / 1000))
   if (protocol === 'http1') {
     const { stdout } = await run('wrk', ['-t1', '-c32', `-d${seconds}s`, '--latency', url])

@@ -5,7 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
 import { discovery, type DiscoveryProtocol } from '../../actors/oauth/discovery/protocol.js'
 import { health, type HealthProtocol } from '../../actors/operations/health/protocol.js'
+import type { TenantId } from '../../actors/domain/ids.js'
+import { workspaces, type WorkspacesProtocol } from '../../actors/agents/workspaces/protocol.js'
 import { type GatewayOptions, openGateway } from '../../gateway/gateway.js'
+import { resultText } from '../../gateway/mcp/json-rpc.js'
+import { TOOL_LIST } from '../../gateway/mcp/tools.js'
+import { workspaceRoutes } from '../../gateway/routes/agents/workspaces.js'
 import { discoveryRoutes } from '../../gateway/routes/oauth/discovery.js'
 import { healthRoutes } from '../../gateway/routes/operations/health.js'
 import { openapiSettings, serverSettings } from '../../gateway/settings.js'
@@ -47,6 +52,18 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
   }),
 })
 
+const workspacesActor = defineActor<Pick<WorkspacesProtocol, 'metadata'>, Record<string, never>>({
+  address: { ...workspaces, idempotent: [] } as never,
+  asks: {},
+  mailbox: { capacity: 4096, inflightMax: 256 },
+  create: () => ({
+    metadata: async () => ({ tag: 'metadata', issuer: '', controlPlaneTenantId: '' as TenantId }),
+  }),
+})
+
+/** The answer to a tools/list with the id 1, as the gateway sends it. */
+const TOOLS = resultText(1, JSON.stringify({ tools: TOOL_LIST }))
+
 function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): GatewayOptions {
   const issuer = 'https://id.example.com'
   const server = z.object(serverSettings.shape).parse({
@@ -60,13 +77,14 @@ function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): Gateway
   const openapi = z.object(openapiSettings.shape).parse({})
   const refs = new Map<string, ActorRef<never>>([
     ['health', spawnInline(healthActor, {}).ref as unknown as ActorRef<never>],
+    ['workspaces', spawnInline(workspacesActor, {}).ref as unknown as ActorRef<never>],
     ['discovery', spawnInline(discoveryActor, {}).ref as unknown as ActorRef<never>],
   ])
   return {
     server: server as GatewayOptions['server'],
     openapi: openapi as GatewayOptions['openapi'],
     issuer,
-    routes: [...healthRoutes, ...discoveryRoutes],
+    routes: [...healthRoutes, ...discoveryRoutes, ...workspaceRoutes],
     refs,
     plane: 'all',
     log: createLogger({ level: 'info', destination: { write: () => undefined } }),
@@ -82,6 +100,21 @@ const servers: Record<string, () => Promise<number>> = {
     if (native.tag === 'refused') throw new Error(native.reason)
     const app = native.uws.App().get('/*', (res) => {
       res.end(OK)
+    })
+    return new Promise((resolve) => {
+      app.listen('127.0.0.1', 0, (socket) => {
+        if (socket) resolve(native.uws.us_socket_local_port(socket))
+      })
+    })
+  },
+  async 'uws-mcp'() {
+    const native = loadNative()
+    if (native.tag === 'refused') throw new Error(native.reason)
+    const app = native.uws.App().post('/mcp', (res) => {
+      res.onAborted(() => undefined)
+      res.onData((_, isLast) => {
+        if (isLast) res.end(TOOLS)
+      })
     })
     return new Promise((resolve) => {
       app.listen('127.0.0.1', 0, (socket) => {

@@ -25,7 +25,10 @@ const badBody = (detail: string): Parsed<never> =>
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Checks Content-Type and Content-Encoding before the body is read. @returns null if they are supported. */
-export function refuseMedia(rule: BodyRule<unknown>, exchange: HttpExchange): Problem | null {
+export function refuseMedia(
+  rule: BodyRule<unknown>,
+  exchange: Pick<HttpExchange, 'headers' | 'hasBody'>,
+): Problem | null {
   const encoding = exchange.headers.get('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     return {

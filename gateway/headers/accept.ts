@@ -6,6 +6,9 @@ import Negotiator from 'negotiator'
  */
 export function accepts(accept: string | undefined, mediaTypes: readonly string[]): boolean {
   if (accept === undefined || accept === '' || accept === '*/*') return true
+  // Most clients name the media type and no weights, which needs no negotiation.
+  if (!accept.includes(';') && accept.split(',').some((one) => mediaTypes.includes(one.trim())))
+    return true
   const ranges = accept.replaceAll(/;(?!\s*q=)[^;,]*/gi, '')
   return new Negotiator({ headers: { accept: ranges } }).mediaTypes(mediaTypes).length > 0
 }

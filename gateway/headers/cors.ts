@@ -12,6 +12,8 @@ export interface CorsOptions {
   /** server.cors_allowed_origins. Empty means the issuer's origin. */
   readonly allowedOrigins: readonly string[]
   readonly issuer: string
+  /** Origins of the service and its own apps. */
+  readonly appOrigins: ReadonlySet<string>
   readonly applications: ApplicationOrigins | undefined
 }
 
@@ -49,7 +51,7 @@ const PUBLIC: readonly HeaderPair[] = [
 const REFUSED: readonly HeaderPair[] = [['vary', 'origin']]
 const NOTHING: readonly HeaderPair[] = []
 
-export function corsOf({ allowedOrigins, issuer, applications }: CorsOptions): Cors {
+export function corsOf({ allowedOrigins, issuer, appOrigins, applications }: CorsOptions): Cors {
   const origins = new Set(allowedOrigins.length === 0 ? [new URL(issuer).origin] : allowedOrigins)
   const allowed = (origin: string): readonly HeaderPair[] => [
     ['access-control-allow-origin', origin],
@@ -60,6 +62,7 @@ export function corsOf({ allowedOrigins, issuer, applications }: CorsOptions): C
     headers(policy, origin, clientId, cached = false) {
       if (policy === 'public') return PUBLIC
       if (origin === undefined) return cached ? REFUSED : NOTHING
+      if (policy === 'own-apps') return appOrigins.has(origin) ? allowed(origin) : REFUSED
       if (policy === 'configured' || applications === undefined) {
         return origins.has(origin) ? allowed(origin) : REFUSED
       }

@@ -20,6 +20,8 @@ export type DocumentRoutesOptions = {
   readonly events?: readonly EventType[] | undefined
 }
 
+export const OPENAPI_PATH = '/openapi.json'
+
 type Ready = { readonly body: string | Uint8Array; readonly etag: string }
 
 /** The files of swagger-ui that the page uses. Other files of the package are not served. */
@@ -62,7 +64,7 @@ export function documentRoutes({
 
   const json: OwnRouteSpec = {
     ...facts,
-    path: '/openapi.json',
+    path: OPENAPI_PATH,
     operationId: 'getOpenapi',
     summary: 'Read the description of this API',
     cors: 'public',

@@ -257,7 +257,10 @@ function requestBodyOf(body: BodyRule<unknown>) {
   const content =
     body.kind === 'raw'
       ? Object.fromEntries(
-          (body.contentTypes.length === 0 ? ['*/*'] : body.contentTypes).map((type) => [type, {}]),
+          (body.contentTypes.length === 0 ? ['*/*'] : body.contentTypes).map((type) => [
+            type,
+            body.schema === undefined ? {} : { schema: body.schema },
+          ]),
         )
       : {
           [body.kind === 'json' ? 'application/json' : 'application/x-www-form-urlencoded']: {
@@ -374,6 +377,8 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
   const hasInput =
     route.idempotent === true ||
     [route.params, route.query, route.headers, route.body].some((p) => p !== undefined)
+  // Their declarations have all responses.
+  if (route.errors === 'json-rpc') return []
   if (route.errors === 'page' || route.errors === 'negotiated') return pageDocs(route)
   if (hasInput && route.errors !== 'oauth') names.push('bad-request')
   const demanded = demandsOf(route.security)

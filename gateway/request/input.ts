@@ -21,6 +21,7 @@ import { decodedOr } from './presented-client.js'
 import type { Problem } from '../response/problems.js'
 import {
   type AnyRouteRequest,
+  type BodyRule,
   type FormFields,
   type IdempotencyClaim,
   isQueryFields,
@@ -143,7 +144,7 @@ export class InputReader {
       return partsWith({ stream, bytes } satisfies StreamedBody, NO_BYTES)
     }
     const rule = route.body
-    return exchange.readBody(rule.maxBytes, this.bodyMs(context)).then((bytes) => {
+    return exchange.readBody(rule.maxBytes, this.bodyMs(context, rule)).then((bytes) => {
       // Warnings need an authenticated caller, whose tenant tells whether it is a sandbox.
       const onUnknown =
         principal === null
@@ -167,10 +168,12 @@ export class InputReader {
     return `${caller}:${exchange.method}:${exchange.path}`
   }
 
-  private bodyMs({ deadlineMs }: RequestContext): number {
+  private bodyMs({ deadlineMs }: RequestContext, rule: BodyRule<unknown>): number {
+    const ownMs =
+      rule.kind === 'raw' && rule.withinSecs !== undefined ? rule.withinSecs * 1000 : BODY_MS_MAX
     return deadlineMs === undefined
-      ? BODY_MS_MAX
-      : Math.max(1, deadlineMs - systemClock.monotonicMs())
+      ? ownMs
+      : Math.min(ownMs, Math.max(1, deadlineMs - systemClock.monotonicMs()))
   }
 }
 

@@ -1,5 +1,6 @@
 /** Sends answers: bodies, problem documents and OAuth errors, with the headers that all of them share. */
 import type { Logger } from '../../runtime/kernel/log.js'
+import { refusalText } from '../mcp/json-rpc.js'
 import { wantsPage } from '../request/browser.js'
 import type { HeaderBlocks } from '../compile-route.js'
 import type { HeaderPair } from '../http-exchange.js'
@@ -108,6 +109,11 @@ export class Responder {
       )
       const type = 'text/html; charset=utf-8'
       this.send(context, status, type, NO_STORE, pairs, html, close, pagePolicy([]))
+      return
+    }
+    if (errors === 'json-rpc') {
+      const text = refusalText(problem, context.requestId)
+      this.send(context, status, 'application/json', NO_STORE, pairs, text, close)
       return
     }
     const full =
@@ -229,8 +235,8 @@ export class Responder {
     const { route, exchange, requestId } = context
     if (route === null) this.needs.observeUnrouted(status, ms)
     else route.meter.observe(status, ms)
-    const level =
-      status >= 500 && status !== 503 ? 'error' : route?.light === true ? 'debug' : 'info'
+    const isQuiet = route !== null && (route.light || route.route.quiet === true)
+    const level = status >= 500 && status !== 503 ? 'error' : isQuiet ? 'debug' : 'info'
     const { log } = this.needs
     if (!log.isLevelEnabled(level)) return
     log[level](
@@ -266,7 +272,11 @@ function refusalType(status: number): string {
 }
 
 /** The form of errors for this route and client. */
-function errorsOf({ route, browser, exchange }: RequestContext): 'problem' | 'oauth' | 'page' {
+function errorsOf({
+  route,
+  browser,
+  exchange,
+}: RequestContext): 'problem' | 'oauth' | 'page' | 'json-rpc' {
   // A browser with a wrong link gets a page.
   if (route === null) return wantsPage(exchange.headers) ? 'page' : 'problem'
   const errors = route.route.errors ?? 'problem'

@@ -64,8 +64,6 @@ function isOn(settings: unknown, key: string): boolean {
  */
 const WITHOUT_EFFECT: readonly string[] = [
   'server.tls.ca_pem_path',
-  'server.identity_app_origin',
-  'server.dashboard_app_origin',
   'server.egress_url',
   'deployment.database_topology',
   ...unavailableSwitches.map((key) => `${key.slice(0, key.indexOf('.'))}.`),

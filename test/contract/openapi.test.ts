@@ -38,6 +38,8 @@ const PROMISED = [
   ['get',  '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}',          [200, 404]],
   ['get',  '/credential-issuers/{tenant_slug}/.well-known/jwks.json',                         [200, 404]],
   ['get',  '/api/v1/capabilities',                                                            [200]],
+  // MCP discovery
+  ['post', '/mcp',                                                        [200, 202, 400, 401, 403, 405, 406, 408, 413, 415]],
   // Health
   ['get',  '/health/live',                                                                    [200]],
   ['get',  '/health/startup',                                                                 [200, 503]],

@@ -70,7 +70,7 @@ test('keys without effect are those that no code reads', (t) => {
 
 test('given keys without effect are named, and no others', (t) => {
   const environment = {
-    SVC_SERVER__IDENTITY_APP_ORIGIN: 'https://app.example.com',
+    SVC_SERVER__EGRESS_URL: 'https://egress.example.com',
     SVC_SERVER__PORT: '8081',
     SVC_SCIM__MAX_RESULTS: '7',
     SVC_PHONE__HTTP_URL: 'https://sms.example.com',
@@ -78,9 +78,5 @@ test('given keys without effect are named, and no others', (t) => {
   const result = loadSettings({ environment, cwd: '/nowhere' })
   t.is(result.tag, 'loaded')
   const named = result.tag === 'loaded' ? [...settingsWithoutEffect(result.sources)] : []
-  t.deepEqual(named.toSorted(), [
-    'phone.http_url',
-    'scim.max_results',
-    'server.identity_app_origin',
-  ])
+  t.deepEqual(named.toSorted(), ['phone.http_url', 'scim.max_results', 'server.egress_url'])
 })

@@ -33,6 +33,7 @@ test('every plane serves probes and its own routes only', async (t) => {
   t.deepEqual(await statuses('/api/v1/agents/workspace/bootstrap'), [200, 404, 404])
   t.deepEqual(await statuses('/api/v1/applications'), [404, 401, 404])
   t.deepEqual(await statuses('/oauth/token'), [405, 405, 404])
+  t.deepEqual(await statuses('/mcp'), [405, 404, 404])
 })
 
 test('a token of the auth plane works on the control plane, which publishes the same keys', async (t) => {
