@@ -50,7 +50,7 @@ export function typedProfileValue(claim: ProfileText, typed: string): string | u
   const text = typed.trim()
   if (claim !== 'phone_number') return profileValue(claim, text)
   // `(0)` is dialled only without the country code.
-  return text.includes('(0)') ? undefined : profileValue(claim, text.replaceAll(/[\s().\/-]/gu, ''))
+  return text.includes('(0)') ? undefined : profileValue(claim, text.replaceAll(/[\s()./-]/gu, ''))
 }
 
 /** The valid profile claims of a provider. Others count as absent. */
