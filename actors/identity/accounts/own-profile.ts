@@ -6,7 +6,7 @@ import {
   updateOwnProfile,
 } from '../../../storage/identity/profiles.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
-import { PROFILE_TEXTS, typedProfileValue } from '../../domain/profile-claims.js'
+import { PROFILE_TEXTS, typedProfileValue } from '../../domain/people/profile-claims.js'
 import { SHOWN_NAME } from '../../domain/shown-names.js'
 import { personAuditRecord } from '../password-recovery/records.js'
 import type { BrowserSession } from '../sessions/protocol.js'

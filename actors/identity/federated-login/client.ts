@@ -4,7 +4,7 @@
  */
 import * as oidc from 'openid-client'
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import { assertedProfile, type Profile } from '../../domain/profile-claims.js'
+import { assertedProfile, type Profile } from '../../domain/people/profile-claims.js'
 import { shownName } from '../../domain/shown-names.js'
 import { type BoundedFetch, FetchFailed } from '../../platform/outbound-http/bounded-fetch.js'
 import type { Provider } from './providers.js'

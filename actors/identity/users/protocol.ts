@@ -7,7 +7,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
-import type { Profile } from '../../domain/profile-claims.js'
+import type { Profile } from '../../domain/people/profile-claims.js'
 
 export type UsersProtocol = {
   /**
@@ -171,7 +171,7 @@ export type UpdateUser = OneUser & {
   readonly profile: ProfileUpdate
 }
 /**
- * The tenant's own profile claims, valid (actors/domain/profile-claims.ts). Null uses the value of the account again.
+ * The tenant's own profile claims, valid (actors/domain/people/profile-claims.ts). Null uses the value of the account again.
  * A changed phone number is unverified unless the update says `phone_number_verified: true`.
  */
 export type ProfileUpdate = {

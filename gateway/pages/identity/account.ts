@@ -1,5 +1,5 @@
 /** The account page: sessions, second factors, consents and delegations, each with a button to end it. */
-import { PROFILE_TEXTS } from '../../../actors/domain/profile-claims.js'
+import { PROFILE_TEXTS } from '../../../actors/domain/people/profile-claims.js'
 import type { AccountSeen, ProfileRefused } from '../../../actors/identity/accounts/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'

@@ -4,7 +4,7 @@ import {
   PICTURE_LENGTH_MAX,
   type ProfileText,
   profileValue,
-} from '../../../actors/domain/profile-claims.js'
+} from '../../../actors/domain/people/profile-claims.js'
 import type { ProfileUpdate, UserRecord } from '../../../actors/identity/users/protocol.js'
 import { DisplayName } from '../agents/agent-shapes.js'
 

@@ -2,7 +2,7 @@
  * Values of the profile claims (OpenID Connect Core section 5.1), as people type them, as applications of a tenant send
  * them and as providers assert them (docs/reference/identity.md, Profile claims).
  */
-import { SHOWN_NAME, shownName } from './shown-names.js'
+import { SHOWN_NAME, shownName } from '../shown-names.js'
 
 /** The profile claims with a text value, in the order of the standard. */
 export const PROFILE_TEXTS = [
