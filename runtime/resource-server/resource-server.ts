@@ -50,8 +50,11 @@ export interface ResourceServer {
     request: AnyRequest,
     needs?: { readonly scopes?: readonly string[] },
   ): Promise<Authenticated | Refusal>
-  /** Checks the scopes of an operation that is known only after authentication. Null: they suffice. */
-  requireScopes(token: AccessToken, scopes: readonly string[]): Refusal | null
+  /**
+   * Checks the scopes of an operation that is known only after authentication, such as the tool in a body. Null: they
+   * suffice.
+   */
+  requireScopes(request: AnyRequest, token: AccessToken, scopes: readonly string[]): Refusal | null
   protectedResourceMetadata(): ProtectedResourceMetadata
   /** A refusal for a reason of your own. */
   challenge(options?: ChallengeOptions): Refusal
@@ -205,7 +208,8 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
       }
     },
 
-    requireScopes: (token, needed) => missing(token, needed, (of) => challenged({}, of)),
+    requireScopes: (request, token, needed) =>
+      missing(token, needed, (of) => challenged(corsHeaders(request), of)),
 
     protectedResourceMetadata: () => ({
       resource,

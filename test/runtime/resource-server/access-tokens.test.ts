@@ -178,8 +178,9 @@ test('a broader scope implies narrower ones, and 403 names all scopes of the ope
   const read = await bearer(await tokenOf({ scope: '' }))
   if (read.tag !== 'authenticated') return t.fail()
   t.deepEqual(read.token.scopes, [])
-  t.is(server.requireScopes(read.token, []), null)
-  t.like(server.requireScopes(read.token, ['files:read']), { status: 403 })
+  const request = new Request(RESOURCE)
+  t.is(server.requireScopes(request, read.token, []), null)
+  t.like(server.requireScopes(request, read.token, ['files:read']), { status: 403 })
 })
 
 test('keys are discovered, kept, and read again for a rotated key', async (t) => {
