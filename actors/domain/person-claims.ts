@@ -1,5 +1,5 @@
 /** Claims about a user, by scope and by `claims` parameter. */
-import type { Profile, ProfileText } from './profile-claims.js'
+import type { Profile, ProfileText } from './people/profile-claims.js'
 
 export type PersonFacts = {
   readonly email: string
