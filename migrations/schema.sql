@@ -564,6 +564,32 @@ alter table agents enable row level security;
 alter table agents force row level security;
 create policy tenant on agents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table api_resources (
+  tenant_id uuid not null,
+  id uuid not null,
+  resource text not null,
+  resource_key text not null,
+  name text not null,
+  scopes jsonb not null,
+  allowed_clients text not null,
+  client_ids text[] not null,
+  require_dpop boolean not null,
+  access_token_lifetime_secs integer,
+  token_status_list boolean default false not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint api_resources_pkey PRIMARY KEY (tenant_id, id),
+  constraint api_resources_id_key UNIQUE (id),
+  constraint api_resources_resource_key_key UNIQUE (resource_key),
+  constraint api_resources_access_token_lifetime_secs_check CHECK ((access_token_lifetime_secs > 0)),
+  constraint api_resources_allowed_clients_check CHECK ((allowed_clients = ANY (ARRAY['any'::text, 'listed'::text]))),
+  constraint api_resources_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX api_resources_listed ON public.api_resources USING btree (tenant_id, created_at DESC, id DESC);
+alter table api_resources enable row level security;
+alter table api_resources force row level security;
+create policy tenant on api_resources using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table application_secrets (
   tenant_id uuid not null,
   application_id uuid not null,
@@ -2336,6 +2362,7 @@ CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent
 CREATE TRIGGER agents_delegations_deleted AFTER DELETE ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_delegations_suspended AFTER UPDATE OF status ON public.agents FOR EACH ROW WHEN ((new.status <> 'active'::text)) EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER api_resources_standing AFTER DELETE OR UPDATE ON public.api_resources FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
