@@ -633,6 +633,7 @@ create table applications (
   registration_scopes text[],
   registration_token_sha256 bytea,
   default_scopes text[],
+  loopback_any_port boolean default false not null,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),
@@ -704,6 +705,7 @@ create table authorization_codes (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   redeemed_at timestamp with time zone,
+  resource_ids uuid[],
   constraint authorization_codes_pkey PRIMARY KEY (tenant_id, id),
   constraint authorization_codes_code_sha256_key UNIQUE (code_sha256),
   constraint authorization_codes_code_sha256_check CHECK ((length(code_sha256) = 32)),
@@ -758,6 +760,7 @@ create table backchannel_requests (
   decided_at timestamp with time zone,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  resource_ids uuid[],
   constraint backchannel_requests_pkey PRIMARY KEY (tenant_id, id),
   constraint backchannel_requests_code_sha256_key UNIQUE (code_sha256),
   constraint backchannel_requests_check CHECK (((status <> ALL (ARRAY['approved'::text, 'redeemed'::text])) OR ((subject IS NOT NULL) AND (level IS NOT NULL) AND (amr IS NOT NULL) AND (auth_time IS NOT NULL)))),
@@ -1603,6 +1606,7 @@ create table refresh_families (
   authorization_details jsonb,
   claims jsonb,
   browser_session_id uuid,
+  resource_ids uuid[],
   constraint refresh_families_pkey PRIMARY KEY (tenant_id, id),
   constraint refresh_families_level_check CHECK (((level >= 1) AND (level <= 3))),
   constraint refresh_families_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, id) ON DELETE CASCADE
@@ -1684,6 +1688,25 @@ CREATE INDEX registration_tokens_expired ON public.registration_tokens USING btr
 alter table registration_tokens enable row level security;
 alter table registration_tokens force row level security;
 create policy tenant on registration_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table resource_consents (
+  tenant_id uuid not null,
+  subject text not null,
+  client_id uuid not null,
+  resource_id uuid not null,
+  scopes text[] not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint resource_consents_pkey PRIMARY KEY (tenant_id, subject, client_id, resource_id),
+  constraint resource_consents_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
+  constraint resource_consents_tenant_id_resource_id_fkey FOREIGN KEY (tenant_id, resource_id) REFERENCES api_resources(tenant_id, id) ON DELETE CASCADE,
+  constraint resource_consents_tenant_id_subject_fkey FOREIGN KEY (tenant_id, subject) REFERENCES tenant_users(tenant_id, sub) ON DELETE CASCADE
+);
+CREATE INDEX resource_consents_of_client ON public.resource_consents USING btree (tenant_id, client_id);
+CREATE INDEX resource_consents_of_resource ON public.resource_consents USING btree (tenant_id, resource_id);
+alter table resource_consents enable row level security;
+alter table resource_consents force row level security;
+create policy tenant on resource_consents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table revoked_tokens (
   tenant_id uuid not null,

@@ -41,6 +41,25 @@ export function resourceKey(uri: string): string | null {
   return username === '' && password === '' ? href : null
 }
 
+/** True if the tenant has fewer than `most` resources. Holds the tenant until the transaction ends. */
+export async function hasRoomForApiResource(
+  tx: Transaction,
+  tenantId: string,
+  most: number,
+): Promise<boolean> {
+  await tx.query({
+    name: 'api_resource.turn',
+    text: 'select from tenants where id = $1 for no key update',
+    values: [tenantId],
+  })
+  const { rows } = await tx.query<{ room: boolean }>({
+    name: 'api_resource.room',
+    text: 'select count(*) < $2 as room from api_resources where tenant_id = $1',
+    values: [tenantId, most],
+  })
+  return rows[0]!.room
+}
+
 /** Inserts the resource. The unique index refuses a resource that any tenant has. */
 export async function insertApiResource(tx: Transaction, row: ApiResourceRow): Promise<void> {
   await tx.query({
