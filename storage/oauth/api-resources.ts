@@ -175,6 +175,20 @@ export async function findResourcesOfTenant(
   return rows
 }
 
+/** The resources of the tenant with these ids. */
+export async function findResourcesById(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<ApiResourceRow[]> {
+  const { rows } = await tx.query<ApiResourceRow>({
+    name: 'api_resource.by_id',
+    text: `select ${COLUMNS} from api_resources where tenant_id = $1 and id = any($2)`,
+    values: [tenantId, ids],
+  })
+  return rows
+}
+
 /** $1 to $11 of the statements that write. */
 function memberValues(row: ApiResourceRow): readonly unknown[] {
   return [
