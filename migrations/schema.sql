@@ -578,6 +578,32 @@ alter table agents enable row level security;
 alter table agents force row level security;
 create policy tenant on agents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table api_resources (
+  tenant_id uuid not null,
+  id uuid not null,
+  resource text not null,
+  resource_key text not null,
+  name text not null,
+  scopes jsonb not null,
+  allowed_clients text not null,
+  client_ids text[] not null,
+  require_dpop boolean not null,
+  access_token_lifetime_secs integer,
+  token_status_list boolean default false not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint api_resources_pkey PRIMARY KEY (tenant_id, id),
+  constraint api_resources_id_key UNIQUE (id),
+  constraint api_resources_resource_key_key UNIQUE (resource_key),
+  constraint api_resources_access_token_lifetime_secs_check CHECK ((access_token_lifetime_secs > 0)),
+  constraint api_resources_allowed_clients_check CHECK ((allowed_clients = ANY (ARRAY['any'::text, 'listed'::text]))),
+  constraint api_resources_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX api_resources_listed ON public.api_resources USING btree (tenant_id, created_at DESC, id DESC);
+alter table api_resources enable row level security;
+alter table api_resources force row level security;
+create policy tenant on api_resources using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table application_secrets (
   tenant_id uuid not null,
   application_id uuid not null,
@@ -621,6 +647,7 @@ create table applications (
   registration_scopes text[],
   registration_token_sha256 bytea,
   default_scopes text[],
+  loopback_any_port boolean default false not null,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),
@@ -692,6 +719,7 @@ create table authorization_codes (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   redeemed_at timestamp with time zone,
+  resource_ids uuid[],
   constraint authorization_codes_pkey PRIMARY KEY (tenant_id, id),
   constraint authorization_codes_code_sha256_key UNIQUE (code_sha256),
   constraint authorization_codes_code_sha256_check CHECK ((length(code_sha256) = 32)),
@@ -746,6 +774,7 @@ create table backchannel_requests (
   decided_at timestamp with time zone,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  resource_ids uuid[],
   constraint backchannel_requests_pkey PRIMARY KEY (tenant_id, id),
   constraint backchannel_requests_code_sha256_key UNIQUE (code_sha256),
   constraint backchannel_requests_check CHECK (((status <> ALL (ARRAY['approved'::text, 'redeemed'::text])) OR ((subject IS NOT NULL) AND (level IS NOT NULL) AND (amr IS NOT NULL) AND (auth_time IS NOT NULL)))),
@@ -1591,6 +1620,7 @@ create table refresh_families (
   authorization_details jsonb,
   claims jsonb,
   browser_session_id uuid,
+  resource_ids uuid[],
   constraint refresh_families_pkey PRIMARY KEY (tenant_id, id),
   constraint refresh_families_level_check CHECK (((level >= 1) AND (level <= 3))),
   constraint refresh_families_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, id) ON DELETE CASCADE
@@ -1672,6 +1702,25 @@ CREATE INDEX registration_tokens_expired ON public.registration_tokens USING btr
 alter table registration_tokens enable row level security;
 alter table registration_tokens force row level security;
 create policy tenant on registration_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table resource_consents (
+  tenant_id uuid not null,
+  subject text not null,
+  client_id uuid not null,
+  resource_id uuid not null,
+  scopes text[] not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint resource_consents_pkey PRIMARY KEY (tenant_id, subject, client_id, resource_id),
+  constraint resource_consents_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
+  constraint resource_consents_tenant_id_resource_id_fkey FOREIGN KEY (tenant_id, resource_id) REFERENCES api_resources(tenant_id, id) ON DELETE CASCADE,
+  constraint resource_consents_tenant_id_subject_fkey FOREIGN KEY (tenant_id, subject) REFERENCES tenant_users(tenant_id, sub) ON DELETE CASCADE
+);
+CREATE INDEX resource_consents_of_client ON public.resource_consents USING btree (tenant_id, client_id);
+CREATE INDEX resource_consents_of_resource ON public.resource_consents USING btree (tenant_id, resource_id);
+alter table resource_consents enable row level security;
+alter table resource_consents force row level security;
+create policy tenant on resource_consents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table revoked_tokens (
   tenant_id uuid not null,
@@ -2364,6 +2413,7 @@ CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent
 CREATE TRIGGER agents_delegations_deleted AFTER DELETE ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_delegations_suspended AFTER UPDATE OF status ON public.agents FOR EACH ROW WHEN ((new.status <> 'active'::text)) EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER api_resources_standing AFTER DELETE OR UPDATE ON public.api_resources FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();

@@ -5,6 +5,7 @@
  */
 import { accountActor } from '../actors/identity/accounts/actor.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
+import { apiResourcesActor } from '../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
 import { backchannelActor } from '../actors/oauth/device-and-ciba/actor.js'
@@ -83,6 +84,7 @@ export const placements = [
   placement(accountActor,      inline,                                                   A      ),
   placement(clientRegistrationActor, inline,                                             A, C   ),
   placement(applicationsActor, inline,                                                      C   ),
+  placement(apiResourcesActor, inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(auditActor,        inline,                                                      C   ),

@@ -4,6 +4,7 @@ import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
 import { powMetrics } from '../../actors/agents/agents/metrics.js'
 import { agents } from '../../actors/agents/agents/protocol.js'
+import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
 import { authorization } from '../../actors/oauth/authorization/protocol.js'
@@ -294,6 +295,14 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       federatedLogin: ref(federatedLogin),
     })),
     wireActor(applicationsActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      issuer,
+    })),
+    wireActor(apiResourcesActor, ({ ref }) => ({
       database,
       clock,
       random,

@@ -36,6 +36,7 @@ import {
   REQUEST_URI_PREFIX,
 } from './protocol.js'
 import { push } from './push.js'
+import { targetOf } from './target.js'
 import { userinfo } from './userinfo.js'
 
 export type AuthorizationNeeds = InteractionNeeds & {
@@ -100,7 +101,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       if (row === undefined || row.clientId !== client.id)
         return refused('invalid_request_uri', 'the request is unknown, expired or was used')
       const { request } = row
-      if (!isRegistered(request.redirectUri, client.redirectUris))
+      if (!isRegistered(request.redirectUri, client))
         return refused('invalid_redirect_uri', 'redirect_uri is not registered for the application')
       const requestedAt = clock.now()
       return proceed(
@@ -124,7 +125,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const row = await findRequest(handle, context)
       const client = row === undefined ? null : await clientOf(row.clientId, context)
       if (row === undefined || client === null) return null
-      return isRegistered(row.request.redirectUri, client.redirectUris) ? { row, client } : null
+      return isRegistered(row.request.redirectUri, client) ? { row, client } : null
     }
 
     /** The error of an answered or expired request, with a link to start again at the application. */
@@ -138,7 +139,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const client = row === undefined ? null : await clientOf(row.clientId, context)
       if (row === undefined || client === null) return OVER
       const { redirectUri, uiLocales } = row.request
-      const url = isRegistered(redirectUri, client.redirectUris) ? startOf(redirectUri) : null
+      const url = isRegistered(redirectUri, client) ? startOf(redirectUri) : null
       const back = url === null ? undefined : { clientName: client.name, url }
       return { ...OVER, uiLocales, back }
     }
@@ -155,7 +156,9 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const requestUri = form.get('request_uri')
       if (requestUri?.startsWith(REQUEST_URI_PREFIX))
         return continuePushed(requestUri, client, sessionToken, context)
-      const verdict = validateRequest({ form, client, pushed: false, levelMax: needs.levelMax })
+      const target = await targetOf(needs, form, client, context)
+      const { levelMax } = needs
+      const verdict = validateRequest({ form, client, pushed: false, levelMax, target })
       if (verdict.tag === 'refused') return verdict
       if (verdict.tag === 'returned') {
         const { error, description } = verdict

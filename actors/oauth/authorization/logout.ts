@@ -10,7 +10,6 @@ import { brandingOf } from '../../domain/tenants/branding.js'
 import { readForm } from '../tokens/form.js'
 import type { TokensProtocol } from '../tokens/protocol.js'
 import { readIdTokenHint } from './id-token-hint.js'
-import { isRegistered } from './validate-request.js'
 import { withParameters } from './locations.js'
 import type { EndSessionRequest, Refused, SessionEnded } from './protocol.js'
 
@@ -68,7 +67,7 @@ export async function endSession(
   const tenant = known ? brandingOf(tenantId, client.tenantName, client.tenantSettings) : null
   const redirectUri = form.get('post_logout_redirect_uri')
   const registered =
-    known && redirectUri !== null && isRegistered(redirectUri, client.postLogoutRedirectUris)
+    known && redirectUri !== null && client.postLogoutRedirectUris.includes(redirectUri)
   const state = form.get('state')
   const short = (state?.length ?? 0) <= STATE_CHARACTERS_MAX
   const location = registered ? withParameters(redirectUri, { state: short ? state : null }) : null

@@ -83,6 +83,20 @@ export type ConsentAsked = {
   readonly clientHost: string
   readonly email: string
   readonly scopes: readonly string[]
+  /** The API resources of the request. Empty for other audiences. */
+  readonly resources: readonly { readonly name: string; readonly resource: string }[]
+  /** The scopes of these resources among `scopes`, in their words. */
+  readonly resourceScopes: readonly {
+    readonly name: string
+    readonly description: string
+    readonly kind: 'read' | 'write' | 'money'
+  }[]
+  /** The scopes that an earlier consent of the user does not contain. Empty without one. */
+  readonly newScopes: readonly string[]
+  /** Every redirect URI of the client is one of the user's own computer. */
+  readonly loopbackOnly: boolean
+  /** When the client registered itself. Null for a client of the tenant's administrators. */
+  readonly firstSeenAt: Date | null
   /** The authorization details as indented JSON. */
   readonly details: readonly string[]
   readonly uiLocales: string | null
