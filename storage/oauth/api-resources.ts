@@ -189,6 +189,22 @@ export async function findResourcesById(
   return rows
 }
 
+/** The names of the scopes of the tenant's resources: of all, or of those that are open to any client. */
+export async function resourceScopeNames(
+  tx: Transaction,
+  tenantId: string,
+  which: 'all' | 'open',
+): Promise<string[]> {
+  const { rows } = await tx.query<{ name: string }>({
+    name: 'api_resource.scope_names',
+    text: `select distinct s ->> 'name' as name
+           from api_resources cross join lateral jsonb_array_elements(scopes) s
+           where tenant_id = $1 and ($2 or allowed_clients = 'any')`,
+    values: [tenantId, which === 'all'],
+  })
+  return rows.map(({ name }) => name)
+}
+
 /** $1 to $11 of the statements that write. */
 function memberValues(row: ApiResourceRow): readonly unknown[] {
   return [

@@ -245,7 +245,12 @@ export type ClientRow = Pick<
   | 'jwksUri'
   | 'dpopBoundAccessTokens'
   | 'idTokenSignedResponseAlg'
-> & { tenantStatus: string; secrets: readonly ClientSecretRow[] }
+> & {
+  tenantStatus: string
+  /** It registered itself (RFC 7591). */
+  selfRegistered: boolean
+  secrets: readonly ClientSecretRow[]
+}
 
 export type ClientSecretRow = { readonly sha256: Uint8Array; readonly expiresAt: Date | null }
 
@@ -263,7 +268,7 @@ export async function findClient(
              a.grant_types as "grantTypes", a.scopes, a.default_scopes as "defaultScopes", a.jwks, a.jwks_uri as "jwksUri",
              a.dpop_bound_access_tokens as "dpopBoundAccessTokens",
              a.id_token_signed_response_alg as "idTokenSignedResponseAlg",
-             t.status as "tenantStatus",
+             t.status as "tenantStatus", a.registration is not null as "selfRegistered",
              (select coalesce(json_agg(json_build_object('sha256', encode(s.secret_sha256, 'hex'),
                 'expiresAt', s.expires_at)), '[]')
               from application_secrets s

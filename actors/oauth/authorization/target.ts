@@ -13,7 +13,7 @@ import { type OAuthForm, readScope } from '../tokens/form.js'
 
 export const UNKNOWN_AUDIENCE = 'the audience is not known in this tenant'
 
-/** Undefined if the request names no audience, or a malformed one. */
+/** Undefined if the request names no audience. */
 export async function targetOf(
   { database, issuer }: { readonly database: Database; readonly issuer: string },
   form: OAuthForm,
@@ -21,7 +21,8 @@ export async function targetOf(
   context: MessageContext,
 ): Promise<NamedResources | undefined> {
   const read = readRequestedAudience(form)
-  if ('fault' in read || read.requested.length === 0) return undefined
+  if ('fault' in read) return read
+  if (read.requested.length === 0) return undefined
   const named = await namedResources(resourceLookup(database, null), client, read.requested)
   if ('fault' in named || named.resources.length > 0) return named
   const scopes = readScope(form.get('scope') ?? '') ?? []

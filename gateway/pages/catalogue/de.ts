@@ -197,6 +197,13 @@ export const de: Catalogue = {
 
   'consent.title': 'Zugriff erlauben?',
   'consent.lead': '{name} ({host}) möchte auf Ihr Konto zugreifen.',
+  'consent.resource': 'Es geht um den Zugriff auf {name} ({host}).',
+  'consent.loopback':
+    'Es läuft auf Ihrem eigenen Rechner. Fahren Sie nur fort, wenn Sie es selbst gestartet haben.',
+  'consent.first_seen': 'Es hat sich am {date} selbst registriert. Sein Name ist nicht geprüft.',
+  'consent.new': 'Neu',
+  'consent.kind.write': 'ändert Daten',
+  'consent.kind.money': 'kann Geld ausgeben',
   'consent.as': 'Sie sind als {email} angemeldet.',
   'consent.scopes': 'Damit könnte es',
   'consent.details': 'Im Einzelnen',

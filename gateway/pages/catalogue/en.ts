@@ -183,6 +183,12 @@ export const en = {
 
   'consent.title': 'Allow access?',
   'consent.lead': '{name} ({host}) requests access to your account.',
+  'consent.resource': 'It requests access to {name} ({host}).',
+  'consent.loopback': 'It runs on your own computer. Continue only if you started it yourself.',
+  'consent.first_seen': 'It registered itself here on {date}. Its name is not verified.',
+  'consent.new': 'New',
+  'consent.kind.write': 'makes changes',
+  'consent.kind.money': 'can spend money',
   'consent.as': 'You are signed in as {email}.',
   'consent.scopes': 'It could then',
   'consent.details': 'In detail',

@@ -160,9 +160,9 @@ async function readActive(
 function exchangerOf(client: Client | null, actor: ReadToken | null): Exchanger | OAuthRefused {
   const agentId = actor?.principal.subject ?? null
   if (client?.kind === 'application') {
-    const { id, audience, scopes, grantTypes } = client.row
+    const { id, audience, scopes, grantTypes, selfRegistered } = client.row
     return grantTypes.includes(TOKEN_EXCHANGE)
-      ? { kind: 'application', id, audience, scopes }
+      ? { kind: 'application', id, audience, scopes, selfRegistered }
       : refuse('unauthorized_client', 'the application does not have this grant')
   }
   if (client !== null && agentId !== null && agentId !== client.row.id)

@@ -146,14 +146,19 @@ export function resourceScopesWithin(
 
 /**
  * The scopes of a client that acts without a user: those that it lists among its own, and all scopes of a resource that
- * lists the client.
+ * lists the client. A client that registered itself chose its own scopes, so they do not count.
  */
 export function scopesOfService(
-  { id, scopes: held }: { readonly id: string; readonly scopes: readonly string[] },
+  client: {
+    readonly id: string
+    readonly scopes: readonly string[]
+    readonly selfRegistered: boolean
+  },
   resources: readonly ApiResourceRow[],
 ): readonly string[] {
-  const listed = resources.filter(({ clientIds }) => clientIds.includes(id))
-  const own = new Set([...scopesOfResources(listed), ...held.filter((one) => !BESIDE.has(one))])
+  const listed = resources.filter(({ clientIds }) => clientIds.includes(client.id))
+  const held = client.selfRegistered ? [] : client.scopes
+  const own = new Set([...scopesOfResources(listed), ...held])
   return scopesOfResources(resources).filter((scope) => own.has(scope))
 }
 
