@@ -49,6 +49,7 @@ export class McpClientState {
   client: Stored | undefined
   stored: Stored | undefined
   verifier = ''
+  discovered: object | undefined
   /** The parameters of the last callback. */
   callback = new URLSearchParams()
   /** All authorization requests. */
@@ -96,6 +97,11 @@ export class McpClientState {
     this.verifier = verifier
   }
   codeVerifier = () => this.verifier
+  /** Which authorization server the person was sent to: the callback must come from it. */
+  saveDiscoveryState(found: object): void {
+    this.discovered = found
+  }
+  discoveryState = () => this.discovered as never
 
   async redirectToAuthorization(url: URL): Promise<void> {
     this.requests.push(url)
