@@ -31,3 +31,30 @@ export function redirectUriFault(uri: string): string | undefined {
   if (protocol === 'https:') return undefined
   return LOOPBACK_HOSTS.has(hostname) ? undefined : 'must use HTTPS, or HTTP on a loopback host'
 }
+
+/** True for an http redirect URI of a loopback host (RFC 8252 section 7.3). */
+export function isLoopbackRedirect(uri: string): boolean {
+  if (!/^http:/i.test(uri) || !URL.canParse(uri)) return false
+  return LOOPBACK_HOSTS.has(new URL(uri).hostname)
+}
+
+/**
+ * True if the URI is one of the registered ones. With `anyPort` a loopback URI may have any port, since installed
+ * applications listen on a free one: scheme, host, path and query are compared exactly (RFC 8252 section 7.3). All
+ * others are compared as strings, without normalisation (RFC 9700 section 2.1).
+ */
+export function isRegisteredRedirect(
+  uri: string,
+  registered: readonly string[],
+  anyPort: boolean,
+): boolean {
+  if (registered.includes(uri)) return true
+  if (!anyPort || redirectUriFault(uri) !== undefined || !isLoopbackRedirect(uri)) return false
+  const portless = withoutPort(uri)
+  return registered.some((one) => isLoopbackRedirect(one) && withoutPort(one) === portless)
+}
+
+/** Removes the port of the authority and keeps every other character. */
+function withoutPort(uri: string): string {
+  return uri.replace(/^(https?:\/\/(?:\[[^\]]*\]|[^/?:]*)):\d*/i, '$1')
+}

@@ -11,7 +11,8 @@ export type ConsentKey = {
 export async function consentedScopes(tx: Transaction, key: ConsentKey): Promise<string[]> {
   const { rows } = await tx.query<{ scopes: string[] }>({
     name: 'consent.scopes',
-    text: `select scopes from consents where tenant_id = $1 and subject = $2 and client_id = $3`,
+    text: `select scopes from consents where tenant_id = $1 and subject = $2 and client_id = $3
+             and not asks_again`,
     values: [key.tenantId, key.subject, key.clientId],
   })
   return rows[0]?.scopes ?? []
@@ -29,6 +30,7 @@ export async function rememberConsent(
     text: `insert into consents as c (tenant_id, subject, client_id, scopes, created_at, updated_at)
            values ($1, $2, $3, $4, $5, $5)
            on conflict (tenant_id, subject, client_id) do update set updated_at = $5,
+             asks_again = false,
              scopes = c.scopes || array(select unnest($4::text[]) except select unnest(c.scopes))`,
     values: [tenantId, subject, clientId, scopes, now],
   })
@@ -49,7 +51,7 @@ export async function listConsents(
 ): Promise<ConsentRow[]> {
   const { rows } = await tx.query<ConsentRow>({
     name: 'consent.list',
-    text: `select c.client_id as "clientId", a.name as "clientName", c.scopes,
+    text: `select coalesce(a.metadata_url, c.client_id::text) as "clientId", a.name as "clientName", c.scopes,
              c.created_at as "createdAt", c.updated_at as "updatedAt"
            from consents c
            join applications a on a.tenant_id = c.tenant_id and a.id = c.client_id

@@ -62,7 +62,8 @@ export async function push(
   const named = await namedTenant(tenants, form, client, host, context)
   if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
   if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
-  const verdict = validateRequest({ form, client, pushed: true, levelMax })
+  const { documentSha256 } = identified
+  const verdict = validateRequest({ form, client, documentSha256, pushed: true, levelMax })
   if (verdict.tag !== 'valid') {
     const { error, description } = verdict
     return { tag: 'push_refused', error, description }

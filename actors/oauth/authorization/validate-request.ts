@@ -6,6 +6,7 @@
  */
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
+import { isRegisteredRedirect } from '../../domain/redirect-uri.js'
 import { SCOPES } from '../../domain/scopes.js'
 import { readRequestedAudience } from '../tokens/issue/audience.js'
 import { type OAuthForm, readScope } from '../tokens/form.js'
@@ -24,6 +25,7 @@ export type ValidatedClient = Pick<
   AuthorizingClientRow,
   | 'clientType'
   | 'redirectUris'
+  | 'metadataUrl'
   | 'grantTypes'
   | 'responseTypes'
   | 'scopes'
@@ -47,6 +49,8 @@ export type Validation =
 export type RequestToValidate = {
   readonly form: OAuthForm
   readonly client: ValidatedClient
+  /** The metadata document that identifies the client. Absent for a registered one. */
+  readonly documentSha256?: string | undefined
   /** True at the PAR endpoint. */
   readonly pushed: boolean
   /** The highest assurance level that a sign-in can reach. */
@@ -59,9 +63,12 @@ const TEXT_CHARACTERS_MAX = 2048
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const SECONDS = /^\d{1,10}$/
 
-/** Redirect URIs are compared as strings, without normalisation (RFC 9700 section 2.1). */
-export function isRegistered(redirectUri: string, registered: readonly string[]): boolean {
-  return registered.includes(redirectUri)
+/** A client that a metadata document identifies may use any port of a loopback redirect URI. */
+export function isRegistered(
+  redirectUri: string,
+  { redirectUris, metadataUrl }: Pick<AuthorizingClientRow, 'redirectUris' | 'metadataUrl'>,
+): boolean {
+  return isRegisteredRedirect(redirectUri, redirectUris, metadataUrl !== null)
 }
 
 /** Errors that are shown to the user, in this order. */
@@ -129,7 +136,7 @@ function hasRegisteredRedirectUri({
   form,
   client,
 }: RequestToValidate): Fault<RefusedError> | undefined {
-  return isRegistered(form.get('redirect_uri')!, client.redirectUris)
+  return isRegistered(form.get('redirect_uri')!, client)
     ? undefined
     : ['invalid_redirect_uri', 'redirect_uri is not registered for the application']
 }
@@ -292,7 +299,7 @@ function isStorable(value: unknown): boolean {
 }
 
 function readRequest(
-  { form, client }: RequestToValidate,
+  { form, client, documentSha256 }: RequestToValidate,
   redirectUri: string,
   state: string | null,
 ): AuthorizationRequest {
@@ -324,6 +331,7 @@ function readRequest(
     idTokenHint: form.get('id_token_hint'),
     loginHint: form.get('login_hint'),
     uiLocales: form.get('ui_locales'),
+    ...(documentSha256 === undefined ? {} : { documentSha256 }),
   }
 }
 

@@ -197,6 +197,13 @@ export const de: Catalogue = {
 
   'consent.title': 'Zugriff erlauben?',
   'consent.lead': '{name} ({host}) möchte auf Ihr Konto zugreifen.',
+  'consent.lead.documented':
+    '{host} möchte auf Ihr Konto zugreifen. Diese Anwendung ist hier nicht registriert.',
+  'consent.claimed': 'Sie nennt sich selbst {name}.',
+  'consent.redirect': 'Danach kehren Sie zu {host} zurück.',
+  'consent.first_seen': 'Hier zum ersten Mal gesehen:',
+  'consent.loopback':
+    'Die Antwort geht an ein Programm auf diesem Gerät. Erlauben Sie es nur, wenn Sie dieses Programm gerade selbst gestartet haben.',
   'consent.as': 'Sie sind als {email} angemeldet.',
   'consent.scopes': 'Damit könnte es',
   'consent.details': 'Im Einzelnen',

@@ -183,6 +183,12 @@ export const en = {
 
   'consent.title': 'Allow access?',
   'consent.lead': '{name} ({host}) requests access to your account.',
+  'consent.lead.documented': '{host} requests access to your account. It is not registered here.',
+  'consent.claimed': 'It calls itself {name}.',
+  'consent.redirect': 'You return to {host} afterwards.',
+  'consent.first_seen': 'Seen here for the first time:',
+  'consent.loopback':
+    'The answer goes to a program on this device. Allow it only if you have just started that program yourself.',
   'consent.as': 'You are signed in as {email}.',
   'consent.scopes': 'It could then',
   'consent.details': 'In detail',
