@@ -94,7 +94,7 @@ export async function insertObservedClient(tx: Transaction, o: Observation): Pro
              grant_types, response_types, scopes, jwks, jwks_uri, dpop_bound_access_tokens,
              require_pushed_authorization_requests, id_token_signed_response_alg, require_pkce,
              created_at, updated_at)
-           values ($1, $2, $3, 'urn:svc:application:' || $2::text, $4, $5, $6, $7, $8, $9, $10,
+           values ($1, $2::uuid, $3, 'urn:svc:application:' || $2::uuid::text, $4, $5, $6, $7, $8, $9, $10,
              '{code}', $11, $12, $13, $14, $15, $16, true, $17, $17)
            on conflict (tenant_id, metadata_url) where metadata_url is not null do nothing`,
     values: [o.tenantId, o.id, o.clientId, ...memberValues(m), o.now],
