@@ -118,7 +118,11 @@ export function createRemoteDocuments(needs: RemoteDocumentsNeeds): RemoteDocume
   return {
     async get(asked) {
       const key = `${asked.kind} ${asked.url}`
-      const row = await stored(asked)
+      const startMs = clock.monotonicMs()
+      let row = await stored(asked)
+      // Another caller's fetch ended since this one began to read.
+      if (row === undefined && (fetchedAtMs.get(key) ?? -Infinity) >= startMs)
+        row = await stored(asked)
       const now = clock.now().getTime()
       const recent = (fetchedAtMs.get(key) ?? -Infinity) > clock.monotonicMs() - HOLD_OFF_MS
       const fresh = row !== undefined && row.freshUntil.getTime() > now
