@@ -2,6 +2,7 @@
 import { accountOperatorRoutes } from './routes/identity/accounts.js'
 import { accountRoutes } from './routes/identity/account.js'
 import { agentRoutes } from './routes/agents/agents.js'
+import { apiResourceRoutes } from './routes/oauth/api-resources.js'
 import { applicationRoutes } from './routes/oauth/clients.js'
 import { auditRoutes } from './routes/operations/audit.js'
 import { authorizeRoutes } from './routes/oauth/authorize.js'
@@ -56,6 +57,7 @@ export const routes: readonly Route[] = [
   ...delegationRoutes,
   ...applicationRoutes,
   ...observedClientRoutes,
+  ...apiResourceRoutes,
   ...organizationRoutes,
   ...organizationRecordRoutes,
   ...organizationMemberRoutes,

@@ -70,3 +70,4 @@ create index refresh_families_of_observed
   on refresh_families (tenant_id, client_id) where document_sha256 is not null;
 -- The metadata of the client has changed since: the next authorization request asks again.
 alter table consents add column asks_again boolean not null default false;
+alter table resource_consents add column asks_again boolean not null default false;

@@ -634,6 +634,7 @@ create table applications (
   registration_scopes text[],
   registration_token_sha256 bytea,
   default_scopes text[],
+  loopback_any_port boolean default false not null,
   metadata_url text,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
@@ -707,6 +708,7 @@ create table authorization_codes (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   redeemed_at timestamp with time zone,
+  resource_ids uuid[],
   document_sha256 text,
   constraint authorization_codes_pkey PRIMARY KEY (tenant_id, id),
   constraint authorization_codes_code_sha256_key UNIQUE (code_sha256),
@@ -762,6 +764,7 @@ create table backchannel_requests (
   decided_at timestamp with time zone,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  resource_ids uuid[],
   constraint backchannel_requests_pkey PRIMARY KEY (tenant_id, id),
   constraint backchannel_requests_code_sha256_key UNIQUE (code_sha256),
   constraint backchannel_requests_check CHECK (((status <> ALL (ARRAY['approved'::text, 'redeemed'::text])) OR ((subject IS NOT NULL) AND (level IS NOT NULL) AND (amr IS NOT NULL) AND (auth_time IS NOT NULL)))),
@@ -1641,6 +1644,7 @@ create table refresh_families (
   authorization_details jsonb,
   claims jsonb,
   browser_session_id uuid,
+  resource_ids uuid[],
   document_sha256 text,
   constraint refresh_families_pkey PRIMARY KEY (tenant_id, id),
   constraint refresh_families_level_check CHECK (((level >= 1) AND (level <= 3))),
@@ -1736,6 +1740,26 @@ create table remote_documents (
   constraint remote_documents_kind_check CHECK ((kind = ANY (ARRAY['client'::text, 'keys'::text])))
 );
 CREATE INDEX remote_documents_ended ON public.remote_documents USING btree (fresh_until);
+
+create table resource_consents (
+  tenant_id uuid not null,
+  subject text not null,
+  client_id uuid not null,
+  resource_id uuid not null,
+  scopes text[] not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  asks_again boolean default false not null,
+  constraint resource_consents_pkey PRIMARY KEY (tenant_id, subject, client_id, resource_id),
+  constraint resource_consents_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
+  constraint resource_consents_tenant_id_resource_id_fkey FOREIGN KEY (tenant_id, resource_id) REFERENCES api_resources(tenant_id, id) ON DELETE CASCADE,
+  constraint resource_consents_tenant_id_subject_fkey FOREIGN KEY (tenant_id, subject) REFERENCES tenant_users(tenant_id, sub) ON DELETE CASCADE
+);
+CREATE INDEX resource_consents_of_client ON public.resource_consents USING btree (tenant_id, client_id);
+CREATE INDEX resource_consents_of_resource ON public.resource_consents USING btree (tenant_id, resource_id);
+alter table resource_consents enable row level security;
+alter table resource_consents force row level security;
+create policy tenant on resource_consents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table revoked_tokens (
   tenant_id uuid not null,

@@ -7,6 +7,7 @@ import { accountActor } from '../actors/identity/accounts/actor.js'
 import { agentDocumentsActor } from '../actors/agents/documents/actor.js'
 import { observedClientsActor } from '../actors/oauth/client-id-metadata/actor.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
+import { apiResourcesActor } from '../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
 import { backchannelActor } from '../actors/oauth/device-and-ciba/actor.js'
@@ -87,6 +88,7 @@ export const placements = [
   placement(agentDocumentsActor, inline,                                                 A, C   ),
   placement(observedClientsActor, inline,                                                   C   ),
   placement(applicationsActor, inline,                                                      C   ),
+  placement(apiResourcesActor, inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(auditActor,        inline,                                                      C   ),

@@ -21,5 +21,7 @@ export function tokenStatusQuery(principal: Principal) {
     personSub: subjectType === 'human' ? subject : null,
     delegationId,
     organizationId,
+    resourceIds: principal.resourceIds ?? null,
+    clientId,
   }
 }

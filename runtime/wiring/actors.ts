@@ -8,6 +8,7 @@ import { observedClientsActor } from '../../actors/oauth/client-id-metadata/acto
 import { createMetadataClients } from '../../actors/oauth/client-id-metadata/metadata-clients.js'
 import { createRemoteDocuments } from '../../actors/oauth/client-id-metadata/remote-documents.js'
 import { agents } from '../../actors/agents/agents/protocol.js'
+import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
 import { authorization } from '../../actors/oauth/authorization/protocol.js'
@@ -326,6 +327,14 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     wireActor(agentDocumentsActor, () => ({ ...common, issuer })),
     wireActor(observedClientsActor, ({ ref }) => ({ ...common, tokens: ref(tokens) })),
     wireActor(applicationsActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      issuer,
+    })),
+    wireActor(apiResourcesActor, ({ ref }) => ({
       database,
       clock,
       random,

@@ -41,6 +41,25 @@ export function resourceKey(uri: string): string | null {
   return username === '' && password === '' ? href : null
 }
 
+/** True if the tenant has fewer than `most` resources. Holds the tenant until the transaction ends. */
+export async function hasRoomForApiResource(
+  tx: Transaction,
+  tenantId: string,
+  most: number,
+): Promise<boolean> {
+  await tx.query({
+    name: 'api_resource.turn',
+    text: 'select from tenants where id = $1 for no key update',
+    values: [tenantId],
+  })
+  const { rows } = await tx.query<{ room: boolean }>({
+    name: 'api_resource.room',
+    text: 'select count(*) < $2 as room from api_resources where tenant_id = $1',
+    values: [tenantId, most],
+  })
+  return rows[0]!.room
+}
+
 /** Inserts the resource. The unique index refuses a resource that any tenant has. */
 export async function insertApiResource(tx: Transaction, row: ApiResourceRow): Promise<void> {
   await tx.query({
@@ -154,6 +173,36 @@ export async function findResourcesOfTenant(
     values: [tenantId, keys],
   })
   return rows
+}
+
+/** The resources of the tenant with these ids. */
+export async function findResourcesById(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<ApiResourceRow[]> {
+  const { rows } = await tx.query<ApiResourceRow>({
+    name: 'api_resource.by_id',
+    text: `select ${COLUMNS} from api_resources where tenant_id = $1 and id = any($2)`,
+    values: [tenantId, ids],
+  })
+  return rows
+}
+
+/** The names of the scopes of the tenant's resources: of all, or of those that are open to any client. */
+export async function resourceScopeNames(
+  tx: Transaction,
+  tenantId: string,
+  which: 'all' | 'open',
+): Promise<string[]> {
+  const { rows } = await tx.query<{ name: string }>({
+    name: 'api_resource.scope_names',
+    text: `select distinct s ->> 'name' as name
+           from api_resources cross join lateral jsonb_array_elements(scopes) s
+           where tenant_id = $1 and ($2 or allowed_clients = 'any')`,
+    values: [tenantId, which === 'all'],
+  })
+  return rows.map(({ name }) => name)
 }
 
 /** $1 to $11 of the statements that write. */

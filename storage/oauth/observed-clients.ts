@@ -93,9 +93,9 @@ export async function insertObservedClient(tx: Transaction, o: Observation): Pro
              token_endpoint_auth_method, redirect_uris, post_logout_redirect_uris, allowed_origins,
              grant_types, response_types, scopes, jwks, jwks_uri, dpop_bound_access_tokens,
              require_pushed_authorization_requests, id_token_signed_response_alg, require_pkce,
-             created_at, updated_at)
+             loopback_any_port, created_at, updated_at)
            values ($1, $2::uuid, $3, 'urn:svc:application:' || $2::uuid::text, $4, $5, $6, $7, $8, $9, $10,
-             '{code}', $11, $12, $13, $14, $15, $16, true, $17, $17)
+             '{code}', $11, $12, $13, $14, $15, $16, true, true, $17, $17)
            on conflict (tenant_id, metadata_url) where metadata_url is not null do nothing`,
     values: [o.tenantId, o.id, o.clientId, ...memberValues(m), o.now],
   })
@@ -147,6 +147,10 @@ export async function updateObservedClient(
              returning before.document_sha256, before.decision_sha256),
            asking as (
              update consents set asks_again = true
+             where tenant_id = $1 and client_id = $2
+               and exists (select from changed where decision_sha256 <> $5)),
+           asking_at_resources as (
+             update resource_consents set asks_again = true
              where tenant_id = $1 and client_id = $2
                and exists (select from changed where decision_sha256 <> $5))
            select document_sha256 as "previousSha256", decision_sha256 <> $5 as decisive from changed`,

@@ -46,6 +46,7 @@ import {
   REQUEST_URI_PREFIX,
 } from './protocol.js'
 import { push } from './push.js'
+import { targetOf } from './target.js'
 import { userinfo } from './userinfo.js'
 
 export type AuthorizationNeeds = InteractionNeeds & {
@@ -229,8 +230,16 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const requestUri = form.get('request_uri')
       if (requestUri?.startsWith(REQUEST_URI_PREFIX))
         return continuePushed(requestUri, client, sessionToken, context)
+      const target = await targetOf(needs, form, client, context)
       const { levelMax } = needs
-      const verdict = validateRequest({ form, client, documentSha256, pushed: false, levelMax })
+      const verdict = validateRequest({
+        form,
+        client,
+        documentSha256,
+        pushed: false,
+        levelMax,
+        target,
+      })
       if (verdict.tag === 'refused') return verdict
       if (verdict.tag === 'returned') {
         const { error, description } = verdict

@@ -85,6 +85,20 @@ export type ConsentAsked = {
   readonly documented: DocumentedClient | null
   readonly email: string
   readonly scopes: readonly string[]
+  /** The API resources of the request. Empty for other audiences. */
+  readonly resources: readonly { readonly name: string; readonly resource: string }[]
+  /** The scopes of these resources among `scopes`, in their words. */
+  readonly resourceScopes: readonly {
+    readonly name: string
+    readonly description: string
+    readonly kind: 'read' | 'write' | 'money'
+  }[]
+  /** The scopes that an earlier consent of the user does not contain. Empty without one. */
+  readonly newScopes: readonly string[]
+  /** Every redirect URI of the client is one of the user's own computer. */
+  readonly loopbackOnly: boolean
+  /** When the client registered itself. Null for a client of the tenant's administrators. */
+  readonly firstSeenAt: Date | null
   /** The authorization details as indented JSON. */
   readonly details: readonly string[]
   readonly uiLocales: string | null
@@ -97,9 +111,8 @@ export type DocumentedClient = {
   readonly host: string
   /** What the client calls itself. Not verified. */
   readonly claimedName: string | null
-  readonly firstSeenAt: Date
-  /** True if every redirect URI leads to the user's own machine. */
-  readonly loopbackOnly: boolean
+  /** ISO 8601. */
+  readonly firstSeen: string
 }
 /** Shown here and never redirected, since the redirect URI is not verified (RFC 6749 section 4.1.2.1). */
 export type Refused = {

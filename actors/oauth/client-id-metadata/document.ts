@@ -1,7 +1,7 @@
 /** Reads client metadata documents (Client ID Metadata Documents, section 4; RFC 7591 section 2). */
 import { createHash } from 'node:crypto'
 import type { DocumentMembers } from '../../../storage/oauth/observed-clients.js'
-import { isLoopbackRedirect, redirectUriFault } from '../../domain/redirect-uri.js'
+import { redirectUriFault } from '../../domain/redirect-uri.js'
 import { PERSON_SCOPES } from '../../domain/scopes.js'
 import { shownName } from '../../domain/shown-names.js'
 import { hostOfClientId } from './client-id.js'
@@ -161,11 +161,6 @@ function keySet(value: unknown): { keys: Record<string, unknown>[] } | null {
 
 function isWeb(uri: string): boolean {
   return /^https?:/i.test(uri)
-}
-
-/** True if every redirect URI leads to the user's own machine, where any program can receive the code. */
-export function isLoopbackOnly(redirectUris: readonly string[]): boolean {
-  return redirectUris.length > 0 && redirectUris.every(isLoopbackRedirect)
 }
 
 /** SHA-256 of the JSON with sorted members, in lower-case hex. */

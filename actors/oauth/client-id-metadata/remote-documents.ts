@@ -126,7 +126,7 @@ export function createRemoteDocuments(needs: RemoteDocumentsNeeds): RemoteDocume
       const now = clock.now().getTime()
       const recent = (fetchedAtMs.get(key) ?? -Infinity) > clock.monotonicMs() - HOLD_OFF_MS
       const fresh = row !== undefined && row.freshUntil.getTime() > now
-      if (fresh && (asked.refresh !== true || recent)) return found(row)
+      if (row !== undefined && fresh && (asked.refresh !== true || recent)) return found(row)
       const remote = await fetchOnce(asked, key)
       if (remote.tag !== 'unreachable' || row === undefined) return remote
       if (fresh) return found(row)

@@ -6,6 +6,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { ApiResourceRow } from '../../../storage/oauth/api-resources.js'
 import type { TokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
@@ -32,6 +33,7 @@ import {
 } from './clients/clients.js'
 import { grantDelegated } from './grants/delegation.js'
 import { describeRepeated, type OAuthForm, readForm } from './form.js'
+import { resourceLookup } from './issue/api-resource.js'
 import { batchedLookups } from './issue/batched-lookups.js'
 import { type Inspector, inspectorOf, introspect } from './verify/introspection.js'
 import { tokenMetrics } from './metrics.js'
@@ -132,6 +134,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     })
     const signer = tokenSigner({ keys: needs.keys, clock, random, issuer })
     const origins = ttlCache<boolean>(clock)
+    const knownResources = ttlCache<ApiResourceRow>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
     const verifier = createAccessTokenVerifier({
       keys: needs.keys,
@@ -145,6 +148,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       statuses.invalidate(ids)
       knownClients.invalidate(ids)
       origins.invalidate(ids)
+      knownResources.invalidate(ids)
     }
     const issuing = {
       ...needs,
@@ -153,22 +157,24 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       commits: groupCommit(database),
       preparedGrants: new PreparedGrantsCache(issuer),
       lookups: batchedLookups(database),
+      resources: resourceLookup(database, knownResources),
       verifier,
       invalidate,
     }
 
+    const proofOf = (jkt: string | null) => ({ jkt, refusal: dpopVerifier.missing })
     const grants: Record<GrantType, Grant> = {
       authorization_code: (client, form, jkt, context) =>
-        grantCode(issuing, client, form, { jkt, refusal: dpopVerifier.missing }, context),
+        grantCode(issuing, client, form, proofOf(jkt), context),
       client_credentials: (client, form, jkt, context) =>
-        grantClientCredentials(issuing, client, form, jkt, context),
+        grantClientCredentials(issuing, client, form, proofOf(jkt), context),
       refresh_token: (client, form, jkt, context) =>
-        grantRefresh(issuing, client, form, { jkt, refusal: dpopVerifier.missing }, context),
+        grantRefresh(issuing, client, form, proofOf(jkt), context),
       [TOKEN_EXCHANGE]: (...request) => exchangeToken(...request),
       [DEVICE_CODE]: (client, form, jkt, context) =>
-        grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, context),
+        grantBackchannel(issuing, DEVICE_CODE, client, form, proofOf(jkt), context),
       [CIBA]: (client, form, jkt, context) =>
-        grantBackchannel(issuing, CIBA, client, form, jkt, context),
+        grantBackchannel(issuing, CIBA, client, form, proofOf(jkt), context),
     }
 
     function exchangeToken(
@@ -178,7 +184,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       context: MessageContext,
       address: string,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
-      const proof = { jkt, refusal: dpopVerifier.missing, address }
+      const proof = { ...proofOf(jkt), address }
       return grantExchange(issuing, client, form, proof, context)
     }
 

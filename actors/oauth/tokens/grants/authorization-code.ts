@@ -19,7 +19,8 @@ import type { OAuthForm } from '../form.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, revokedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { type TokenScope, downscope } from '../issue/downscoping.js'
+import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue/api-resource.js'
+import { type TokenScope, downscope, resourcesOfGrant } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
@@ -33,6 +34,7 @@ const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 export type CodeNeeds = PersonTokensNeeds & {
   readonly commits: GroupCommit
   readonly lookups: BatchedLookups
+  readonly resources: ResourceLookup
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
@@ -65,9 +67,17 @@ export async function grantCode(
   if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
   if (!row.standing)
     return refuse('invalid_grant', 'the session or the user behind the code is no longer active')
-  const scopes = effectiveScopes(row.scopes, client)
+  const resources = await resourcesOfGrant(
+    needs.resources,
+    row,
+    publicClientId(client),
+    form,
+  )
+  if ('tag' in resources) return resources
+  if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
+  const scopes = effectiveScopes(row.scopes, client, resources)
   if ('tag' in scopes) return scopes
-  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes })
+  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes, resources })
   if ('tag' in tokenScope) return tokenScope
   return redeem(needs, row, { scopes, tokenScope }, client, proof, context)
 }

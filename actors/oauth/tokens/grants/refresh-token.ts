@@ -28,7 +28,8 @@ import { type OAuthForm, readScope } from '../form.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, reuseEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { type TokenScope, downscope } from '../issue/downscoping.js'
+import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue/api-resource.js'
+import { type TokenScope, downscope, resourcesOfGrant } from '../issue/downscoping.js'
 import {
   personGrant,
   type PersonTokens,
@@ -48,6 +49,7 @@ const NOT_THEIRS = 'the refresh token is unknown or belongs to another client'
 export type RefreshNeeds = PersonTokensNeeds & {
   readonly commits: GroupCommit
   readonly lookups: BatchedLookups
+  readonly resources: ResourceLookup
   readonly sealer: Sealer
   readonly metrics: TokenMetrics
   readonly clock: Clock
@@ -126,11 +128,19 @@ async function rotate(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const effective = effectiveScopes(row.scopes, client)
+  const resources = await resourcesOfGrant(
+    needs.resources,
+    row,
+    publicClientId(client),
+    form,
+  )
+  if ('tag' in resources) return resources
+  if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
+  const effective = effectiveScopes(row.scopes, client, resources)
   if ('tag' in effective) return effective
   const scopes = requestedScopes(form, effective)
   if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
-  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes })
+  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes, resources })
   if ('tag' in tokenScope) return tokenScope
 
   const { commits, sealer, metrics, random } = needs
