@@ -24,6 +24,8 @@ import { organizationRecordRoutes } from './routes/identity/organization-records
 import { organizationRoutes } from './routes/identity/organizations.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
 import { registrationRoutes } from './routes/oauth/client-registration.js'
+import { agentDocumentRoutes } from './routes/agents/agent-documents.js'
+import { observedClientRoutes } from './routes/oauth/observed-clients.js'
 import { agentManagementRoutes } from './routes/agents/agent-management.js'
 import { signingKeyRoutes } from './routes/oauth/signing-keys.js'
 import { webhookRoutes } from './routes/webhooks/webhooks.js'
@@ -54,6 +56,7 @@ export const routes: readonly Route[] = [
   ...agentRoutes,
   ...delegationRoutes,
   ...applicationRoutes,
+  ...observedClientRoutes,
   ...apiResourceRoutes,
   ...organizationRoutes,
   ...organizationRecordRoutes,
@@ -62,6 +65,7 @@ export const routes: readonly Route[] = [
   ...vaultRoutes,
   ...egressRoutes,
   ...sshCertificatesRoutes,
+  ...agentDocumentRoutes,
   ...agentManagementRoutes,
   ...signInRoutes,
   ...mailSignInRoutes,

@@ -568,6 +568,7 @@ create table agents (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   last_authenticated_at timestamp with time zone,
+  profile jsonb default '{}'::jsonb not null,
   constraint agents_pkey PRIMARY KEY (tenant_id, id),
   constraint agents_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
   constraint agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
@@ -648,6 +649,7 @@ create table applications (
   registration_token_sha256 bytea,
   default_scopes text[],
   loopback_any_port boolean default false not null,
+  metadata_url text,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),
@@ -660,6 +662,7 @@ create table applications (
   constraint applications_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['none'::text, 'client_secret_basic'::text, 'client_secret_post'::text, 'private_key_jwt'::text]))),
   constraint applications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
+CREATE UNIQUE INDEX applications_by_metadata_url ON public.applications USING btree (tenant_id, metadata_url) WHERE (metadata_url IS NOT NULL);
 CREATE INDEX applications_listed ON public.applications USING btree (tenant_id, created_at DESC, id DESC);
 CREATE INDEX applications_origins ON public.applications USING gin (allowed_origins);
 alter table applications enable row level security;
@@ -720,6 +723,7 @@ create table authorization_codes (
   expires_at timestamp with time zone not null,
   redeemed_at timestamp with time zone,
   resource_ids uuid[],
+  document_sha256 text,
   constraint authorization_codes_pkey PRIMARY KEY (tenant_id, id),
   constraint authorization_codes_code_sha256_key UNIQUE (code_sha256),
   constraint authorization_codes_code_sha256_check CHECK ((length(code_sha256) = 32)),
@@ -990,6 +994,7 @@ create table consents (
   scopes text[] not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  asks_again boolean default false not null,
   constraint consents_pkey PRIMARY KEY (tenant_id, subject, client_id),
   constraint consents_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
   constraint consents_tenant_id_subject_fkey FOREIGN KEY (tenant_id, subject) REFERENCES tenant_users(tenant_id, sub) ON DELETE CASCADE
@@ -1328,6 +1333,39 @@ alter table mail_tickets enable row level security;
 alter table mail_tickets force row level security;
 create policy tenant on mail_tickets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table observed_client_documents (
+  tenant_id uuid not null,
+  id uuid not null,
+  document_sha256 text not null,
+  document jsonb not null,
+  first_seen_at timestamp with time zone not null,
+  constraint observed_client_documents_pkey PRIMARY KEY (tenant_id, id, document_sha256),
+  constraint observed_client_documents_tenant_id_id_fkey FOREIGN KEY (tenant_id, id) REFERENCES observed_clients(tenant_id, id) ON DELETE CASCADE
+);
+alter table observed_client_documents enable row level security;
+alter table observed_client_documents force row level security;
+create policy tenant on observed_client_documents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table observed_clients (
+  tenant_id uuid not null,
+  id uuid not null,
+  client_id text not null,
+  client_name text,
+  document_sha256 text not null,
+  decision_sha256 text not null,
+  first_seen_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  grants_until timestamp with time zone not null,
+  constraint observed_clients_pkey PRIMARY KEY (tenant_id, id),
+  constraint observed_clients_tenant_id_client_id_key UNIQUE (tenant_id, client_id),
+  constraint observed_clients_tenant_id_id_fkey FOREIGN KEY (tenant_id, id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX observed_clients_ended ON public.observed_clients USING btree (grants_until);
+CREATE INDEX observed_clients_listed ON public.observed_clients USING btree (tenant_id, first_seen_at DESC, id DESC);
+alter table observed_clients enable row level security;
+alter table observed_clients force row level security;
+create policy tenant on observed_clients using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table operator_invites (
   tenant_id uuid not null,
   id uuid not null,
@@ -1621,12 +1659,14 @@ create table refresh_families (
   claims jsonb,
   browser_session_id uuid,
   resource_ids uuid[],
+  document_sha256 text,
   constraint refresh_families_pkey PRIMARY KEY (tenant_id, id),
   constraint refresh_families_level_check CHECK (((level >= 1) AND (level <= 3))),
   constraint refresh_families_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refresh_families_expired ON public.refresh_families USING btree (expires_at);
 CREATE INDEX refresh_families_of_browser ON public.refresh_families USING btree (browser_session_id) WHERE (browser_session_id IS NOT NULL);
+CREATE INDEX refresh_families_of_observed ON public.refresh_families USING btree (tenant_id, client_id) WHERE (document_sha256 IS NOT NULL);
 CREATE INDEX refresh_families_of_session ON public.refresh_families USING btree (session_id);
 alter table refresh_families enable row level security;
 alter table refresh_families force row level security;
@@ -1703,6 +1743,18 @@ alter table registration_tokens enable row level security;
 alter table registration_tokens force row level security;
 create policy tenant on registration_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table remote_documents (
+  url text not null,
+  kind text not null,
+  document jsonb not null,
+  sha256 text not null,
+  fetched_at timestamp with time zone not null,
+  fresh_until timestamp with time zone not null,
+  constraint remote_documents_pkey PRIMARY KEY (kind, url),
+  constraint remote_documents_kind_check CHECK ((kind = ANY (ARRAY['client'::text, 'keys'::text])))
+);
+CREATE INDEX remote_documents_ended ON public.remote_documents USING btree (fresh_until);
+
 create table resource_consents (
   tenant_id uuid not null,
   subject text not null,
@@ -1711,6 +1763,7 @@ create table resource_consents (
   scopes text[] not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  asks_again boolean default false not null,
   constraint resource_consents_pkey PRIMARY KEY (tenant_id, subject, client_id, resource_id),
   constraint resource_consents_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
   constraint resource_consents_tenant_id_resource_id_fkey FOREIGN KEY (tenant_id, resource_id) REFERENCES api_resources(tenant_id, id) ON DELETE CASCADE,

@@ -36,6 +36,7 @@ export const AUDIT_ONLY_TYPES = [
   'admin.application.registered',
   'admin.application.secret_rotated',
   'admin.application.updated',
+  'admin.observed_client.deleted',
   'admin.organization.reactivated',
   'admin.organization.suspended',
   'admin.registration_token.created',

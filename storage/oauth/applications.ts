@@ -30,6 +30,8 @@ export type ApplicationRow = {
   loopbackAnyPort: boolean
   authorizationDetailsTypes: string[]
   logoUri: string | null
+  /** The client_id of a client that is identified by its metadata document. Null for a registered one. */
+  metadataUrl: string | null
   createdAt: Date
   updatedAt: Date
 }
@@ -39,7 +41,7 @@ export type NewApplication = Pick<
   ApplicationRow,
   'id' | 'tenantId' | 'name' | 'redirectUris' | 'createdAt'
 > &
-  Partial<Omit<ApplicationRow, 'status' | 'updatedAt'>> & {
+  Partial<Omit<ApplicationRow, 'status' | 'updatedAt' | 'metadataUrl'>> & {
     /** SHA-256 of the secret, from `newClientSecret`. Null for a client without one. */
     secretSha256: Uint8Array | null
   }
@@ -107,7 +109,8 @@ export async function lockApplication(
 ): Promise<ApplicationRow | undefined> {
   const { rows } = await tx.query<ApplicationRow>({
     name: 'application.lock',
-    text: `select ${COLUMNS} from applications where tenant_id = $1 and id = $2 for update`,
+    text: `select ${COLUMNS} from applications
+           where tenant_id = $1 and id = $2 and metadata_url is null for update`,
     values: [tenantId, applicationId],
   })
   return rows[0]
@@ -118,7 +121,7 @@ export type ReplacedApplication = Pick<
   ApplicationRow,
   'id' | 'tenantId' | 'name' | 'redirectUris'
 > &
-  Partial<Omit<ApplicationRow, 'createdAt'>> & { readonly updatedAt: Date }
+  Partial<Omit<ApplicationRow, 'createdAt' | 'metadataUrl'>> & { readonly updatedAt: Date }
 
 export async function replaceApplication(
   tx: Transaction,
@@ -206,7 +209,8 @@ export async function findApplication(
 ): Promise<ApplicationRow | undefined> {
   const { rows } = await tx.query<ApplicationRow>({
     name: 'application.find',
-    text: `select ${COLUMNS} from applications where tenant_id = $1 and id = $2`,
+    text: `select ${COLUMNS} from applications
+           where tenant_id = $1 and id = $2 and metadata_url is null`,
     values: [tenantId, applicationId],
   })
   return rows[0]
@@ -222,7 +226,8 @@ export async function listApplications(
   const { rows } = await tx.query<ApplicationRow>({
     name: 'application.list',
     text: `select ${COLUMNS} from applications
-           where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           where tenant_id = $1 and metadata_url is null
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
@@ -245,6 +250,7 @@ export type ClientRow = Pick<
   | 'jwksUri'
   | 'dpopBoundAccessTokens'
   | 'idTokenSignedResponseAlg'
+  | 'metadataUrl'
 > & {
   tenantStatus: string
   /** It registered itself (RFC 7591). */
@@ -268,7 +274,8 @@ export async function findClient(
              a.grant_types as "grantTypes", a.scopes, a.default_scopes as "defaultScopes", a.jwks, a.jwks_uri as "jwksUri",
              a.dpop_bound_access_tokens as "dpopBoundAccessTokens",
              a.id_token_signed_response_alg as "idTokenSignedResponseAlg",
-             t.status as "tenantStatus", a.registration is not null as "selfRegistered",
+             t.status as "tenantStatus", a.metadata_url as "metadataUrl",
+             a.registration is not null or a.metadata_url is not null as "selfRegistered",
              (select coalesce(json_agg(json_build_object('sha256', encode(s.secret_sha256, 'hex'),
                 'expiresAt', s.expires_at)), '[]')
               from application_secrets s
@@ -322,6 +329,35 @@ export async function findAuthorizingClient(
              from applications where id = $1) a
            join tenants t on t.id = a."tenantId"`,
     values: [clientId],
+  })
+  return rows[0]
+}
+
+/** The client_id of a client that is identified by its metadata document. Undefined for a registered one. */
+export async function findMetadataUrl(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ url: string }>({
+    name: 'application.metadata_url',
+    text: `select metadata_url as url from applications
+           where tenant_id = $1 and id = $2 and metadata_url is not null`,
+    values: [tenantId, applicationId],
+  })
+  return rows[0]?.url
+}
+
+/** The application of such a client in a tenant. */
+export async function findByMetadataUrl(
+  tx: Transaction,
+  tenantId: string,
+  metadataUrl: string,
+): Promise<{ readonly id: string } | undefined> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'application.by_metadata_url',
+    text: 'select id from applications where tenant_id = $1 and metadata_url = $2',
+    values: [tenantId, metadataUrl],
   })
   return rows[0]
 }
@@ -410,7 +446,7 @@ const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clie
   require_pushed_authorization_requests as "requirePushedAuthorizationRequests",
   id_token_signed_response_alg as "idTokenSignedResponseAlg", logo_uri as "logoUri",
   require_pkce as "requirePkce", loopback_any_port as "loopbackAnyPort",
-  authorization_details_types as "authorizationDetailsTypes",
+  authorization_details_types as "authorizationDetailsTypes", metadata_url as "metadataUrl",
   created_at as "createdAt", updated_at as "updatedAt"`
 
 const FOREIGN_KEY_VIOLATION = '23503'

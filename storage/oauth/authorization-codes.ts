@@ -33,6 +33,8 @@ export type CodeGrant = {
   readonly authTime: Date
   readonly authorizationDetails: AuthorizationDetails | null
   readonly claims: RequestedClaims | null
+  /** The metadata document of the client at the decision. Null for a registered client. */
+  readonly documentSha256: string | null
   readonly createdAt: Date
   readonly expiresAt: Date
 }
@@ -43,7 +45,8 @@ export async function insertCode(tx: Transaction, code: NewCode): Promise<void> 
     name: 'authorization_code.insert',
     text: `insert into authorization_codes (tenant_id, id, code_sha256, client_id, session_id,
              subject, organization_id, redirect_uri, code_challenge, jkt, scopes, audience, nonce,
-             level, amr, auth_time, authorization_details, claims, created_at, expires_at, resource_ids)
+             level, amr, auth_time, authorization_details, claims, created_at, expires_at, resource_ids,
+             document_sha256)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
              $19, $20, $21)`,
     values: [
@@ -68,6 +71,7 @@ export async function insertCode(tx: Transaction, code: NewCode): Promise<void> 
       code.createdAt,
       code.expiresAt,
       code.resourceIds,
+      code.documentSha256,
     ],
   })
 }
@@ -94,7 +98,7 @@ export async function findCodes(
                c.amr, c.auth_time as "authTime",
                c.authorization_details as "authorizationDetails", c.claims,
                c.created_at as "createdAt", c.expires_at as "expiresAt",
-               c.redeemed_at as "redeemedAt",
+               c.redeemed_at as "redeemedAt", c.document_sha256 as "documentSha256",
                ${tenantInForce('c.tenant_id')}
                and coalesce((select ended_at is null from sessions
                  where tenant_id = c.tenant_id and id = c.session_id), false)
@@ -169,10 +173,11 @@ export async function redeemCodes(
            family as (
              insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
                jkt, created_at, expires_at, subject, level, amr, auth_time, authorization_details,
-               claims, browser_session_id, resource_ids)
+               claims, browser_session_id, resource_ids, document_sha256)
              select tenant_id, id, case when offline then id else session_id end, client_id, scopes,
                audience, bound_to, turned_at, family_expires_at, subject, level, amr, auth_time,
-               authorization_details, claims, case when offline then session_id end, resource_ids
+               authorization_details, claims, case when offline then session_id end, resource_ids,
+               document_sha256
              from redeemed),
            token as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)

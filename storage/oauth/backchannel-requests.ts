@@ -135,6 +135,8 @@ export type BackchannelRedemption = {
   readonly jkt: string | null
   /** Null if the application gets no refresh token. */
   readonly refreshTokenSha256: Uint8Array | null
+  /** The metadata document of the client. Null for a registered client. */
+  readonly documentSha256: string | null
   readonly now: Date
   /** Expiry of the session and the family. */
   readonly expiresAt: Date
@@ -164,9 +166,10 @@ export async function redeemBackchannelRequest(
              from redeemed),
            family as (
              insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
-               jkt, created_at, expires_at, subject, level, amr, auth_time, resource_ids)
+               jkt, created_at, expires_at, subject, level, amr, auth_time, resource_ids,
+               document_sha256)
              select tenant_id, id, id, client_id, scopes, audience, $3, $4, $5, subject, level, amr,
-               auth_time, resource_ids
+               auth_time, resource_ids, $7::text
              from redeemed),
            token as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
@@ -179,9 +182,25 @@ export async function redeemBackchannelRequest(
       r.now,
       r.expiresAt,
       r.refreshTokenSha256 === null ? null : Buffer.from(r.refreshTokenSha256),
+      r.documentSha256,
     ],
   })
   return rows[0]!.redeemed
+}
+
+/** The client of a request, by the hash of its code. Its tenant is unknown, so the transaction crosses tenants. */
+export async function findBackchannelClient(
+  tx: Transaction,
+  kind: BackchannelKind,
+  codeSha256: Uint8Array,
+): Promise<{ readonly tenantId: string; readonly clientId: string } | undefined> {
+  const { rows } = await tx.query<{ tenantId: string; clientId: string }>({
+    name: 'backchannel_request.client',
+    text: `select tenant_id as "tenantId", client_id as "clientId" from backchannel_requests
+           where kind = $1 and code_sha256 = $2`,
+    values: [kind, Buffer.from(codeSha256)],
+  })
+  return rows[0]
 }
 
 /** A request that waits for its user. */

@@ -27,7 +27,8 @@ export async function readConsents(
   const { rows } = await tx.query<{ resourceId: string; scopes: string[] }>({
     name: 'consent.of_resources',
     text: `select resource_id as "resourceId", scopes from resource_consents
-           where tenant_id = $1 and subject = $2 and client_id = $3 and resource_id = any($4)`,
+           where tenant_id = $1 and subject = $2 and client_id = $3 and resource_id = any($4)
+             and not asks_again`,
     values: [key.tenantId, key.subject, key.clientId, resourceIds],
   })
   return { scopes, ofResources: rows }
@@ -47,6 +48,7 @@ export async function rememberResourceConsent(
              (tenant_id, subject, client_id, resource_id, scopes, created_at, updated_at)
            values ($1, $2, $3, $4, $5, $6, $6)
            on conflict (tenant_id, subject, client_id, resource_id) do update set updated_at = $6,
+             asks_again = false,
              scopes = c.scopes || array(select unnest($5::text[]) except select unnest(c.scopes))`,
     values: [tenantId, subject, clientId, resourceId, scopes, now],
   })
@@ -56,7 +58,8 @@ export async function rememberResourceConsent(
 export async function consentedScopes(tx: Transaction, key: ConsentKey): Promise<string[]> {
   const { rows } = await tx.query<{ scopes: string[] }>({
     name: 'consent.scopes',
-    text: `select scopes from consents where tenant_id = $1 and subject = $2 and client_id = $3`,
+    text: `select scopes from consents where tenant_id = $1 and subject = $2 and client_id = $3
+             and not asks_again`,
     values: [key.tenantId, key.subject, key.clientId],
   })
   return rows[0]?.scopes ?? []
@@ -74,6 +77,7 @@ export async function rememberConsent(
     text: `insert into consents as c (tenant_id, subject, client_id, scopes, created_at, updated_at)
            values ($1, $2, $3, $4, $5, $5)
            on conflict (tenant_id, subject, client_id) do update set updated_at = $5,
+             asks_again = false,
              scopes = c.scopes || array(select unnest($4::text[]) except select unnest(c.scopes))`,
     values: [tenantId, subject, clientId, scopes, now],
   })
@@ -100,7 +104,8 @@ export async function listConsents(
              union all
              select client_id, scopes, created_at, updated_at, 1 from resource_consents
              where tenant_id = $1 and subject = $2)
-           select c.client_id as "clientId", a.name as "clientName", c.scopes,
+           select coalesce(a.metadata_url, c.client_id::text) as "clientId",
+             a.name as "clientName", c.scopes,
              c.created_at as "createdAt", c.updated_at as "updatedAt"
            from (select g.client_id, min(g.created_at) as created_at,
                    max(g.updated_at) as updated_at,

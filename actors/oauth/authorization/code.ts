@@ -108,6 +108,7 @@ async function write(
     authTime,
     authorizationDetails: request.details,
     claims,
+    documentSha256: request.documentSha256 ?? null,
     createdAt: now,
     expiresAt: expiry(oidc.code_ttl_secs),
   })

@@ -6,6 +6,8 @@
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { insertAuthorizationRequest } from '../../../storage/oauth/authorization-requests.js'
+import { findObservedFacts } from '../../../storage/oauth/observed-clients.js'
+import { hostOfClientId } from '../client-id-metadata/client-id.js'
 import { type ConsentsBefore, readConsents } from '../../../storage/oauth/consents.js'
 import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
@@ -23,7 +25,14 @@ import { knownAudience, tokenAudience } from '../tokens/issue/audience.js'
 import { type Granting, issueCode } from './code.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
-import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
+import type {
+  Answered,
+  ConsentAsked,
+  DocumentedClient,
+  Interaction,
+  Refused,
+  ReturnedError,
+} from './protocol.js'
 import { UNKNOWN_AUDIENCE } from './target.js'
 import { scopesAt } from './resource-consent.js'
 import type { Allowed, InteractionNeeds, PendingRequest } from './pending-request.js'
@@ -280,6 +289,7 @@ async function askConsent(
     tenant: brandingOf(client.tenantId, client.tenantName, client.tenantSettings),
     clientName: client.name,
     clientHost: hostOf(request.redirectUri),
+    documented: await documentedClient(needs, client, context),
     email: session.email,
     scopes: consented,
     resources: resources.map(({ name, resource }) => ({ name, resource })),
@@ -290,6 +300,23 @@ async function askConsent(
     details: (request.details ?? []).map((one) => JSON.stringify(one, null, 2)),
     uiLocales: request.uiLocales,
     formTargets: [formTarget(request.redirectUri)],
+  }
+}
+
+async function documentedClient(
+  { database }: InteractionNeeds,
+  { id, tenantId, metadataUrl }: PendingRequest['client'],
+  { signal }: MessageContext,
+): Promise<DocumentedClient | null> {
+  if (metadataUrl === null) return null
+  const facts = await database.tenant(tenantId, (tx) => findObservedFacts(tx, tenantId, id), {
+    signal,
+  })
+  if (facts === undefined) return null
+  return {
+    host: hostOfClientId(metadataUrl),
+    claimedName: facts.clientName,
+    firstSeen: facts.firstSeenAt.toISOString(),
   }
 }
 

@@ -81,6 +81,8 @@ export type ConsentAsked = {
   readonly clientName: string
   /** Of the redirect URI: the host, or the scheme of an installed application. */
   readonly clientHost: string
+  /** Of a client that its metadata document identifies. Null for a registered client. */
+  readonly documented: DocumentedClient | null
   readonly email: string
   readonly scopes: readonly string[]
   /** The API resources of the request. Empty for other audiences. */
@@ -103,17 +105,30 @@ export type ConsentAsked = {
   /** CSP sources of redirects after the form. */
   readonly formTargets: readonly string[]
 }
+/** What the consent page shows of a client that is not registered. */
+export type DocumentedClient = {
+  /** The host of the client_id: the name of the party. */
+  readonly host: string
+  /** What the client calls itself. Not verified. */
+  readonly claimedName: string | null
+  /** ISO 8601. */
+  readonly firstSeen: string
+}
 /** Shown here and never redirected, since the redirect URI is not verified (RFC 6749 section 4.1.2.1). */
 export type Refused = {
   readonly tag: 'refused'
   readonly error: RefusedError
   readonly description: string
+  /** Set with `rate_limited`. */
+  readonly retryAfterSecs?: number | undefined
   /** Language of the error page, from the request. */
   readonly uiLocales?: string | null | undefined
   /** A link to start again, if the application is known. */
   readonly back?: { readonly clientName: string; readonly url: string } | undefined
 }
 export type RefusedError =
+  | 'invalid_target'
+  | 'rate_limited'
   | 'invalid_request'
   | 'invalid_request_uri'
   | 'invalid_client'

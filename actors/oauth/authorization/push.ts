@@ -64,7 +64,8 @@ export async function push(
   if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
   if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
   const target = await targetOf({ database, issuer }, form, client, context)
-  const verdict = validateRequest({ form, client, pushed: true, levelMax, target })
+  const { documentSha256 } = identified
+  const verdict = validateRequest({ form, client, documentSha256, pushed: true, levelMax, target })
   if (verdict.tag !== 'valid') {
     const { error, description } = verdict
     return { tag: 'push_refused', error, description }

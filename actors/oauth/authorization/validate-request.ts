@@ -30,6 +30,7 @@ export type ValidatedClient = Pick<
   AuthorizingClientRow,
   | 'clientType'
   | 'redirectUris'
+  | 'metadataUrl'
   | 'grantTypes'
   | 'responseTypes'
   | 'scopes'
@@ -54,6 +55,8 @@ export type Validation =
 export type RequestToValidate = {
   readonly form: OAuthForm
   readonly client: ValidatedClient
+  /** The metadata document that identifies the client. Absent for a registered one. */
+  readonly documentSha256?: string | undefined
   /** True at the PAR endpoint. */
   readonly pushed: boolean
   /** The highest assurance level that a sign-in can reach. */
@@ -314,7 +317,7 @@ function isStorable(value: unknown): boolean {
 }
 
 function readRequest(
-  { form, client, target = NO_TARGET }: RequestToValidate,
+  { form, client, documentSha256, target = NO_TARGET }: RequestToValidate,
   redirectUri: string,
   state: string | null,
 ): AuthorizationRequest {
@@ -345,6 +348,7 @@ function readRequest(
     idTokenHint: form.get('id_token_hint'),
     loginHint: form.get('login_hint'),
     uiLocales: form.get('ui_locales'),
+    ...(documentSha256 === undefined ? {} : { documentSha256 }),
   }
 }
 

@@ -71,7 +71,7 @@ const MEMBERS = {
 } as const satisfies {
   readonly [member in Exclude<
     keyof ApplicationRow,
-    'id' | 'tenantId' | 'createdAt' | 'updatedAt'
+    'id' | 'tenantId' | 'metadataUrl' | 'createdAt' | 'updatedAt'
   >]: string
 }
 

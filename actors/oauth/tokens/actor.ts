@@ -25,13 +25,25 @@ import {
   triesBasic,
 } from './clients/client-authentication.js'
 import { grantClientCredentials } from './grants/client-credentials.js'
-import { type Client, createClients, type KnownClient } from './clients/clients.js'
+import {
+  type Client,
+  createClients,
+  type KnownClient,
+  publicClientId,
+} from './clients/clients.js'
 import { grantDelegated } from './grants/delegation.js'
 import { describeRepeated, type OAuthForm, readForm } from './form.js'
 import { resourceLookup } from './issue/api-resource.js'
 import { batchedLookups } from './issue/batched-lookups.js'
-import { inspectorOf, introspect } from './verify/introspection.js'
+import { type Inspector, inspectorOf, introspect } from './verify/introspection.js'
 import { tokenMetrics } from './metrics.js'
+import type { MetadataClients } from '../client-id-metadata/metadata-clients.js'
+import type { TenancySettings } from '../../domain/tenants/resolution.js'
+import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import {
+  authenticateMetadataClient,
+  presentedUrl,
+} from './clients/metadata-client.js'
 import { createDpopVerifier } from './verify/dpop-verifier.js'
 import { createDpopNonces } from './verify/dpop-nonces.js'
 import {
@@ -79,6 +91,12 @@ export type TokensNeeds = {
   readonly issuer: string
   readonly jwt: JwtSettings
   readonly dpop: DpopSettings
+  /** Clients that are identified by their metadata documents. Absent if there are none. */
+  readonly documented?: {
+    readonly tenants: ActorRef<TenantsProtocol>
+    readonly tenancy: TenancySettings
+    readonly metadataClients: MetadataClients
+  }
   /** Exports vault credentials by token exchange. */
   readonly vault: Pick<VaultExports, 'export'>
 }
@@ -172,12 +190,28 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
     /** Synchronous for a cached client, which most requests have. */
     function clientOf(
-      { authorization }: TokenRequest,
+      { authorization, httpUrl }: TokenRequest,
       form: OAuthForm,
+      context: MessageContext,
     ): Client | OAuthRefused | Promise<Client | OAuthRefused> {
       const authentication = readClientAuthentication(authorization, form)
       if (authentication.method === 'refused')
         return refuse(authentication.error, authentication.description, triesBasic(authorization))
+      const assertion =
+        authentication.method === 'assertion'
+          ? readAssertion(authentication.assertion, issuer, clock.nowSecs())
+          : null
+      const { documented } = needs
+      const url = documented && presentedUrl(documented.metadataClients, authentication, assertion)
+      if (documented !== undefined && url != null) {
+        const { host } = new URL(httpUrl)
+        return authenticateMetadataClient(
+          { ...issuing, ...documented },
+          url,
+          { presented: authentication, form, host },
+          context,
+        )
+      }
       const orRefused = (client: Client | null) =>
         client ?? refuse('invalid_client', failureOf(authentication), triesBasic(authorization))
       const client = clients.authenticate(authentication)
@@ -226,7 +260,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         grantType === TOKEN_EXCHANGE &&
         form.get('actor_token') !== null &&
         !identifiesClient(request.authorization, form)
-      const found = byActor ? null : clientOf(request, form)
+      const found = byActor ? null : clientOf(request, form, context)
       const client = found instanceof Promise ? await found : found
       if (client !== null && 'tag' in client) return client
       requester.client = client
@@ -276,16 +310,18 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         return outcome
       },
 
-      async identifyClient(request) {
+      async identifyClient(request, context) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
-        const client = await clientOf(request, form)
+        const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         const { dpopProof } = request
         const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
         if ('tag' in proof) return proof
         const { kind, confidential, row } = client
-        return { tag: 'identified', kind, clientId: row.id, confidential, jkt: proof.jkt }
+        const documentSha256 = client.kind === 'application' ? client.documentSha256 : undefined
+        const { jkt } = proof
+        return { tag: 'identified', kind, clientId: row.id, confidential, jkt, documentSha256 }
       },
 
       async introspect(request, context) {
@@ -293,7 +329,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const { authorization, dpopProof, httpMethod, httpUrl } = request
         const accessToken = ACCESS_SCHEME.exec(authorization ?? '')
-        let inspector: { tenantId: string; clientId: string | null } | null
+        let inspector: Inspector | null
         if (accessToken === null && ACCESS_SCHEME_NAME.test(authorization ?? ''))
           return {
             tag: 'refused',
@@ -301,9 +337,9 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
             description: 'the Authorization header contains no access token',
           }
         if (accessToken === null) {
-          const client = await clientOf(request, form)
+          const client = await clientOf(request, form, context)
           if ('tag' in client) return client
-          inspector = inspectorOf(client)
+          inspector = inspectorOf(client, publicClientId(client))
           if (inspector === null)
             return refuse('invalid_client', 'a public client cannot introspect tokens')
         } else {
@@ -336,7 +372,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       async revoke(request, context) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
-        const client = await clientOf(request, form)
+        const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         return revoke({ database, verifier, clock, random, invalidate }, client, form, context)
       },

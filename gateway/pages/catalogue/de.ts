@@ -197,6 +197,11 @@ export const de: Catalogue = {
 
   'consent.title': 'Zugriff erlauben?',
   'consent.lead': '{name} ({host}) möchte auf Ihr Konto zugreifen.',
+  'consent.lead.documented':
+    '{host} möchte auf Ihr Konto zugreifen. Diese Anwendung ist hier nicht registriert.',
+  'consent.claimed': 'Sie nennt sich selbst {name}.',
+  'consent.redirect': 'Danach kehren Sie zu {host} zurück.',
+  'consent.first_seen.documented': 'Sie wurde hier am {date} zum ersten Mal gesehen.',
   'consent.resource': 'Es geht um den Zugriff auf {name} ({host}).',
   'consent.loopback':
     'Es läuft auf Ihrem eigenen Rechner. Fahren Sie nur fort, wenn Sie es selbst gestartet haben.',

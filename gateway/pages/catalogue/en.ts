@@ -183,6 +183,10 @@ export const en = {
 
   'consent.title': 'Allow access?',
   'consent.lead': '{name} ({host}) requests access to your account.',
+  'consent.lead.documented': '{host} requests access to your account. It is not registered here.',
+  'consent.claimed': 'It calls itself {name}.',
+  'consent.redirect': 'You return to {host} afterwards.',
+  'consent.first_seen.documented': 'It was seen here for the first time on {date}.',
   'consent.resource': 'It requests access to {name} ({host}).',
   'consent.loopback': 'It runs on your own computer. Continue only if you started it yourself.',
   'consent.first_seen': 'It registered itself here on {date}. Its name is not verified.',

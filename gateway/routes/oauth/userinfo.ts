@@ -70,6 +70,7 @@ const pushRefused = choice<PushRefused, PushRefused['error']>(({ error }) => err
   request_not_supported: bad('request_not_supported'),
   request_uri_not_supported: bad('request_uri_not_supported'),
   registration_not_supported: bad('registration_not_supported'),
+  rate_limited: oauthError<PushRefused>(429, 'rate_limited', describe),
   // 403, as at the token endpoint.
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
 })

@@ -14,7 +14,7 @@ import type { Random } from '../../../../runtime/kernel/random.js'
 import { type CodeRow, redeemCodes } from '../../../../storage/oauth/authorization-codes.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
-import type { Client } from '../clients/clients.js'
+import { type Client, publicClientId } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, revokedEvent } from '../issue/issued-event.js'
@@ -63,11 +63,16 @@ export async function grantCode(
     return proof.refusal('the code is bound to a key: send a DPoP proof')
   if (row.jkt !== null && row.jkt !== proof.jkt)
     return refuse('invalid_grant', 'the code is bound to another key')
-  if (row.redeemedAt !== null) return revoke(needs, row, context)
+  if (row.redeemedAt !== null) return revoke(needs, row, publicClientId(client), context)
   if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
   if (!row.standing)
     return refuse('invalid_grant', 'the session or the user behind the code is no longer active')
-  const resources = await resourcesOfGrant(needs.resources, row, form)
+  const resources = await resourcesOfGrant(
+    needs.resources,
+    row,
+    publicClientId(client),
+    form,
+  )
   if ('tag' in resources) return resources
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
   const scopes = effectiveScopes(row.scopes, client, resources)
@@ -112,6 +117,7 @@ async function redeem(
     needs,
     personGrant(row, tokenScope, {
       grantId: row.id,
+      clientId: publicClientId(client),
       sessionId: row.sessionId,
       idTokenSessionId: row.sessionId,
       scopes,
@@ -141,7 +147,7 @@ async function redeem(
     events: (won) => (won ? [event] : []),
   })
   // Another process redeemed the code first, so this is the second use.
-  if (!redeemed) return revoke(needs, row, context)
+  if (!redeemed) return revoke(needs, row, publicClientId(client), context)
   metrics.issued('authorization_code', 'human')
   const { accessToken, tokenType, expiresInSecs } = access
   const { authorizationDetails } = tokenScope
@@ -159,7 +165,8 @@ async function redeem(
 
 async function revoke(
   { database, random, clock, invalidate }: CodeNeeds,
-  { tenantId, id, clientId, subject, sessionId }: CodeRow,
+  { tenantId, id, subject, sessionId }: CodeRow,
+  clientId: string,
   context: MessageContext,
 ): Promise<OAuthRefused> {
   const now = clock.now()

@@ -15,7 +15,7 @@ import {
   recordPoll,
   redeemBackchannelRequest,
 } from '../../../../storage/oauth/backchannel-requests.js'
-import type { Client } from '../clients/clients.js'
+import { type Client, publicClientId } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent } from '../issue/issued-event.js'
@@ -124,7 +124,12 @@ async function redeem(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const { commits, random, jwt, metrics, issuer } = needs
-  const resources = await resourcesOfGrant(needs.resources, row, form)
+  const resources = await resourcesOfGrant(
+    needs.resources,
+    row,
+    publicClientId(client),
+    form,
+  )
   if ('tag' in resources) return resources
   if (jkt === null && demandsDpop(resources)) return refusal(RESOURCE_NEEDS_PROOF)
   const scopes = effectiveScopes(row.scopes, client, resources)
@@ -136,6 +141,7 @@ async function redeem(
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
   const granted = personGrant(row, tokenScope, {
     grantId: row.id,
+    clientId: publicClientId(client),
     sessionId: row.id,
     idTokenSessionId: row.id,
     scopes,
@@ -161,6 +167,7 @@ async function redeem(
         // A confidential client's refresh tokens are bound to the client (RFC 9449 section 5).
         jkt: client.confidential ? null : jkt,
         refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
+        documentSha256: client.documentSha256 ?? null,
         now,
         expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),
       })

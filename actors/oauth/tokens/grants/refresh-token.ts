@@ -23,7 +23,7 @@ import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
 import { endSession } from '../../../../storage/oauth/token-sessions.js'
 import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import type { AccessGrant } from '../issue/access-token.js'
-import type { Client } from '../clients/clients.js'
+import { type Client, publicClientId } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, reuseEvent } from '../issue/issued-event.js'
@@ -128,7 +128,12 @@ async function rotate(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const resources = await resourcesOfGrant(needs.resources, row, form)
+  const resources = await resourcesOfGrant(
+    needs.resources,
+    row,
+    publicClientId(client),
+    form,
+  )
   if ('tag' in resources) return resources
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
   const effective = effectiveScopes(row.scopes, client, resources)
@@ -207,6 +212,7 @@ async function sign(
     // A refreshed ID token has no nonce (OpenID Connect Core section 12.2).
     const of = personGrant(row, tokenScope, {
       grantId: row.familyId,
+      clientId: publicClientId(client),
       // A sign-out also ends access tokens of an offline grant, but not the grant itself.
       sessionId: row.accessSessionId,
       idTokenSessionId: row.browserSessionId ?? row.sessionId,
@@ -289,7 +295,9 @@ async function revoke(
   context: MessageContext,
 ): Promise<OAuthRefused> {
   const now = clock.now()
-  const { tenantId, familyId, sessionId, clientId, subject, subjectType } = row
+  const { tenantId, familyId, sessionId, subject, subjectType } = row
+  const isTheirs = row.clientId === client.row.id
+  const clientId = isTheirs ? publicClientId(client) : row.clientId
   // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.
   await database.tenant(tenantId, async (tx) => {
     const revoked = await revokeRefreshFamily(tx, tenantId, familyId, reason, now)
@@ -317,7 +325,7 @@ async function revoke(
   })
   invalidate([sessionId, familyId])
   context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was reused')
-  return refuse('invalid_grant', clientId === client.row.id ? REUSED : NOT_THEIRS)
+  return refuse('invalid_grant', isTheirs ? REUSED : NOT_THEIRS)
 }
 
 /** At most the granted scopes. The family keeps all of them (RFC 6749 section 6). */

@@ -73,7 +73,11 @@ export type NamedResources =
  */
 export async function namedResources(
   lookup: ResourceLookup,
-  { id, tenantId }: { readonly id: string; readonly tenantId: string },
+  {
+    id,
+    tenantId,
+    metadataUrl,
+  }: { readonly id: string; readonly tenantId: string; readonly metadataUrl?: string | null },
   requested: readonly string[],
 ): Promise<NamedResources> {
   if (requested.length === 0) return { resources: NONE }
@@ -82,7 +86,7 @@ export async function namedResources(
   const keys = resources.map(({ resource }) => resourceKey(resource))
   if (!requested.every((uri) => keys.includes(resourceKey(uri))))
     return { fault: 'an API resource cannot be combined with another audience' }
-  return resources.every((resource) => mayUse(resource, id))
+  return resources.every((resource) => mayUse(resource, metadataUrl ?? id))
     ? { resources }
     : { fault: 'the client is not allowed to use the resource' }
 }

@@ -65,7 +65,6 @@ export function downscope(
 /** A grant whose resources can be narrowed. */
 type GrantOfResources = {
   readonly tenantId: string
-  readonly clientId: string
   readonly resourceIds: readonly string[] | null
 }
 
@@ -75,7 +74,8 @@ type GrantOfResources = {
  */
 export async function resourcesOfGrant(
   lookup: ResourceLookup,
-  { tenantId, clientId, resourceIds }: GrantOfResources,
+  { tenantId, resourceIds }: GrantOfResources,
+  clientId: string,
   form: OAuthForm,
 ): Promise<readonly ApiResourceRow[] | OAuthRefused> {
   if (resourceIds === null || resourceIds.length === 0) return []

@@ -39,7 +39,7 @@ export type PersonGrant = {
   readonly jkt: string | null
 }
 
-type OfRow = 'tenantId' | 'clientId' | 'subject' | 'organizationId' | 'amr' | 'authTime'
+type OfRow = 'tenantId' | 'subject' | 'organizationId' | 'amr' | 'authTime'
 
 /**
  * Builds the grant from a row and the downscoped request. It copies member by member: an object that
@@ -53,7 +53,7 @@ export function personGrant(
   return {
     tenantId: row.tenantId,
     grantId: own.grantId,
-    clientId: row.clientId,
+    clientId: own.clientId,
     sessionId: own.sessionId,
     idTokenSessionId: own.idTokenSessionId,
     subject: row.subject,

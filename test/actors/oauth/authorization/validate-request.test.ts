@@ -16,6 +16,7 @@ const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 const client: ValidatedClient = {
   clientType: 'public',
   redirectUris: [CALLBACK, 'https://app.example/cb?kept=1'],
+  metadataUrl: null,
   grantTypes: ['authorization_code'],
   responseTypes: ['code'],
   scopes: ['openid', 'profile'],
