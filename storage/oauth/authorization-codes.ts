@@ -48,7 +48,7 @@ export async function insertCode(tx: Transaction, code: NewCode): Promise<void> 
              level, amr, auth_time, authorization_details, claims, created_at, expires_at, resource_ids,
              document_sha256)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-             $19, $20, $21)`,
+             $19, $20, $21, $22)`,
     values: [
       code.tenantId,
       code.id,

@@ -1,5 +1,6 @@
 /** A client that signs in with the URL of its metadata document, and the browser of its user. */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { insertObservedClient } from '../../../storage/oauth/observed-clients.js'
 import { openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
 import { sql } from '../identity/identity.js'
 import type { Json } from '../api.js'
@@ -81,4 +82,40 @@ export async function codeOf(
     code_verifier: begun.verifier,
   }
   return { browser, page, callback, form, asked: isConsent(page) }
+}
+
+/** A client that the tenant has seen. @returns the id of its row. */
+export async function observed({ db }: TestService, tenantId: string): Promise<string> {
+  const id = randomUUID()
+  const now = new Date()
+  const clientId = `https://client.example/${id}.json`
+  await db.database.tenant(tenantId, (tx) =>
+    insertObservedClient(tx, {
+      tenantId,
+      id,
+      clientId,
+      clientName: 'Wanderer',
+      members: {
+        name: 'client.example',
+        clientType: 'public',
+        tokenEndpointAuthMethod: 'none',
+        redirectUris: [CLIENT_CALLBACK],
+        postLogoutRedirectUris: [],
+        allowedOrigins: [],
+        grantTypes: ['authorization_code'],
+        scopes: ['openid'],
+        jwks: null,
+        jwksUri: null,
+        dpopBoundAccessTokens: false,
+        requirePushedAuthorizationRequests: false,
+        idTokenSignedResponseAlg: 'ES256',
+      },
+      document: { client_id: clientId },
+      documentSha256: '0'.repeat(64),
+      decisionSha256: '0'.repeat(64),
+      now,
+      grantsUntil: now,
+    }),
+  )
+  return id
 }
