@@ -48,6 +48,10 @@ type Stored = Record<string, unknown>
 export class McpClientState {
   client: Stored | undefined
   stored: Stored | undefined
+  /** The URL of the client's own metadata document (Client ID Metadata Document), if it has one. */
+  clientMetadataUrl?: string
+  /** The DPoP key of the client (SDK 2.x), if it binds its tokens. */
+  dpop?: () => unknown
   verifier = ''
   discovered: object | undefined
   /** The parameters of the last callback. */

@@ -8,13 +8,16 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { apiOf } from '../../../support/api.js'
 import { sql } from '../../../support/identity/identity.js'
 import { REGISTRATION } from '../../../support/identity/registering.js'
+import { documentServer } from '../../../support/oauth/document-server.js'
 import { exampleServer, loopbackPort, McpClientState } from '../../../support/oauth/mcp-example.js'
 import { testService } from '../../../support/service.js'
 
+const documents = await documentServer()
 const SLUG = 'mcp-clients'
 const running = await testService({
   environment: {
     ...REGISTRATION,
+    ...documents.environment,
     SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',
     SVC_TENANT__DEFAULT_TENANT_SLUG: SLUG,
   },
@@ -27,12 +30,13 @@ await sql(running.db.database, rename, [workspace.tenantId, SLUG])
 test.after.always(async () => {
   await api.close()
   await running.end()
+  await documents.close()
 })
 
 const fixture = workspace.body['fixture_end_user'] as { email: string; password: string }
 
 /** The example server, registered as an API resource of the workspace. */
-async function protectedServer(t: ExecutionContext) {
+async function protectedServer(t: ExecutionContext, more: Record<string, unknown> = {}) {
   const resource = `http://127.0.0.1:${await loopbackPort()}/mcp`
   const scopes = [
     { name: 'notes:read', description: 'Read your notes', kind: 'read' },
@@ -42,6 +46,7 @@ async function protectedServer(t: ExecutionContext) {
     resource,
     name: 'Notes',
     scopes,
+    ...more,
   })
   t.is(made.status, 201, JSON.stringify(made.body))
   await exampleServer(t, running.issuer, resource)
@@ -214,7 +219,52 @@ test('a token for one server is refused at another, and the client signs in ther
   )
 })
 
-test('a client like Claude Code: a registered loopback address, and a random port at each sign-in', async (t) => {
+for (const [name, driverOf] of [
+  ['SDK 1.x', sdkOne],
+  ['SDK 2.x', sdkTwo],
+] as const) {
+  test(`${name}: a client like Claude Code, with a metadata document and a random port each time`, async (t) => {
+    const resource = await protectedServer(t)
+    // Its document lists the loopback addresses without a port.
+    const clientMetadataUrl = documents.client({
+      client_name: 'Wandering Code',
+      redirect_uris: ['http://localhost/callback', 'http://127.0.0.1/callback'],
+    })
+    for (let round = 0; round < 2; round += 1) {
+      const redirect = `http://localhost:${await loopbackPort()}/callback`
+      const state = clientState(t, redirect, REFRESHING)
+      state.clientMetadataUrl = clientMetadataUrl
+      const driver = driverOf(resource, state)
+      t.is(await driver.call('list_notes'), 'You have no notes.')
+      t.is(state.client!['client_id'], clientMetadataUrl, 'no registration')
+      t.is(state.requests[0]!.searchParams.get('redirect_uri'), redirect)
+      state.stored = { ...state.stored, access_token: 'outdated' }
+      t.is(await driver.call('list_notes'), 'You have no notes.')
+      t.is(state.requests.length, 1)
+    }
+  })
+}
+
+test('SDK 2.x: tokens that are bound to a key of the client', async (t) => {
+  const resource = await protectedServer(t, { require_dpop: true })
+  const redirect = `http://127.0.0.1:${await loopbackPort()}/callback`
+  const state = clientState(t, redirect, REFRESHING)
+  const session = await two.DpopSession.create()
+  state.dpop = () => session
+  const driver = sdkTwo(resource, state)
+  t.is(await driver.call('list_notes'), 'You have no notes.')
+  const { cnf } = decodeJwt(String(state.stored!['access_token']))
+  t.is(typeof (cnf as { jkt?: unknown }).jkt, 'string')
+  const headers = {
+    authorization: `Bearer ${String(state.stored!['access_token'])}`,
+    'content-type': 'application/json',
+  }
+  const stolen = await fetch(resource, { method: 'POST', headers, body: '{}' })
+  t.is(stolen.status, 401)
+  t.regex(stolen.headers.get('www-authenticate')!, /^DPoP error="invalid_token"/)
+})
+
+test('a registered client with a loopback address, and a random port at each sign-in', async (t) => {
   const resource = await protectedServer(t)
   const client = await registered({
     client_name: 'Loopback',
