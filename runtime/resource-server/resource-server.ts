@@ -51,7 +51,7 @@ export interface ResourceServer {
     needs?: { readonly scopes?: readonly string[] },
   ): Promise<Authenticated | Refusal>
   /**
-   * Checks the scopes of an operation that is known only after authentication, such as the tool in a body. Null: they
+   * Checks scopes after authentication, when the body has named the operation, such as the tool of a call. Null: they
    * suffice.
    */
   requireScopes(request: AnyRequest, token: AccessToken, scopes: readonly string[]): Refusal | null
