@@ -1,4 +1,6 @@
--- Profile claims (OpenID Connect Core section 5.1). Old processes may keep running: they neither read nor write them.
+-- Old processes may keep running: they neither read nor write these columns.
+
+-- Profile claims (OpenID Connect Core section 5.1).
 
 -- The person's own values, for all tenants.
 alter table accounts
