@@ -2,6 +2,7 @@
 import { accountOperatorRoutes } from './routes/identity/accounts.js'
 import { accountRoutes } from './routes/identity/account.js'
 import { agentRoutes } from './routes/agents/agents.js'
+import { apiResourceRoutes } from './routes/oauth/api-resources.js'
 import { applicationRoutes } from './routes/oauth/clients.js'
 import { auditRoutes } from './routes/operations/audit.js'
 import { authorizeRoutes } from './routes/oauth/authorize.js'
@@ -23,6 +24,8 @@ import { organizationRecordRoutes } from './routes/identity/organization-records
 import { organizationRoutes } from './routes/identity/organizations.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
 import { registrationRoutes } from './routes/oauth/client-registration.js'
+import { agentDocumentRoutes } from './routes/agents/agent-documents.js'
+import { observedClientRoutes } from './routes/oauth/observed-clients.js'
 import { agentManagementRoutes } from './routes/agents/agent-management.js'
 import { signingKeyRoutes } from './routes/oauth/signing-keys.js'
 import { webhookRoutes } from './routes/webhooks/webhooks.js'
@@ -53,6 +56,8 @@ export const routes: readonly Route[] = [
   ...agentRoutes,
   ...delegationRoutes,
   ...applicationRoutes,
+  ...observedClientRoutes,
+  ...apiResourceRoutes,
   ...organizationRoutes,
   ...organizationRecordRoutes,
   ...organizationMemberRoutes,
@@ -60,6 +65,7 @@ export const routes: readonly Route[] = [
   ...vaultRoutes,
   ...egressRoutes,
   ...sshCertificatesRoutes,
+  ...agentDocumentRoutes,
   ...agentManagementRoutes,
   ...signInRoutes,
   ...mailSignInRoutes,

@@ -458,10 +458,24 @@ create table accounts (
   status text default 'active'::text not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  given_name text,
+  family_name text,
+  picture text,
+  locale text,
+  zoneinfo text,
+  phone_number text,
+  phone_number_verified boolean default false not null,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_email_key_key UNIQUE (email_key),
   constraint accounts_check CHECK ((email_key = lower(email))),
-  constraint accounts_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text])))
+  constraint accounts_family_name_check CHECK (((char_length(family_name) >= 1) AND (char_length(family_name) <= 120))),
+  constraint accounts_given_name_check CHECK (((char_length(given_name) >= 1) AND (char_length(given_name) <= 120))),
+  constraint accounts_locale_check CHECK (((char_length(locale) >= 1) AND (char_length(locale) <= 35))),
+  constraint accounts_phone CHECK (((phone_number IS NOT NULL) OR (NOT phone_number_verified))),
+  constraint accounts_phone_number_check CHECK ((phone_number ~ '^\+[1-9][0-9]{1,14}$'::text)),
+  constraint accounts_picture_check CHECK (((char_length(picture) >= 1) AND (char_length(picture) <= 2048))),
+  constraint accounts_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
+  constraint accounts_zoneinfo_check CHECK (((char_length(zoneinfo) >= 1) AND (char_length(zoneinfo) <= 64)))
 );
 alter table accounts enable row level security;
 alter table accounts force row level security;
@@ -554,6 +568,7 @@ create table agents (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   last_authenticated_at timestamp with time zone,
+  profile jsonb default '{}'::jsonb not null,
   constraint agents_pkey PRIMARY KEY (tenant_id, id),
   constraint agents_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
   constraint agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
@@ -563,6 +578,32 @@ CREATE INDEX agents_listed ON public.agents USING btree (tenant_id, created_at D
 alter table agents enable row level security;
 alter table agents force row level security;
 create policy tenant on agents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table api_resources (
+  tenant_id uuid not null,
+  id uuid not null,
+  resource text not null,
+  resource_key text not null,
+  name text not null,
+  scopes jsonb not null,
+  allowed_clients text not null,
+  client_ids text[] not null,
+  require_dpop boolean not null,
+  access_token_lifetime_secs integer,
+  token_status_list boolean default false not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint api_resources_pkey PRIMARY KEY (tenant_id, id),
+  constraint api_resources_id_key UNIQUE (id),
+  constraint api_resources_resource_key_key UNIQUE (resource_key),
+  constraint api_resources_access_token_lifetime_secs_check CHECK ((access_token_lifetime_secs > 0)),
+  constraint api_resources_allowed_clients_check CHECK ((allowed_clients = ANY (ARRAY['any'::text, 'listed'::text]))),
+  constraint api_resources_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX api_resources_listed ON public.api_resources USING btree (tenant_id, created_at DESC, id DESC);
+alter table api_resources enable row level security;
+alter table api_resources force row level security;
+create policy tenant on api_resources using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table application_secrets (
   tenant_id uuid not null,
@@ -607,6 +648,8 @@ create table applications (
   registration_scopes text[],
   registration_token_sha256 bytea,
   default_scopes text[],
+  loopback_any_port boolean default false not null,
+  metadata_url text,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),
@@ -619,6 +662,7 @@ create table applications (
   constraint applications_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['none'::text, 'client_secret_basic'::text, 'client_secret_post'::text, 'private_key_jwt'::text]))),
   constraint applications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
+CREATE UNIQUE INDEX applications_by_metadata_url ON public.applications USING btree (tenant_id, metadata_url) WHERE (metadata_url IS NOT NULL);
 CREATE INDEX applications_listed ON public.applications USING btree (tenant_id, created_at DESC, id DESC);
 CREATE INDEX applications_origins ON public.applications USING gin (allowed_origins);
 alter table applications enable row level security;
@@ -678,6 +722,8 @@ create table authorization_codes (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   redeemed_at timestamp with time zone,
+  resource_ids uuid[],
+  document_sha256 text,
   constraint authorization_codes_pkey PRIMARY KEY (tenant_id, id),
   constraint authorization_codes_code_sha256_key UNIQUE (code_sha256),
   constraint authorization_codes_code_sha256_check CHECK ((length(code_sha256) = 32)),
@@ -732,6 +778,7 @@ create table backchannel_requests (
   decided_at timestamp with time zone,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  resource_ids uuid[],
   constraint backchannel_requests_pkey PRIMARY KEY (tenant_id, id),
   constraint backchannel_requests_code_sha256_key UNIQUE (code_sha256),
   constraint backchannel_requests_check CHECK (((status <> ALL (ARRAY['approved'::text, 'redeemed'::text])) OR ((subject IS NOT NULL) AND (level IS NOT NULL) AND (amr IS NOT NULL) AND (auth_time IS NOT NULL)))),
@@ -947,6 +994,7 @@ create table consents (
   scopes text[] not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  asks_again boolean default false not null,
   constraint consents_pkey PRIMARY KEY (tenant_id, subject, client_id),
   constraint consents_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
   constraint consents_tenant_id_subject_fkey FOREIGN KEY (tenant_id, subject) REFERENCES tenant_users(tenant_id, sub) ON DELETE CASCADE
@@ -1285,6 +1333,39 @@ alter table mail_tickets enable row level security;
 alter table mail_tickets force row level security;
 create policy tenant on mail_tickets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table observed_client_documents (
+  tenant_id uuid not null,
+  id uuid not null,
+  document_sha256 text not null,
+  document jsonb not null,
+  first_seen_at timestamp with time zone not null,
+  constraint observed_client_documents_pkey PRIMARY KEY (tenant_id, id, document_sha256),
+  constraint observed_client_documents_tenant_id_id_fkey FOREIGN KEY (tenant_id, id) REFERENCES observed_clients(tenant_id, id) ON DELETE CASCADE
+);
+alter table observed_client_documents enable row level security;
+alter table observed_client_documents force row level security;
+create policy tenant on observed_client_documents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table observed_clients (
+  tenant_id uuid not null,
+  id uuid not null,
+  client_id text not null,
+  client_name text,
+  document_sha256 text not null,
+  decision_sha256 text not null,
+  first_seen_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  grants_until timestamp with time zone not null,
+  constraint observed_clients_pkey PRIMARY KEY (tenant_id, id),
+  constraint observed_clients_tenant_id_client_id_key UNIQUE (tenant_id, client_id),
+  constraint observed_clients_tenant_id_id_fkey FOREIGN KEY (tenant_id, id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX observed_clients_ended ON public.observed_clients USING btree (grants_until);
+CREATE INDEX observed_clients_listed ON public.observed_clients USING btree (tenant_id, first_seen_at DESC, id DESC);
+alter table observed_clients enable row level security;
+alter table observed_clients force row level security;
+create policy tenant on observed_clients using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table operator_invites (
   tenant_id uuid not null,
   id uuid not null,
@@ -1577,12 +1658,15 @@ create table refresh_families (
   authorization_details jsonb,
   claims jsonb,
   browser_session_id uuid,
+  resource_ids uuid[],
+  document_sha256 text,
   constraint refresh_families_pkey PRIMARY KEY (tenant_id, id),
   constraint refresh_families_level_check CHECK (((level >= 1) AND (level <= 3))),
   constraint refresh_families_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX refresh_families_expired ON public.refresh_families USING btree (expires_at);
 CREATE INDEX refresh_families_of_browser ON public.refresh_families USING btree (browser_session_id) WHERE (browser_session_id IS NOT NULL);
+CREATE INDEX refresh_families_of_observed ON public.refresh_families USING btree (tenant_id, client_id) WHERE (document_sha256 IS NOT NULL);
 CREATE INDEX refresh_families_of_session ON public.refresh_families USING btree (session_id);
 alter table refresh_families enable row level security;
 alter table refresh_families force row level security;
@@ -1658,6 +1742,38 @@ CREATE INDEX registration_tokens_expired ON public.registration_tokens USING btr
 alter table registration_tokens enable row level security;
 alter table registration_tokens force row level security;
 create policy tenant on registration_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table remote_documents (
+  url text not null,
+  kind text not null,
+  document jsonb not null,
+  sha256 text not null,
+  fetched_at timestamp with time zone not null,
+  fresh_until timestamp with time zone not null,
+  constraint remote_documents_pkey PRIMARY KEY (kind, url),
+  constraint remote_documents_kind_check CHECK ((kind = ANY (ARRAY['client'::text, 'keys'::text])))
+);
+CREATE INDEX remote_documents_ended ON public.remote_documents USING btree (fresh_until);
+
+create table resource_consents (
+  tenant_id uuid not null,
+  subject text not null,
+  client_id uuid not null,
+  resource_id uuid not null,
+  scopes text[] not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  asks_again boolean default false not null,
+  constraint resource_consents_pkey PRIMARY KEY (tenant_id, subject, client_id, resource_id),
+  constraint resource_consents_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
+  constraint resource_consents_tenant_id_resource_id_fkey FOREIGN KEY (tenant_id, resource_id) REFERENCES api_resources(tenant_id, id) ON DELETE CASCADE,
+  constraint resource_consents_tenant_id_subject_fkey FOREIGN KEY (tenant_id, subject) REFERENCES tenant_users(tenant_id, sub) ON DELETE CASCADE
+);
+CREATE INDEX resource_consents_of_client ON public.resource_consents USING btree (tenant_id, client_id);
+CREATE INDEX resource_consents_of_resource ON public.resource_consents USING btree (tenant_id, resource_id);
+alter table resource_consents enable row level security;
+alter table resource_consents force row level security;
+create policy tenant on resource_consents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table revoked_tokens (
   tenant_id uuid not null,
@@ -1944,12 +2060,26 @@ create table tenant_users (
   suspended_from text,
   invited_as text,
   account_active boolean default true not null,
+  given_name text,
+  family_name text,
+  picture text,
+  locale text,
+  zoneinfo text,
+  phone_number text,
+  phone_number_verified boolean default false not null,
   constraint tenant_users_pkey PRIMARY KEY (tenant_id, id),
   constraint tenant_users_tenant_id_account_id_key UNIQUE (tenant_id, account_id),
   constraint tenant_users_tenant_id_sub_key UNIQUE (tenant_id, sub),
+  constraint tenant_users_family_name_check CHECK (((char_length(family_name) >= 1) AND (char_length(family_name) <= 120))),
+  constraint tenant_users_given_name_check CHECK (((char_length(given_name) >= 1) AND (char_length(given_name) <= 120))),
   constraint tenant_users_invited_as_check CHECK ((char_length(invited_as) <= 320)),
+  constraint tenant_users_locale_check CHECK (((char_length(locale) >= 1) AND (char_length(locale) <= 35))),
+  constraint tenant_users_phone CHECK (((phone_number IS NOT NULL) OR (NOT phone_number_verified))),
+  constraint tenant_users_phone_number_check CHECK ((phone_number ~ '^\+[1-9][0-9]{1,14}$'::text)),
+  constraint tenant_users_picture_check CHECK (((char_length(picture) >= 1) AND (char_length(picture) <= 2048))),
   constraint tenant_users_status_check CHECK ((status = ANY (ARRAY['invited'::text, 'pre_provisioned'::text, 'active'::text, 'suspended'::text, 'removed'::text]))),
   constraint tenant_users_suspended_from_check CHECK ((suspended_from = ANY (ARRAY['invited'::text, 'pre_provisioned'::text, 'active'::text]))),
+  constraint tenant_users_zoneinfo_check CHECK (((char_length(zoneinfo) >= 1) AND (char_length(zoneinfo) <= 64))),
   constraint tenant_users_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint tenant_users_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
@@ -2336,6 +2466,7 @@ CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent
 CREATE TRIGGER agents_delegations_deleted AFTER DELETE ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_delegations_suspended AFTER UPDATE OF status ON public.agents FOR EACH ROW WHEN ((new.status <> 'active'::text)) EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER api_resources_standing AFTER DELETE OR UPDATE ON public.api_resources FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();

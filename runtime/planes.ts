@@ -4,7 +4,10 @@
  * rule.
  */
 import { accountActor } from '../actors/identity/accounts/actor.js'
+import { agentDocumentsActor } from '../actors/agents/documents/actor.js'
+import { observedClientsActor } from '../actors/oauth/client-id-metadata/actor.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
+import { apiResourcesActor } from '../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
 import { backchannelActor } from '../actors/oauth/device-and-ciba/actor.js'
@@ -82,7 +85,10 @@ export const placements = [
   placement(delegationActor,   inline,                                                   A      ),
   placement(accountActor,      inline,                                                   A      ),
   placement(clientRegistrationActor, inline,                                             A, C   ),
+  placement(agentDocumentsActor, inline,                                                 A, C   ),
+  placement(observedClientsActor, inline,                                                   C   ),
   placement(applicationsActor, inline,                                                      C   ),
+  placement(apiResourcesActor, inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(auditActor,        inline,                                                      C   ),
@@ -131,6 +137,7 @@ const isAbsent = (
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
+  (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
   (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)
 
 /** The placements that apply. The routes of the other actors do not exist. */

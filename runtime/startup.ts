@@ -240,8 +240,9 @@ async function startActors(context: StartContext): Promise<Undo> {
 
 /** Capabilities that depend on settings and not on routes. */
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
-  const { social, generic_oauth, enterprise_sso, verified_domains, dpop } = settings
+  const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
   const names = {
+    'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,

@@ -38,6 +38,7 @@ export const EVENT_CATALOGUE = {
   ],
   Security: [
     'security.brute_force.detected',
+    'security.client.metadata_changed',
     'security.refresh_token.reuse',
     'security.suspicious_activity',
   ],

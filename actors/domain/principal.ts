@@ -24,6 +24,8 @@ export type Principal = {
   readonly sessionId: SessionId | null
   /** The consent grant of the user for the application. Revoking it revokes the token. */
   readonly grantId?: string | null | undefined
+  /** The API resources that the token is for. Absent for other audiences. */
+  readonly resourceIds?: readonly string[] | undefined
   /** aal1, aal2 or aal3 for humans. */
   readonly acr: string | null
   readonly authTimeSecs: number | null

@@ -11,6 +11,41 @@ const PRIVATE_USE_SCHEME = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/i
  */
 const HOST_NAME = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/
 
+/** `http://<loopback host>[:port]<rest>`, as written. */
+const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(?::(\d{1,5}))?((?:[/?].*)?)$/
+
+/** True if the URI is an http URI of a loopback host, with or without a port (RFC 8252 section 7.3). */
+export function isLoopbackRedirect(uri: string): boolean {
+  return LOOPBACK.test(uri)
+}
+
+/** True if every redirect URI is one of a loopback host, so that any program of the computer could receive the code. */
+export function isLoopbackOnly(uris: readonly string[]): boolean {
+  return uris.length > 0 && uris.every(isLoopbackRedirect)
+}
+
+/**
+ * True if a redirect URI is registered. URIs are compared as strings (RFC 9700 section 2.1). With `anyLoopbackPort` the
+ * port of a loopback URI is free, and host, path and query must be equal: localhost and 127.0.0.1 are different hosts
+ * (RFC 8252 section 7.3).
+ */
+export function isRegisteredRedirect(
+  uri: string,
+  registered: readonly string[],
+  { anyLoopbackPort }: { readonly anyLoopbackPort: boolean },
+): boolean {
+  if (registered.includes(uri)) return true
+  const own = anyLoopbackPort ? withoutPort(uri) : null
+  return own !== null && registered.some((one) => withoutPort(one) === own)
+}
+
+/** A loopback URI without its port. Null for other URIs and for ports that do not exist. */
+function withoutPort(uri: string): string | null {
+  const parts = LOOPBACK.exec(uri)
+  if (parts === null || redirectUriFault(uri) !== undefined) return null
+  return `${parts[1]}${parts[3]}`
+}
+
 /**
  * The fault of a redirect URI, or undefined if it may be registered. It must be absolute, without fragment, user and
  * wildcard, and use HTTPS, HTTP on a loopback host, or a private-use scheme with a dot.

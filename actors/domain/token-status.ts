@@ -1,4 +1,5 @@
 /** The query for the status of a token: every party and object that can revoke it. */
+import { isUuid } from './ids.js'
 import type { Principal } from './principal.js'
 
 /** The query of `readTokenStatus` for a principal. */
@@ -13,11 +14,14 @@ export function tokenStatusQuery(principal: Principal) {
     sessionId,
     /** Every agent of the actor chain, including the subject. */
     agentIds,
-    applicationId: agentIds.includes(clientId) ? null : clientId,
+    // A client_id that is a URL names no row: deleting such a client revokes its grants.
+    applicationId: agentIds.includes(clientId) || !isUuid(clientId) ? null : clientId,
     tokenId,
     grantId: principal.grantId ?? null,
     personSub: subjectType === 'human' ? subject : null,
     delegationId,
     organizationId,
+    resourceIds: principal.resourceIds ?? null,
+    clientId,
   }
 }

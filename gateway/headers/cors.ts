@@ -41,7 +41,8 @@ const EXPOSED =
  * admits headers of tracing, frameworks and SDKs. It is valid only without credentials, which no answer allows.
  */
 const REQUEST_HEADERS =
-  'authorization, content-type, dpop, idempotency-key, x-request-id, if-none-match, ' +
+  'authorization, content-type, dpop, idempotency-key, mcp-protocol-version, x-request-id, ' +
+  'if-none-match, ' +
   'x-svc-fulfillment-secret, payment-signature, x-payment, *'
 
 const PUBLIC: readonly HeaderPair[] = [

@@ -145,6 +145,14 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     subject: [text.optional(), 'password'],
     ip: [text.optional(), ip[1]],
   },
+  'security.client.metadata_changed': {
+    client_id: [text, 'https://client.example.com/metadata.json'],
+    document_sha256: [text, '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
+    previous_document_sha256: [
+      text,
+      '60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752',
+    ],
+  },
   'security.refresh_token.reuse': { reason: [text.optional(), 'reused'], ...access },
 }
 

@@ -3,7 +3,12 @@ import { availableParallelism } from 'node:os'
 import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
 import { powMetrics } from '../../actors/agents/agents/metrics.js'
+import { agentDocumentsActor } from '../../actors/agents/documents/actor.js'
+import { observedClientsActor } from '../../actors/oauth/client-id-metadata/actor.js'
+import { createMetadataClients } from '../../actors/oauth/client-id-metadata/metadata-clients.js'
+import { createRemoteDocuments } from '../../actors/oauth/client-id-metadata/remote-documents.js'
 import { agents } from '../../actors/agents/agents/protocol.js'
+import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
 import { authorization } from '../../actors/oauth/authorization/protocol.js'
@@ -48,7 +53,8 @@ import { sshCertificatesMetrics } from '../../actors/vault/ssh-certificates/metr
 import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js'
 import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
-import { tenants } from '../../actors/identity/tenants/protocol.js'
+import { tenants, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
+import type { ActorRef } from '../kernel/actor.js'
 import { rateLimitsActor } from '../../actors/operations/rate-limits/actor.js'
 import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
@@ -91,6 +97,22 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     issuerHost: new URL(issuer).hostname,
     defaultTenantSlug: settings.tenant.default_tenant_slug,
   }
+  const remoteDocuments = createRemoteDocuments({
+    database,
+    clock,
+    settings: egressSettingsOf(settings),
+    documentBytesMax: settings.oidc.client_id_metadata_max_bytes,
+  })
+  const metadataClientsOf = (tenantsRef: ActorRef<TenantsProtocol>) =>
+    createMetadataClients({
+      ...common,
+      tenants: tenantsRef,
+      remote: remoteDocuments,
+      documents,
+      issuer,
+      enabled: settings.oidc.client_id_metadata_enabled,
+      grantSecsMax: jwt.refresh_token_lifetime_human_secs,
+    })
   const documentation = openapi.enabled ? issuer + openapi.docs_path : null
 
   return [
@@ -114,6 +136,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const vault = vaultExportsOf(resources)
       onStop(() => documents.close())
       onStop(() => vault.close())
+      onStop(() => remoteDocuments.close())
       return {
         keys: ref(signingKeys),
         database,
@@ -127,6 +150,11 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         jwt,
         dpop,
         vault,
+        documented: {
+          tenants: ref(tenants),
+          tenancy,
+          metadataClients: metadataClientsOf(ref(tenants)),
+        },
       }
     }),
     wireActor(discoveryActor, ({ ref }) => ({
@@ -141,6 +169,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         dpopEnabled: dpop.enabled,
         passkeys: settings.passkey.enabled,
         registrationEnabled: settings.oidc.dynamic_registration_enabled,
+        clientIdMetadata: settings.oidc.client_id_metadata_enabled,
         documentation,
       },
     })),
@@ -256,6 +285,8 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tenants: ref(tenants),
       sessions: ref(browserSessions),
       issuer,
+      tenancy,
+      metadataClients: metadataClientsOf(ref(tenants)),
       oidc: settings.oidc,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
       // Until the last refresh token of the last code would have expired.
@@ -293,7 +324,17 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       passkeys: settings.passkey.enabled,
       federatedLogin: ref(federatedLogin),
     })),
+    wireActor(agentDocumentsActor, () => ({ ...common, issuer })),
+    wireActor(observedClientsActor, ({ ref }) => ({ ...common, tokens: ref(tokens) })),
     wireActor(applicationsActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      issuer,
+    })),
+    wireActor(apiResourcesActor, ({ ref }) => ({
       database,
       clock,
       random,

@@ -3,6 +3,13 @@
  * or change both cross tenants and filter by tenant explicitly.
  */
 import { lookedUp } from './email-keys.js'
+import {
+  profileAssignments,
+  type ProfileChange,
+  type ProfileClaims,
+  profileParameter,
+  profileSql,
+} from './profiles.js'
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
 import type { Transaction } from '../platform/sql.js'
 
@@ -22,14 +29,20 @@ export type NewTenantUser = {
   displayName?: string | null
   /** The address as the tenant typed it, shown until the user has signed in. */
   invitedAs?: string | null
+  /** The tenant's own profile claims of the user. */
+  profile?: ProfileChange
 }
 
 export async function insertTenantUser(tx: Transaction, user: NewTenantUser): Promise<void> {
   await tx.query({
     name: 'tenant_user.insert',
     text: `insert into tenant_users (tenant_id, id, account_id, sub, status, roles, fixture,
-             created_at, updated_at, display_name, invited_as)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10)`,
+             created_at, updated_at, display_name, invited_as, given_name, family_name, picture, locale,
+             zoneinfo, phone_number, phone_number_verified)
+           select $1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, p.given_name, p.family_name, p.picture, p.locale,
+             p.zoneinfo, p.phone_number, coalesce(p.phone_number_verified and p.phone_number is not null, false)
+           from jsonb_to_record($11::jsonb) as p (given_name text, family_name text, picture text, locale text,
+             zoneinfo text, phone_number text, phone_number_verified boolean)`,
     values: [
       user.tenantId,
       user.id,
@@ -41,6 +54,7 @@ export async function insertTenantUser(tx: Transaction, user: NewTenantUser): Pr
       user.createdAt,
       user.displayName ?? null,
       user.invitedAs ?? null,
+      profileParameter(user.profile),
     ],
   })
 }
@@ -53,6 +67,7 @@ export type TenantUserRow = {
   readonly email: string
   readonly emailVerified: boolean
   readonly displayName: string
+  readonly profile: ProfileClaims
   readonly status: TenantUserStatus
   /** False while an operator of the deployment has suspended the account. */
   readonly accountActive: boolean
@@ -82,6 +97,7 @@ const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId
     case when ${HAS_SIGNED_IN} then a.email else coalesce(u.invited_as, a.email) end as email,
     a.email_verified and ${HAS_SIGNED_IN} as "emailVerified",
     coalesce(u.display_name, case when ${HAS_SIGNED_IN} then a.display_name else '' end) as "displayName",
+    ${profileSql(HAS_SIGNED_IN)} as profile,
     ${SHOWN_STATUS} as status, u.account_active as "accountActive", u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
     u.updated_at as "updatedAt", u.last_login_at as "lastLoginAt",
     array(select m.organization_id::text from organization_members m
@@ -162,16 +178,25 @@ export async function findTenantUserOfAccount(
   return rows[0]
 }
 
+const NO_PROFILE: ProfileChange = {
+  given_name: null,
+  family_name: null,
+  picture: null,
+  locale: null,
+  zoneinfo: null,
+  phone_number: null,
+}
+
 /** removed -> invited or pre_provisioned, with the same subject. */
 export async function reviveTenantUser(
   tx: Transaction,
-  user: Pick<NewTenantUser, 'tenantId' | 'id' | 'status' | 'displayName' | 'invitedAs'>,
+  user: Pick<NewTenantUser, 'tenantId' | 'id' | 'status' | 'displayName' | 'invitedAs' | 'profile'>,
   now: Date,
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'tenant_user.revive',
     text: `update tenant_users set status = $3, display_name = $4, roles = '{}', updated_at = $5,
-             invited_as = $6
+             invited_as = $6, ${profileAssignments('$7')}
            where tenant_id = $1 and id = $2 and status = 'removed'`,
     values: [
       user.tenantId,
@@ -180,6 +205,7 @@ export async function reviveTenantUser(
       user.displayName ?? null,
       now,
       user.invitedAs ?? null,
+      profileParameter({ ...NO_PROFILE, ...user.profile }),
     ],
   })
   return rowCount === 1
@@ -190,6 +216,7 @@ export type TenantUserChange = {
   readonly displayName: string | null | undefined
   readonly roles: readonly string[] | undefined
   readonly metadata: Readonly<Record<string, unknown>> | undefined
+  readonly profile?: ProfileChange | undefined
 }
 
 /** Updates the given members; false when the user does not exist or is removed. */
@@ -197,14 +224,15 @@ export async function updateTenantUser(
   tx: Transaction,
   tenantId: string,
   id: string,
-  { displayName, roles, metadata }: TenantUserChange,
+  { displayName, roles, metadata, profile }: TenantUserChange,
   now: Date,
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'tenant_user.update',
     text: `update tenant_users set
              display_name = case when $3 then $4 else display_name end,
-             roles = coalesce($5, roles), metadata = coalesce($6, metadata), updated_at = $7
+             roles = coalesce($5, roles), metadata = coalesce($6, metadata), updated_at = $7,
+             ${profileAssignments('$8')}
            where tenant_id = $1 and id = $2 and status <> 'removed'`,
     values: [
       tenantId,
@@ -214,6 +242,7 @@ export async function updateTenantUser(
       roles ?? null,
       metadata === undefined ? null : JSON.stringify(metadata),
       now,
+      profileParameter(profile),
     ],
   })
   return rowCount === 1
@@ -325,6 +354,7 @@ export type PersonRow = {
   readonly email: string
   readonly emailVerified: boolean
   readonly displayName: string
+  readonly profile: ProfileClaims
   readonly updatedAt: Date
   readonly organizationId: string | null
   readonly organizationName: string | null
@@ -339,7 +369,7 @@ export async function findPerson(
   const { rows } = await tx.query<PersonRow>({
     name: 'tenant_user.person',
     text: `select a.email, a.email_verified as "emailVerified", coalesce(u.display_name, a.display_name) as "displayName",
-             greatest(a.updated_at, u.updated_at) as "updatedAt",
+             ${profileSql()} as profile, greatest(a.updated_at, u.updated_at) as "updatedAt",
              o.id as "organizationId", o.name as "organizationName"
            from tenant_users u
            join accounts a on a.id = u.account_id

@@ -214,6 +214,27 @@ export async function hasVerifiedDomain(
   return rows.length === 1
 }
 
+/**
+ * True if the tenant verified the most specific of these domains that any organization owns. Owners are global, so the
+ * transaction crosses tenants.
+ */
+export async function ownsDomain(
+  tx: Transaction,
+  tenantId: string,
+  domains: readonly string[],
+): Promise<boolean> {
+  const { rows } = await tx.query<{ owns: boolean }>({
+    name: 'verified_domain.owns',
+    text: `select exists (select from verified_domains d join tenants t on t.id = d.tenant_id
+             where d.tenant_id = $1 and d.domain = any($2) and d.verified_at is not null
+               and not exists (select from domain_owners o
+                 where o.domain = any($2) and length(o.domain) > length(d.domain)
+                   and o.organization_id <> t.organization_id)) as owns`,
+    values: [tenantId, domains],
+  })
+  return rows[0]!.owns
+}
+
 /** True if the account is a user of any tenant with this domain verified. A pending invitation does not count. */
 export async function isUserOfDomainOwner(
   tx: Transaction,

@@ -26,8 +26,12 @@ export type ApplicationRow = {
   requirePushedAuthorizationRequests: boolean
   idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
   requirePkce: boolean
+  /** The port of loopback redirect URIs is free (RFC 8252 section 7.3). */
+  loopbackAnyPort: boolean
   authorizationDetailsTypes: string[]
   logoUri: string | null
+  /** The client_id of a client that is identified by its metadata document. Null for a registered one. */
+  metadataUrl: string | null
   createdAt: Date
   updatedAt: Date
 }
@@ -37,7 +41,7 @@ export type NewApplication = Pick<
   ApplicationRow,
   'id' | 'tenantId' | 'name' | 'redirectUris' | 'createdAt'
 > &
-  Partial<Omit<ApplicationRow, 'status' | 'updatedAt'>> & {
+  Partial<Omit<ApplicationRow, 'status' | 'updatedAt' | 'metadataUrl'>> & {
     /** SHA-256 of the secret, from `newClientSecret`. Null for a client without one. */
     secretSha256: Uint8Array | null
   }
@@ -79,14 +83,14 @@ export async function insertApplication(
                audience, redirect_uris, post_logout_redirect_uris, allowed_origins, grant_types,
                response_types, scopes, jwks, dpop_bound_access_tokens,
                require_pushed_authorization_requests, id_token_signed_response_alg, logo_uri,
-               require_pkce, authorization_details_types, jwks_uri, default_scopes, created_at,
-               updated_at)
+               require_pkce, authorization_details_types, jwks_uri, default_scopes,
+               loopback_any_port, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $19, $20, $21, $22, $22)
+               $18, $19, $20, $21, $22, $23, $23)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $23, $22 where $23::bytea is not null)
+             select $1, $2, $2, $24, $23 where $24::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -105,7 +109,8 @@ export async function lockApplication(
 ): Promise<ApplicationRow | undefined> {
   const { rows } = await tx.query<ApplicationRow>({
     name: 'application.lock',
-    text: `select ${COLUMNS} from applications where tenant_id = $1 and id = $2 for update`,
+    text: `select ${COLUMNS} from applications
+           where tenant_id = $1 and id = $2 and metadata_url is null for update`,
     values: [tenantId, applicationId],
   })
   return rows[0]
@@ -116,7 +121,7 @@ export type ReplacedApplication = Pick<
   ApplicationRow,
   'id' | 'tenantId' | 'name' | 'redirectUris'
 > &
-  Partial<Omit<ApplicationRow, 'createdAt'>> & { readonly updatedAt: Date }
+  Partial<Omit<ApplicationRow, 'createdAt' | 'metadataUrl'>> & { readonly updatedAt: Date }
 
 export async function replaceApplication(
   tx: Transaction,
@@ -131,7 +136,8 @@ export async function replaceApplication(
              jwks = $13, dpop_bound_access_tokens = $14,
              require_pushed_authorization_requests = $15, id_token_signed_response_alg = $16,
              logo_uri = $17, require_pkce = $18, authorization_details_types = $19,
-             jwks_uri = $20, default_scopes = $21, updated_at = $22, status = $23
+             jwks_uri = $20, default_scopes = $21, loopback_any_port = $22, updated_at = $23,
+             status = $24
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -203,7 +209,8 @@ export async function findApplication(
 ): Promise<ApplicationRow | undefined> {
   const { rows } = await tx.query<ApplicationRow>({
     name: 'application.find',
-    text: `select ${COLUMNS} from applications where tenant_id = $1 and id = $2`,
+    text: `select ${COLUMNS} from applications
+           where tenant_id = $1 and id = $2 and metadata_url is null`,
     values: [tenantId, applicationId],
   })
   return rows[0]
@@ -219,7 +226,8 @@ export async function listApplications(
   const { rows } = await tx.query<ApplicationRow>({
     name: 'application.list',
     text: `select ${COLUMNS} from applications
-           where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+           where tenant_id = $1 and metadata_url is null
+             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
@@ -242,7 +250,13 @@ export type ClientRow = Pick<
   | 'jwksUri'
   | 'dpopBoundAccessTokens'
   | 'idTokenSignedResponseAlg'
-> & { tenantStatus: string; secrets: readonly ClientSecretRow[] }
+  | 'metadataUrl'
+> & {
+  tenantStatus: string
+  /** It registered itself (RFC 7591). */
+  selfRegistered: boolean
+  secrets: readonly ClientSecretRow[]
+}
 
 export type ClientSecretRow = { readonly sha256: Uint8Array; readonly expiresAt: Date | null }
 
@@ -260,7 +274,8 @@ export async function findClient(
              a.grant_types as "grantTypes", a.scopes, a.default_scopes as "defaultScopes", a.jwks, a.jwks_uri as "jwksUri",
              a.dpop_bound_access_tokens as "dpopBoundAccessTokens",
              a.id_token_signed_response_alg as "idTokenSignedResponseAlg",
-             t.status as "tenantStatus",
+             t.status as "tenantStatus", a.metadata_url as "metadataUrl",
+             a.registration is not null or a.metadata_url is not null as "selfRegistered",
              (select coalesce(json_agg(json_build_object('sha256', encode(s.secret_sha256, 'hex'),
                 'expiresAt', s.expires_at)), '[]')
               from application_secrets s
@@ -297,6 +312,8 @@ export type AuthorizingClientRow = ApplicationRow & {
   /** Settings of the tenant: its branding. */
   readonly tenantSettings: Readonly<Record<string, unknown>>
   readonly tenantActive: boolean
+  /** It registered itself (RFC 7591). */
+  readonly selfRegistered: boolean
 }
 
 /** Finds an application by id. Its tenant is unknown, so the transaction must cross tenants. */
@@ -308,9 +325,39 @@ export async function findAuthorizingClient(
     name: 'application.authorizing',
     text: `select a.*, t.name as "tenantName", t.settings as "tenantSettings",
              t.status = 'active' as "tenantActive"
-           from (select ${COLUMNS} from applications where id = $1) a
+           from (select ${COLUMNS}, registration is not null as "selfRegistered"
+             from applications where id = $1) a
            join tenants t on t.id = a."tenantId"`,
     values: [clientId],
+  })
+  return rows[0]
+}
+
+/** The client_id of a client that is identified by its metadata document. Undefined for a registered one. */
+export async function findMetadataUrl(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ url: string }>({
+    name: 'application.metadata_url',
+    text: `select metadata_url as url from applications
+           where tenant_id = $1 and id = $2 and metadata_url is not null`,
+    values: [tenantId, applicationId],
+  })
+  return rows[0]?.url
+}
+
+/** The application of such a client in a tenant. */
+export async function findByMetadataUrl(
+  tx: Transaction,
+  tenantId: string,
+  metadataUrl: string,
+): Promise<{ readonly id: string } | undefined> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'application.by_metadata_url',
+    text: 'select id from applications where tenant_id = $1 and metadata_url = $2',
+    values: [tenantId, metadataUrl],
   })
   return rows[0]
 }
@@ -361,7 +408,7 @@ export async function authorizationDetailsTypes(
   return rows.map(({ type }) => type)
 }
 
-/** The values of $1 to $21, with the defaults. */
+/** The values of $1 to $22, with the defaults. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -385,6 +432,7 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.authorizationDetailsTypes ?? [],
     a.jwksUri ?? null,
     a.defaultScopes ?? null,
+    a.loopbackAnyPort ?? false,
   ]
 }
 
@@ -397,7 +445,8 @@ const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clie
   dpop_bound_access_tokens as "dpopBoundAccessTokens",
   require_pushed_authorization_requests as "requirePushedAuthorizationRequests",
   id_token_signed_response_alg as "idTokenSignedResponseAlg", logo_uri as "logoUri",
-  require_pkce as "requirePkce", authorization_details_types as "authorizationDetailsTypes",
+  require_pkce as "requirePkce", loopback_any_port as "loopbackAnyPort",
+  authorization_details_types as "authorizationDetailsTypes", metadata_url as "metadataUrl",
   created_at as "createdAt", updated_at as "updatedAt"`
 
 const FOREIGN_KEY_VIOLATION = '23503'

@@ -25,12 +25,16 @@ export type CodeGrant = {
   readonly jkt: string | null
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
+  /** The API resources of the grant. Null if it is for other audiences. */
+  readonly resourceIds: readonly string[] | null
   readonly nonce: string | null
   readonly level: number
   readonly amr: readonly string[]
   readonly authTime: Date
   readonly authorizationDetails: AuthorizationDetails | null
   readonly claims: RequestedClaims | null
+  /** The metadata document of the client at the decision. Null for a registered client. */
+  readonly documentSha256: string | null
   readonly createdAt: Date
   readonly expiresAt: Date
 }
@@ -41,9 +45,10 @@ export async function insertCode(tx: Transaction, code: NewCode): Promise<void> 
     name: 'authorization_code.insert',
     text: `insert into authorization_codes (tenant_id, id, code_sha256, client_id, session_id,
              subject, organization_id, redirect_uri, code_challenge, jkt, scopes, audience, nonce,
-             level, amr, auth_time, authorization_details, claims, created_at, expires_at)
+             level, amr, auth_time, authorization_details, claims, created_at, expires_at, resource_ids,
+             document_sha256)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-             $19, $20)`,
+             $19, $20, $21, $22)`,
     values: [
       code.tenantId,
       code.id,
@@ -65,6 +70,8 @@ export async function insertCode(tx: Transaction, code: NewCode): Promise<void> 
       json(code.claims),
       code.createdAt,
       code.expiresAt,
+      code.resourceIds,
+      code.documentSha256,
     ],
   })
 }
@@ -86,11 +93,12 @@ export async function findCodes(
       text: `select c.code_sha256 as "codeSha256", c.tenant_id as "tenantId", c.id,
                c.client_id as "clientId", c.session_id as "sessionId", c.subject,
                c.organization_id as "organizationId", c.redirect_uri as "redirectUri",
-               c.code_challenge as "codeChallenge", c.jkt, c.scopes, c.audience, c.nonce, c.level,
+               c.code_challenge as "codeChallenge", c.jkt, c.scopes, c.audience,
+               c.resource_ids as "resourceIds", c.nonce, c.level,
                c.amr, c.auth_time as "authTime",
                c.authorization_details as "authorizationDetails", c.claims,
                c.created_at as "createdAt", c.expires_at as "expiresAt",
-               c.redeemed_at as "redeemedAt",
+               c.redeemed_at as "redeemedAt", c.document_sha256 as "documentSha256",
                ${tenantInForce('c.tenant_id')}
                and coalesce((select ended_at is null from sessions
                  where tenant_id = c.tenant_id and id = c.session_id), false)
@@ -165,10 +173,11 @@ export async function redeemCodes(
            family as (
              insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
                jkt, created_at, expires_at, subject, level, amr, auth_time, authorization_details,
-               claims, browser_session_id)
+               claims, browser_session_id, resource_ids, document_sha256)
              select tenant_id, id, case when offline then id else session_id end, client_id, scopes,
                audience, bound_to, turned_at, family_expires_at, subject, level, amr, auth_time,
-               authorization_details, claims, case when offline then session_id end
+               authorization_details, claims, case when offline then session_id end, resource_ids,
+               document_sha256
              from redeemed),
            token as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)

@@ -18,6 +18,8 @@ export type NewBackchannelRequest = {
   readonly clientId: string
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
+  /** The requested API resources. Null if it is for other audiences. */
+  readonly resourceIds: readonly string[] | null
   readonly levelAsked: 1 | 2 | 3
   readonly bindingMessage: string | null
   readonly askedFrom: string | null
@@ -38,8 +40,8 @@ export async function insertBackchannelRequest(
     name: 'backchannel_request.insert',
     text: `insert into backchannel_requests (tenant_id, id, kind, code_sha256, user_code, client_id,
              scopes, audience, level_asked, binding_message, asked_from, interval_secs, subject,
-             created_at, expires_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+             created_at, expires_at, resource_ids)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
            on conflict (user_code) where user_code is not null do nothing`,
     values: [
       r.tenantId,
@@ -57,6 +59,7 @@ export async function insertBackchannelRequest(
       r.subject,
       r.createdAt,
       r.expiresAt,
+      r.resourceIds,
     ],
   })
   return rowCount === 1
@@ -80,6 +83,7 @@ export type PolledRequest = {
   readonly status: BackchannelStatus
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
+  readonly resourceIds: readonly string[] | null
   readonly expiresAt: Date
   /** The current poll interval. */
   readonly intervalSecs: number
@@ -114,7 +118,7 @@ export async function recordPoll(
              interval_secs = r.interval_secs + case when seen.too_fast then $5 else 0 end
            from seen where r.tenant_id = seen.tenant_id and r.id = seen.id
            returning r.tenant_id as "tenantId", r.id, r.client_id as "clientId", r.status, r.scopes,
-             r.audience, r.expires_at as "expiresAt", r.interval_secs as "intervalSecs",
+             r.audience, r.resource_ids as "resourceIds", r.expires_at as "expiresAt", r.interval_secs as "intervalSecs",
              coalesce(seen.too_fast, false) as "tooFast", r.subject,
              r.organization_id as "organizationId", r.level, r.amr, r.auth_time as "authTime",
              ${tenantInForce('r.tenant_id')}
@@ -131,6 +135,8 @@ export type BackchannelRedemption = {
   readonly jkt: string | null
   /** Null if the application gets no refresh token. */
   readonly refreshTokenSha256: Uint8Array | null
+  /** The metadata document of the client. Null for a registered client. */
+  readonly documentSha256: string | null
   readonly now: Date
   /** Expiry of the session and the family. */
   readonly expiresAt: Date
@@ -160,9 +166,10 @@ export async function redeemBackchannelRequest(
              from redeemed),
            family as (
              insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
-               jkt, created_at, expires_at, subject, level, amr, auth_time)
+               jkt, created_at, expires_at, subject, level, amr, auth_time, resource_ids,
+               document_sha256)
              select tenant_id, id, id, client_id, scopes, audience, $3, $4, $5, subject, level, amr,
-               auth_time
+               auth_time, resource_ids, $7::text
              from redeemed),
            token as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
@@ -175,9 +182,25 @@ export async function redeemBackchannelRequest(
       r.now,
       r.expiresAt,
       r.refreshTokenSha256 === null ? null : Buffer.from(r.refreshTokenSha256),
+      r.documentSha256,
     ],
   })
   return rows[0]!.redeemed
+}
+
+/** The client of a request, by the hash of its code. Its tenant is unknown, so the transaction crosses tenants. */
+export async function findBackchannelClient(
+  tx: Transaction,
+  kind: BackchannelKind,
+  codeSha256: Uint8Array,
+): Promise<{ readonly tenantId: string; readonly clientId: string } | undefined> {
+  const { rows } = await tx.query<{ tenantId: string; clientId: string }>({
+    name: 'backchannel_request.client',
+    text: `select tenant_id as "tenantId", client_id as "clientId" from backchannel_requests
+           where kind = $1 and code_sha256 = $2`,
+    values: [kind, Buffer.from(codeSha256)],
+  })
+  return rows[0]
 }
 
 /** A request that waits for its user. */
@@ -187,6 +210,7 @@ export type PendingBackchannelRequest = {
   readonly clientId: string
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
+  readonly resourceIds: readonly string[] | null
   readonly levelAsked: 1 | 2 | 3
   readonly bindingMessage: string | null
   readonly askedFrom: string | null
@@ -358,5 +382,5 @@ export async function removeEndedBackchannelRequests(
 }
 
 const PENDING = `r.tenant_id as "tenantId", r.id, r.client_id as "clientId", r.scopes, r.audience,
-  r.level_asked as "levelAsked", r.binding_message as "bindingMessage", r.asked_from as "askedFrom",
+  r.resource_ids as "resourceIds", r.level_asked as "levelAsked", r.binding_message as "bindingMessage", r.asked_from as "askedFrom",
   r.created_at as "createdAt", r.expires_at as "expiresAt"`

@@ -7,11 +7,59 @@ export type ConsentKey = {
   readonly clientId: string
 }
 
+/** What a user consented to before: for the client, and for the client at API resources. */
+export type ConsentsBefore = {
+  readonly scopes: readonly string[]
+  readonly ofResources: readonly {
+    readonly resourceId: string
+    readonly scopes: readonly string[]
+  }[]
+}
+
+/** The consent for the client and those for these API resources. */
+export async function readConsents(
+  tx: Transaction,
+  key: ConsentKey,
+  resourceIds: readonly string[],
+): Promise<ConsentsBefore> {
+  const scopes = await consentedScopes(tx, key)
+  if (resourceIds.length === 0) return { scopes, ofResources: [] }
+  const { rows } = await tx.query<{ resourceId: string; scopes: string[] }>({
+    name: 'consent.of_resources',
+    text: `select resource_id as "resourceId", scopes from resource_consents
+           where tenant_id = $1 and subject = $2 and client_id = $3 and resource_id = any($4)
+             and not asks_again`,
+    values: [key.tenantId, key.subject, key.clientId, resourceIds],
+  })
+  return { scopes, ofResources: rows }
+}
+
+/** Adds scopes to the consent for an API resource. */
+export async function rememberResourceConsent(
+  tx: Transaction,
+  { tenantId, subject, clientId }: ConsentKey,
+  resourceId: string,
+  scopes: readonly string[],
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'consent.remember_resource',
+    text: `insert into resource_consents as c
+             (tenant_id, subject, client_id, resource_id, scopes, created_at, updated_at)
+           values ($1, $2, $3, $4, $5, $6, $6)
+           on conflict (tenant_id, subject, client_id, resource_id) do update set updated_at = $6,
+             asks_again = false,
+             scopes = c.scopes || array(select unnest($5::text[]) except select unnest(c.scopes))`,
+    values: [tenantId, subject, clientId, resourceId, scopes, now],
+  })
+}
+
 /** The scopes that the user consented to. Empty without a consent. */
 export async function consentedScopes(tx: Transaction, key: ConsentKey): Promise<string[]> {
   const { rows } = await tx.query<{ scopes: string[] }>({
     name: 'consent.scopes',
-    text: `select scopes from consents where tenant_id = $1 and subject = $2 and client_id = $3`,
+    text: `select scopes from consents where tenant_id = $1 and subject = $2 and client_id = $3
+             and not asks_again`,
     values: [key.tenantId, key.subject, key.clientId],
   })
   return rows[0]?.scopes ?? []
@@ -29,6 +77,7 @@ export async function rememberConsent(
     text: `insert into consents as c (tenant_id, subject, client_id, scopes, created_at, updated_at)
            values ($1, $2, $3, $4, $5, $5)
            on conflict (tenant_id, subject, client_id) do update set updated_at = $5,
+             asks_again = false,
              scopes = c.scopes || array(select unnest($4::text[]) except select unnest(c.scopes))`,
     values: [tenantId, subject, clientId, scopes, now],
   })
@@ -49,11 +98,23 @@ export async function listConsents(
 ): Promise<ConsentRow[]> {
   const { rows } = await tx.query<ConsentRow>({
     name: 'consent.list',
-    text: `select c.client_id as "clientId", a.name as "clientName", c.scopes,
+    text: `with given as (
+             select client_id, scopes, created_at, updated_at, 0 as place from consents
+             where tenant_id = $1 and subject = $2
+             union all
+             select client_id, scopes, created_at, updated_at, 1 from resource_consents
+             where tenant_id = $1 and subject = $2)
+           select coalesce(a.metadata_url, c.client_id::text) as "clientId",
+             a.name as "clientName", c.scopes,
              c.created_at as "createdAt", c.updated_at as "updatedAt"
-           from consents c
-           join applications a on a.tenant_id = c.tenant_id and a.id = c.client_id
-           where c.tenant_id = $1 and c.subject = $2
+           from (select g.client_id, min(g.created_at) as created_at,
+                   max(g.updated_at) as updated_at,
+                   (select array_agg(scope order by at) from (
+                      select scope, min(o.place * 10000 + s.at) as at
+                      from given o cross join unnest(o.scopes) with ordinality s (scope, at)
+                      where o.client_id = g.client_id group by scope) each) as scopes
+                 from given g group by g.client_id) c
+           join applications a on a.tenant_id = $1 and a.id = c.client_id
            order by c.updated_at desc, c.client_id`,
     values: [tenantId, subject],
   })
@@ -74,9 +135,13 @@ export async function withdrawConsent(
   // Waits for concurrent redemptions, so that the next statement sees their families.
   const { rows: known } = await tx.query<{ known: boolean }>({
     name: 'consent.withdraw',
-    text: `with gone as (
+    text: `with gone_of_client as (
              delete from consents where tenant_id = $1 and subject = $2 and client_id = $3
              returning 1),
+           gone_of_resources as (
+             delete from resource_consents where tenant_id = $1 and subject = $2 and client_id = $3
+             returning 1),
+           gone as (select from gone_of_client union all select from gone_of_resources),
            codes as (
              delete from authorization_codes
              where tenant_id = $1 and subject = $2 and client_id = $3 and redeemed_at is null

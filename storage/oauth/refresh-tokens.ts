@@ -22,6 +22,8 @@ export type RefreshTokenRow = {
   readonly clientId: string
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
+  /** The API resources of the grant. Null if it is for other audiences. */
+  readonly resourceIds: readonly string[] | null
   readonly jkt: string | null
   readonly expiresAt: Date
   readonly revokedAt: Date | null
@@ -77,7 +79,7 @@ function finding(hashes: readonly Uint8Array[]): Statement {
              exists (select from refresh_tokens n where n.tenant_id = t.tenant_id
                and n.family_id = t.family_id and n.generation = t.generation + 1
                and n.rotated_at is not null) as "successorUsed",
-             f.client_id as "clientId", f.scopes, f.audience, f.jkt, f.expires_at as "expiresAt",
+             f.client_id as "clientId", f.scopes, f.audience, f.resource_ids as "resourceIds", f.jkt, f.expires_at as "expiresAt",
              f.revoked_at as "revokedAt", s.id as "sessionId",
              f.browser_session_id as "browserSessionId",
              case when f.browser_session_id is not null and exists (select from sessions b

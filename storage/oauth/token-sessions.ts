@@ -144,7 +144,7 @@ export type TokenStatus = {
   readonly tenantActive: boolean
   /** The user, the agents and the application of the token exist and are active. */
   readonly subjectActive: boolean
-  /** Neither the token nor its refresh family was revoked. */
+  /** Neither the token nor its refresh family was revoked, and its client may use its API resources. */
   readonly tokenKept: boolean
   /** The delegation is in force. True without a delegation. */
   readonly delegationKept: boolean
@@ -165,6 +165,10 @@ export type TokenStatusQuery = {
   readonly delegationId: string | null
   /** The organization of the token. Null without one. */
   readonly organizationId: string | null
+  /** The API resources of the token. Null if it is for other audiences. */
+  readonly resourceIds: readonly string[] | null
+  /** The `client_id`. */
+  readonly clientId: string
 }
 
 /**
@@ -217,15 +221,21 @@ function tokenStatusStatement(queries: readonly TokenStatusQuery[]): Statement {
                where r.tenant_id = g."tenantId" and r.id = g."tokenId")
              and (g."grantId" is null or coalesce((select f.revoked_at is null
                from refresh_families f where f.tenant_id = g."tenantId" and f.id = g."grantId"), false))
+             and (g."resourceIds" is null or not exists (
+               select from unnest(g."resourceIds") with ordinality named (id, place)
+               where named.${LOOKED_UP} and not exists (select from api_resources r
+                 where r.tenant_id = g."tenantId" and r.id = named.id
+                   and (r.allowed_clients = 'any' or g."clientId" = any(r.client_ids)))))
                as "tokenKept",
              g."delegationId" is null or coalesce((select d.revoked_at is null
                from delegations d where d.tenant_id = g."tenantId" and d.id = g."delegationId"), false)
                as "delegationKept"
            from rows from (jsonb_to_recordset($1::jsonb) as ("tenantId" uuid, "sessionId" uuid,
              "agentIds" uuid[], "applicationId" uuid, "tokenId" uuid, "grantId" uuid,
-             "personSub" text, "delegationId" uuid, "organizationId" uuid)) with ordinality
+             "personSub" text, "delegationId" uuid, "organizationId" uuid, "resourceIds" uuid[],
+             "clientId" text)) with ordinality
              g ("tenantId", "sessionId", "agentIds", "applicationId", "tokenId", "grantId", "personSub",
-               "delegationId", "organizationId", place)
+               "delegationId", "organizationId", "resourceIds", "clientId", place)
            where ${LOOKED_UP}
            order by g.place`,
     values: [JSON.stringify(queries)],

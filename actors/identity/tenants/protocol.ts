@@ -50,9 +50,22 @@ export type TenantSettingsRecord = {
   readonly x402PayTo: Readonly<Record<string, string>>
   /** Whether signing out also revokes refresh tokens with `offline_access`. */
   readonly logoutRevokesOffline: boolean
+  /** Clients that are identified by their metadata documents. */
+  readonly clientIdMetadata: ClientIdMetadataPolicy
   readonly branding: Branding
   readonly session: SessionLifetimes
   readonly social: SocialSignIn
+}
+/** Which clients a tenant admits without registration (Client ID Metadata Documents). */
+export type ClientIdMetadataPolicy = {
+  readonly enabled: boolean
+  /** Hosts, `*.example.com` for those below a name, or `*`. */
+  readonly allow: readonly string[]
+  /** As `allow`, and wins over it. */
+  readonly deny: readonly string[]
+  /** Refuses clients without client authentication. */
+  readonly requireAuth: boolean
+  readonly maxNewClientsPerHour: number
 }
 /** The look of a tenant's pages. Absent members use our defaults. */
 export type Branding = {
@@ -77,7 +90,7 @@ export type SocialSignIn = {
 }
 export type ChangeSettings = {
   readonly caller: Caller
-  /** Absent members stay unchanged. `branding`, `session` and `social` are replaced as a whole. */
+  /** Absent members stay unchanged. `clientIdMetadata`, `branding`, `session` and `social` are replaced as a whole. */
   readonly change: {
     readonly [K in keyof TenantSettingsRecord]?: TenantSettingsRecord[K] | undefined
   }

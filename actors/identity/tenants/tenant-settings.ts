@@ -14,6 +14,7 @@ import { payeeFault } from '../../domain/commerce/evm-addresses.js'
 import type {
   Branding,
   ChangeSettings,
+  ClientIdMetadataPolicy,
   NoEnvironment,
   SettingInvalid,
   SettingsFound,
@@ -21,6 +22,13 @@ import type {
   TenantSettingsRecord,
 } from './protocol.js'
 
+const CLIENT_ID_METADATA: ClientIdMetadataPolicy = {
+  enabled: true,
+  allow: ['*'],
+  deny: [],
+  requireAuth: false,
+  maxNewClientsPerHour: 100,
+}
 const NO_ENVIRONMENT = { tag: 'no_environment' } as const
 
 export type TenantSettingsNeeds = {
@@ -100,6 +108,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
     checkoutRedirectHosts: hosts ?? [],
     x402PayTo: stored.x402_pay_to ?? {},
     logoutRevokesOffline: stored.logout_revokes_offline ?? false,
+    clientIdMetadata: { ...CLIENT_ID_METADATA, ...stored.client_id_metadata },
     branding: {
       name: branding?.name,
       color: branding?.color,
@@ -116,6 +125,7 @@ type StoredSettings = {
   readonly checkout_redirect_hosts?: readonly string[]
   readonly x402_pay_to?: Readonly<Record<string, string>>
   readonly logout_revokes_offline?: boolean
+  readonly client_id_metadata?: ClientIdMetadataPolicy
   readonly branding?: Branding
   readonly social?: SocialSignIn
   readonly session?: {
@@ -126,11 +136,12 @@ type StoredSettings = {
 
 function storedSettings(change: ChangeSettings['change']): StoredSettings {
   const { branding, session, social, checkoutRedirectHosts: hosts } = change
-  const { x402PayTo, logoutRevokesOffline } = change
+  const { x402PayTo, logoutRevokesOffline, clientIdMetadata } = change
   return {
     ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
     ...(x402PayTo === undefined ? {} : { x402_pay_to: x402PayTo }),
     ...(logoutRevokesOffline === undefined ? {} : { logout_revokes_offline: logoutRevokesOffline }),
+    ...(clientIdMetadata === undefined ? {} : { client_id_metadata: clientIdMetadata }),
     ...(branding === undefined ? {} : { branding }),
     ...(social === undefined ? {} : { social }),
     ...(session === undefined
@@ -150,6 +161,13 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
     checkout_redirect_hosts: settings.checkoutRedirectHosts,
     x402_pay_to: settings.x402PayTo,
     logout_revokes_offline: settings.logoutRevokesOffline,
+    client_id_metadata: {
+      enabled: settings.clientIdMetadata.enabled,
+      allow: settings.clientIdMetadata.allow,
+      deny: settings.clientIdMetadata.deny,
+      require_auth: settings.clientIdMetadata.requireAuth,
+      max_new_clients_per_hour: settings.clientIdMetadata.maxNewClientsPerHour,
+    },
     // The picture itself is too large for an audit record. Only its presence is recorded.
     branding: {
       name: name ?? null,

@@ -7,6 +7,7 @@ import {
 } from '../../../storage/oauth/authorization-requests.js'
 import {
   type AuthorizingClientRow,
+  findByMetadataUrl,
   isDeletedClientError,
 } from '../../../storage/oauth/applications.js'
 import { listConsents, withdrawConsent } from '../../../storage/oauth/consents.js'
@@ -14,7 +15,16 @@ import { activeClient } from '../clients/active-client.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
 import { browserSessions } from '../../identity/sessions/protocol.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
+import { findObservedFacts } from '../../../storage/oauth/observed-clients.js'
+import type { MetadataClients } from '../client-id-metadata/metadata-clients.js'
+import {
+  NO_SUCH_RESOURCE,
+  NO_TENANT,
+  type TenantOfRequest,
+  tenantOfRequest,
+} from '../client-id-metadata/tenant-of-request.js'
 import { isUuid } from '../../domain/ids.js'
+import type { TenancySettings } from '../../domain/tenants/resolution.js'
 import { signingKeys } from '../signing-keys/protocol.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { type OAuthForm, readForm } from '../tokens/form.js'
@@ -36,9 +46,13 @@ import {
   REQUEST_URI_PREFIX,
 } from './protocol.js'
 import { push } from './push.js'
+import { targetOf } from './target.js'
 import { userinfo } from './userinfo.js'
 
 export type AuthorizationNeeds = InteractionNeeds & {
+  readonly tenancy: TenancySettings
+  /** Clients that are identified by their metadata documents. */
+  readonly metadataClients: MetadataClients
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
   readonly oidc: Pick<OidcSettings, 'code_ttl_secs' | 'par_ttl_secs'>
@@ -58,7 +72,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const { database, clock, issuer, tokens, tenants } = needs
+    const { database, clock, issuer, tokens, tenants, metadataClients } = needs
 
     const clientOf = (clientId: string, context: MessageContext) =>
       activeClient(database, clientId, context)
@@ -69,14 +83,73 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       form: OAuthForm,
       host: string,
       context: MessageContext,
-    ): Promise<AuthorizingClientRow | Refused> {
+    ): Promise<NamedClient | Refused> {
       const clientId = form.get('client_id')
       if (clientId === null) return refused('invalid_request', 'client_id is missing')
+      if (metadataClients.isUrl(clientId)) return documentedClient(clientId, form, host, context)
       const client = await clientOf(clientId, context)
-      if (client === null) return refused('invalid_client', 'the application does not exist')
+      // The id of a client that a metadata document identifies is not its client_id.
+      if (client === null || client.metadataUrl !== null) return refused('invalid_client', 'the application does not exist')
       const named = await namedTenant(tenants, form, client, host, context)
       if (named === 'conflicting') return refused('invalid_request', CONFLICTING_TENANT)
-      return named === 'theirs' ? client : refused('invalid_client', ANOTHER_TENANT)
+      return named === 'theirs' ? { client } : refused('invalid_client', ANOTHER_TENANT)
+    }
+
+    /** The client of a metadata document, in the tenant of the request. */
+    async function documentedClient(
+      clientId: string,
+      form: OAuthForm,
+      host: string,
+      context: MessageContext,
+    ): Promise<NamedClient | Refused> {
+      const tenant = await tenantFor(form, host, context)
+      if (tenant.tag === 'unknown_resource') return refused('invalid_target', NO_SUCH_RESOURCE)
+      if (tenant.tag === 'nothing_named') return refused('invalid_request', NO_TENANT)
+      const { tenantId } = tenant
+      const named = await namedTenant(tenants, form, { tenantId }, host, context)
+      if (named === 'conflicting') return refused('invalid_request', CONFLICTING_TENANT)
+      if (named === 'another')
+        return refused('invalid_request', 'the request is for another tenant than the one it names')
+      const admitted = await metadataClients.admit(clientId, tenantId, false, context)
+      if (admitted.tag === 'not_admitted')
+        return admitted.why === 'rate_limited'
+          ? {
+              ...refused('rate_limited', admitted.description),
+              retryAfterSecs: admitted.retryAfterSecs,
+            }
+          : refused('invalid_client', admitted.description)
+      const client = await clientOf(admitted.id, context)
+      if (client === null) return refused('invalid_client', 'the tenant is not active')
+      return { client, documentSha256: admitted.document.sha256 }
+    }
+
+    /** A pushed request has its tenant already, so that request_uri and client_id suffice. */
+    async function tenantFor(
+      form: OAuthForm,
+      host: string,
+      context: MessageContext,
+    ): Promise<TenantOfRequest> {
+      const requestUri = form.get('request_uri')
+      const row = requestUri?.startsWith(REQUEST_URI_PREFIX)
+        ? await findRequest(requestUri, context)
+        : undefined
+      if (row !== undefined) return { tag: 'tenant', tenantId: row.tenantId }
+      return tenantOfRequest(needs, { host, resources: form.all('resource') }, context)
+    }
+
+    /** False if the document of the client has changed since the request in what the user decides about. */
+    async function isSameDocument(
+      { tenantId, clientId, request }: PendingRow,
+      { signal }: MessageContext,
+    ): Promise<boolean> {
+      const { documentSha256 } = request
+      if (documentSha256 === undefined) return true
+      const facts = await database.tenant(
+        tenantId,
+        (tx) => findObservedFacts(tx, tenantId, clientId),
+        { signal },
+      )
+      return facts?.documentSha256 === documentSha256
     }
 
     /** Finds a request by its resume handle or its whole request_uri. The two formats cannot collide. */
@@ -100,7 +173,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       if (row === undefined || row.clientId !== client.id)
         return refused('invalid_request_uri', 'the request is unknown, expired or was used')
       const { request } = row
-      if (!isRegistered(request.redirectUri, client.redirectUris))
+      if (!isRegistered(request.redirectUri, client))
         return refused('invalid_redirect_uri', 'redirect_uri is not registered for the application')
       const requestedAt = clock.now()
       return proceed(
@@ -124,7 +197,8 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const row = await findRequest(handle, context)
       const client = row === undefined ? null : await clientOf(row.clientId, context)
       if (row === undefined || client === null) return null
-      return isRegistered(row.request.redirectUri, client.redirectUris) ? { row, client } : null
+      if (!isRegistered(row.request.redirectUri, client)) return null
+      return (await isSameDocument(row, context)) ? { row, client } : null
     }
 
     /** The error of an answered or expired request, with a link to start again at the application. */
@@ -138,7 +212,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const client = row === undefined ? null : await clientOf(row.clientId, context)
       if (row === undefined || client === null) return OVER
       const { redirectUri, uiLocales } = row.request
-      const url = isRegistered(redirectUri, client.redirectUris) ? startOf(redirectUri) : null
+      const url = isRegistered(redirectUri, client) ? startOf(redirectUri) : null
       const back = url === null ? undefined : { clientName: client.name, url }
       return { ...OVER, uiLocales, back }
     }
@@ -150,12 +224,22 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     ): Promise<Outcome> {
       if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
         return refused('invalid_request', CONFLICTING_TENANT)
-      const client = await namedClient(form, host, context)
-      if ('tag' in client) return client
+      const named = await namedClient(form, host, context)
+      if ('tag' in named) return named
+      const { client, documentSha256 } = named
       const requestUri = form.get('request_uri')
       if (requestUri?.startsWith(REQUEST_URI_PREFIX))
         return continuePushed(requestUri, client, sessionToken, context)
-      const verdict = validateRequest({ form, client, pushed: false, levelMax: needs.levelMax })
+      const target = await targetOf(needs, form, client, context)
+      const { levelMax } = needs
+      const verdict = validateRequest({
+        form,
+        client,
+        documentSha256,
+        pushed: false,
+        levelMax,
+        target,
+      })
       if (verdict.tag === 'refused') return verdict
       if (verdict.tag === 'returned') {
         const { error, description } = verdict
@@ -219,10 +303,11 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       },
 
       async withdrawConsent({ tenantId, subject, clientId }) {
-        if (!isUuid(clientId)) return { tag: 'unknown_consent' }
-        const ended = await database.tenant(tenantId, (tx) =>
-          withdrawConsent(tx, { tenantId, subject, clientId }, clock.now()),
-        )
+        const ended = await database.tenant(tenantId, async (tx) => {
+          const id = isUuid(clientId) ? clientId : (await findByMetadataUrl(tx, tenantId, clientId))?.id
+          if (id === undefined) return undefined
+          return withdrawConsent(tx, { tenantId, subject, clientId: id }, clock.now())
+        })
         if (ended === undefined) return { tag: 'unknown_consent' }
         tokens.send('invalidate', { ids: ended })
         return { tag: 'withdrawn' }
@@ -237,6 +322,18 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
 
 /** 32 bytes in base64url. A request_uri never matches. */
 const HANDLE = /^[A-Za-z0-9_-]{43}$/
+
+type NamedClient = {
+  readonly client: AuthorizingClientRow
+  /** The metadata document that identifies the client. Absent for a registered one. */
+  readonly documentSha256?: string | undefined
+}
+
+type PendingRow = {
+  readonly tenantId: string
+  readonly clientId: string
+  readonly request: AuthorizationRequest
+}
 
 type StoredRequest = {
   readonly row: {

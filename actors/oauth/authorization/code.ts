@@ -1,13 +1,15 @@
 /** Issues an authorization code for the granted request (RFC 6749 section 4.1.2). */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { type RequestedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
+import type { ApiResourceRow } from '../../../storage/oauth/api-resources.js'
 import { consumeAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
-import { rememberConsent } from '../../../storage/oauth/consents.js'
+import { rememberConsent, rememberResourceConsent } from '../../../storage/oauth/consents.js'
 import { openPersonSession } from '../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { hashRefreshToken } from '../tokens/grants/refresh-token.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
+import { scopesAt } from './resource-consent.js'
 import { codeLocation } from './locations.js'
 import type { Answered, Refused } from './protocol.js'
 
@@ -20,6 +22,8 @@ export type Granting = {
   /** The scopes that need consent: the requested ones, and those of individually requested claims. */
   readonly consented: readonly string[]
   readonly audience: readonly string[]
+  /** The API resources among the audience. Empty for other audiences. */
+  readonly resources: readonly ApiResourceRow[]
   readonly claims: RequestedClaims | null
 }
 
@@ -53,7 +57,7 @@ async function write(
   { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   tx: Transaction,
   { client, request, pushedId, stored, allowed }: PendingRequest,
-  { session, scopes, consented, audience, claims }: Granting,
+  { session, scopes, consented, audience, resources, claims }: Granting,
   code: string,
 ): Promise<void> {
   const now = clock.now()
@@ -73,7 +77,16 @@ async function write(
   })
   if (!isOpen) throw new RequestConsumed('the session has ended')
   if (allowed !== null) {
-    await rememberConsent(tx, { tenantId, subject, clientId }, consented, now)
+    const key = { tenantId, subject, clientId }
+    if (resources.length === 0) await rememberConsent(tx, key, consented, now)
+    for (const resource of resources)
+      await rememberResourceConsent(
+        tx,
+        key,
+        resource.id,
+        scopesAt(resource, resources, consented),
+        now,
+      )
   }
   await insertCode(tx, {
     tenantId,
@@ -88,12 +101,14 @@ async function write(
     jkt: request.jkt,
     scopes,
     audience,
+    resourceIds: resources.length === 0 ? null : resources.map(({ id }) => id),
     nonce: request.nonce,
     level,
     amr,
     authTime,
     authorizationDetails: request.details,
     claims,
+    documentSha256: request.documentSha256 ?? null,
     createdAt: now,
     expiresAt: expiry(oidc.code_ttl_secs),
   })

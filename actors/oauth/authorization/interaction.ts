@@ -6,17 +6,35 @@
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { insertAuthorizationRequest } from '../../../storage/oauth/authorization-requests.js'
-import { consentedScopes } from '../../../storage/oauth/consents.js'
+import { findObservedFacts } from '../../../storage/oauth/observed-clients.js'
+import { hostOfClientId } from '../client-id-metadata/client-id.js'
+import { type ConsentsBefore, readConsents } from '../../../storage/oauth/consents.js'
 import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
+import { isLoopbackOnly } from '../../domain/redirect-uri.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
+import {
+  namedResources,
+  resourceLookup,
+  resourceScopesWithin,
+  scopesBeside,
+} from '../tokens/issue/api-resource.js'
 import { knownAudience, tokenAudience } from '../tokens/issue/audience.js'
 import { type Granting, issueCode } from './code.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
-import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
+import type {
+  Answered,
+  ConsentAsked,
+  DocumentedClient,
+  Interaction,
+  Refused,
+  ReturnedError,
+} from './protocol.js'
+import { UNKNOWN_AUDIENCE } from './target.js'
+import { scopesAt } from './resource-consent.js'
 import type { Allowed, InteractionNeeds, PendingRequest } from './pending-request.js'
 
 /** Time to sign in and consent: the hour of a sign-in and a margin. */
@@ -44,24 +62,38 @@ export async function proceed(
   if ('fault' in person) return back('invalid_request', person.fault)
   const { sub } = person
   const { database, issuer } = needs
-  const audience = await knownAudience(database, issuer, client, request.audience, context)
-  if (audience === null) return back('invalid_target', 'the audience is not known in this tenant')
+  const named = await namedResources(resourceLookup(database, null), client, request.audience)
+  if ('fault' in named) return back('invalid_target', named.fault)
+  const { resources } = named
+  const audience =
+    resources.length > 0
+      ? resources.map(({ resource }) => resource)
+      : await knownAudience(database, issuer, client, request.audience, context)
+  if (audience === null) return back('invalid_target', UNKNOWN_AUDIENCE)
 
   const found = await findSession(needs, pending, sub, context)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
   const { session } = found
   const userScopes: readonly string[] = HUMAN_SCOPES[session.role]
   const may = (scope: string) => client.scopes.includes(scope) && userScopes.includes(scope)
-  const scopes = request.scopes.filter(may)
-  if (scopes.length === 0) return back('access_denied', 'the user has none of the requested scopes')
-  const whom = tokenAudience(audience, { own: client.audience, issuer, scopes })
-  const granting = grantingOf(pending, session, { scopes, audience: whom }, may)
+  const held = scopesBeside(client).filter((scope) => userScopes.includes(scope))
+  const scopes =
+    resources.length > 0
+      ? resourceScopesWithin(request.scopes, held, resources)
+      : request.scopes.filter(may)
+  const isEmpty = scopes.length === 0 && (resources.length === 0 || request.scopes.length > 0)
+  if (isEmpty) return back('access_denied', 'the user has none of the requested scopes')
+  const whom =
+    resources.length > 0
+      ? audience
+      : tokenAudience(audience, { own: client.audience, issuer, scopes })
+  const granting = grantingOf(pending, session, { scopes, audience: whom, resources }, may)
 
-  const isConsented = isAllowed(pending.allowed, granting)
-  if (isConsented || !(await asksConsent(needs, pending, granting, context)))
-    return issueCode(needs, pending, granting, context)
+  if (isAllowed(pending.allowed, granting)) return issueCode(needs, pending, granting, context)
+  const before = await consentsBefore(needs, pending, granting, context)
+  if (!asksConsent(pending, granting, before)) return issueCode(needs, pending, granting, context)
   if (request.prompt.none) return back('consent_required', 'the user has not given consent yet')
-  return askConsent(needs, pending, session, granting, context)
+  return askConsent(needs, pending, session, granting, before, context)
 }
 
 type Found =
@@ -163,7 +195,7 @@ export async function demandedPerson(
 function grantingOf(
   { request }: PendingRequest,
   session: BrowserSession,
-  { scopes, audience }: Pick<Granting, 'scopes' | 'audience'>,
+  { scopes, audience, resources }: Pick<Granting, 'scopes' | 'audience' | 'resources'>,
   may: (scope: string) => boolean,
 ): Granting {
   const { claims } = request
@@ -180,6 +212,7 @@ function grantingOf(
     // An individually requested claim needs the same consent as its scope.
     consented: [...new Set([...scopes, ...scopesOfClaims(names)])],
     audience,
+    resources,
     claims: requested,
   }
 }
@@ -194,30 +227,61 @@ function isAllowed(allowed: Allowed | null, { session, consented }: Granting): b
   )
 }
 
-async function asksConsent(
+/** The scopes to which the user consented before, for the client and each of its resources. */
+async function consentsBefore(
   { database }: InteractionNeeds,
-  { client, request }: PendingRequest,
-  { session, consented }: Granting,
+  { client }: PendingRequest,
+  { session, resources }: Granting,
   { signal }: MessageContext,
-): Promise<boolean> {
-  // authorization_details describe one specific action, so each request needs consent.
-  if (request.prompt.consent || request.details !== null) return true
+): Promise<ConsentsBefore> {
   const { tenantId, sub: subject } = session
   const key = { tenantId, subject, clientId: client.id }
-  const before = await database.tenant(tenantId, (tx) => consentedScopes(tx, key), { signal })
-  return !consented.every((scope) => before.includes(scope))
+  return database.tenant(
+    tenantId,
+    (tx) =>
+      readConsents(
+        tx,
+        key,
+        resources.map(({ id }) => id),
+      ),
+    {
+      signal,
+    },
+  )
+}
+
+/** True if the user must be asked. A consent is for a client, a resource and scopes. */
+function asksConsent(
+  { request }: PendingRequest,
+  { consented, resources }: Granting,
+  { scopes, ofResources }: ConsentsBefore,
+): boolean {
+  // authorization_details describe one specific action, so each request needs consent.
+  if (request.prompt.consent || request.details !== null) return true
+  if (resources.length === 0) return !consented.every((scope) => scopes.includes(scope))
+  return !resources.every((resource) => {
+    const given = ofResources.find(({ resourceId }) => resourceId === resource.id)
+    return (
+      given !== undefined &&
+      scopesAt(resource, resources, consented).every((scope) => given.scopes.includes(scope))
+    )
+  })
 }
 
 async function askConsent(
   needs: InteractionNeeds,
   pending: PendingRequest,
   session: BrowserSession,
-  { consented }: Granting,
+  { consented, resources }: Granting,
+  before: ConsentsBefore,
   context: MessageContext,
 ): Promise<ConsentAsked> {
   const { client, request } = pending
   const handle = pending.stored?.handle ?? needs.random.token(HANDLE_BYTES)
   await store(needs, pending, handle, context)
+  const given =
+    resources.length === 0 ? before.scopes : before.ofResources.flatMap(({ scopes }) => scopes)
+  const described = resources.flatMap(({ scopes }) => scopes)
   return {
     tag: 'consent',
     handle,
@@ -225,11 +289,34 @@ async function askConsent(
     tenant: brandingOf(client.tenantId, client.tenantName, client.tenantSettings),
     clientName: client.name,
     clientHost: hostOf(request.redirectUri),
+    documented: await documentedClient(needs, client, context),
     email: session.email,
     scopes: consented,
+    resources: resources.map(({ name, resource }) => ({ name, resource })),
+    resourceScopes: described.filter(({ name }) => consented.includes(name)),
+    newScopes: given.length === 0 ? [] : consented.filter((scope) => !given.includes(scope)),
+    loopbackOnly: isLoopbackOnly(client.redirectUris),
+    firstSeenAt: client.selfRegistered ? client.createdAt : null,
     details: (request.details ?? []).map((one) => JSON.stringify(one, null, 2)),
     uiLocales: request.uiLocales,
     formTargets: [formTarget(request.redirectUri)],
+  }
+}
+
+async function documentedClient(
+  { database }: InteractionNeeds,
+  { id, tenantId, metadataUrl }: PendingRequest['client'],
+  { signal }: MessageContext,
+): Promise<DocumentedClient | null> {
+  if (metadataUrl === null) return null
+  const facts = await database.tenant(tenantId, (tx) => findObservedFacts(tx, tenantId, id), {
+    signal,
+  })
+  if (facts === undefined) return null
+  return {
+    host: hostOfClientId(metadataUrl),
+    claimedName: facts.clientName,
+    firstSeen: facts.firstSeenAt.toISOString(),
   }
 }
 

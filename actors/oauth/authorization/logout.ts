@@ -1,7 +1,8 @@
 /** RP-initiated logout (OpenID Connect RP-Initiated Logout 1.0 sections 2 and 3). */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import { findAuthorizingClient } from '../../../storage/oauth/applications.js'
+import { isUuid } from '../../domain/ids.js'
+import { findAuthorizingClient, findByMetadataUrl } from '../../../storage/oauth/applications.js'
 import { endSession as endTokens } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
@@ -10,7 +11,6 @@ import { brandingOf } from '../../domain/tenants/branding.js'
 import { readForm } from '../tokens/form.js'
 import type { TokensProtocol } from '../tokens/protocol.js'
 import { readIdTokenHint } from './id-token-hint.js'
-import { isRegistered } from './validate-request.js'
 import { withParameters } from './locations.js'
 import type { EndSessionRequest, Refused, SessionEnded } from './protocol.js'
 
@@ -61,14 +61,19 @@ export async function endSession(
   tokens.send('invalidate', { ids: [...ids] })
 
   // The tenant is unknown until the application is found, so the look-up crosses tenants.
-  const client = await database.system((tx) => findAuthorizingClient(tx, hint.clientId), {
-    signal: context.signal,
-  })
+  const client = await database.system(
+    async (tx) => {
+      const { clientId } = hint
+      const id = isUuid(clientId) ? clientId : (await findByMetadataUrl(tx, tenantId, clientId))?.id
+      return id === undefined ? undefined : findAuthorizingClient(tx, id)
+    },
+    { signal: context.signal },
+  )
   const known = client !== undefined && client.tenantId === tenantId
   const tenant = known ? brandingOf(tenantId, client.tenantName, client.tenantSettings) : null
   const redirectUri = form.get('post_logout_redirect_uri')
   const registered =
-    known && redirectUri !== null && isRegistered(redirectUri, client.postLogoutRedirectUris)
+    known && redirectUri !== null && client.postLogoutRedirectUris.includes(redirectUri)
   const state = form.get('state')
   const short = (state?.length ?? 0) <= STATE_CHARACTERS_MAX
   const location = registered ? withParameters(redirectUri, { state: short ? state : null }) : null

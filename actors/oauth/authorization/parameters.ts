@@ -29,6 +29,8 @@ export type AuthorizationRequest = {
   readonly idTokenHint: string | null
   readonly loginHint: string | null
   readonly uiLocales: string | null
+  /** The metadata document that identifies the client. Absent for a registered one. */
+  readonly documentSha256?: string | undefined
 }
 
 const ACR = /^aal([123])$/

@@ -81,25 +81,54 @@ export type ConsentAsked = {
   readonly clientName: string
   /** Of the redirect URI: the host, or the scheme of an installed application. */
   readonly clientHost: string
+  /** Of a client that its metadata document identifies. Null for a registered client. */
+  readonly documented: DocumentedClient | null
   readonly email: string
   readonly scopes: readonly string[]
+  /** The API resources of the request. Empty for other audiences. */
+  readonly resources: readonly { readonly name: string; readonly resource: string }[]
+  /** The scopes of these resources among `scopes`, in their words. */
+  readonly resourceScopes: readonly {
+    readonly name: string
+    readonly description: string
+    readonly kind: 'read' | 'write' | 'money'
+  }[]
+  /** The scopes that an earlier consent of the user does not contain. Empty without one. */
+  readonly newScopes: readonly string[]
+  /** Every redirect URI of the client is one of the user's own computer. */
+  readonly loopbackOnly: boolean
+  /** When the client registered itself. Null for a client of the tenant's administrators. */
+  readonly firstSeenAt: Date | null
   /** The authorization details as indented JSON. */
   readonly details: readonly string[]
   readonly uiLocales: string | null
   /** CSP sources of redirects after the form. */
   readonly formTargets: readonly string[]
 }
+/** What the consent page shows of a client that is not registered. */
+export type DocumentedClient = {
+  /** The host of the client_id: the name of the party. */
+  readonly host: string
+  /** What the client calls itself. Not verified. */
+  readonly claimedName: string | null
+  /** ISO 8601. */
+  readonly firstSeen: string
+}
 /** Shown here and never redirected, since the redirect URI is not verified (RFC 6749 section 4.1.2.1). */
 export type Refused = {
   readonly tag: 'refused'
   readonly error: RefusedError
   readonly description: string
+  /** Set with `rate_limited`. */
+  readonly retryAfterSecs?: number | undefined
   /** Language of the error page, from the request. */
   readonly uiLocales?: string | null | undefined
   /** A link to start again, if the application is known. */
   readonly back?: { readonly clientName: string; readonly url: string } | undefined
 }
 export type RefusedError =
+  | 'invalid_target'
+  | 'rate_limited'
   | 'invalid_request'
   | 'invalid_request_uri'
   | 'invalid_client'

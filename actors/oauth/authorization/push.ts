@@ -20,6 +20,7 @@ import type {
   TokensProtocol,
 } from '../tokens/protocol.js'
 import { demandedPerson, handleSha256 } from './interaction.js'
+import { targetOf, UNKNOWN_AUDIENCE } from './target.js'
 import { validateRequest } from './validate-request.js'
 import { type Pushed, type PushRefused, REQUEST_URI_PREFIX } from './protocol.js'
 
@@ -62,18 +63,24 @@ export async function push(
   const named = await namedTenant(tenants, form, client, host, context)
   if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
   if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
-  const verdict = validateRequest({ form, client, pushed: true, levelMax })
+  const target = await targetOf({ database, issuer }, form, client, context)
+  const { documentSha256 } = identified
+  const verdict = validateRequest({ form, client, documentSha256, pushed: true, levelMax, target })
   if (verdict.tag !== 'valid') {
     const { error, description } = verdict
     return { tag: 'push_refused', error, description }
   }
   const { request } = verdict
   // The checks of the authorization endpoint apply here too (RFC 9126 section 2.1).
-  if ((await knownAudience(database, issuer, client, request.audience, context)) === null)
+  const isOfResources = target !== undefined && 'resources' in target && target.resources.length > 0
+  if (
+    !isOfResources &&
+    (await knownAudience(database, issuer, client, request.audience, context)) === null
+  )
     return {
       tag: 'push_refused',
       error: 'invalid_target',
-      description: 'the audience is not known in this tenant',
+      description: UNKNOWN_AUDIENCE,
     }
   const person = await demandedPerson({ keys, issuer }, { client, request }, context)
   if ('fault' in person)

@@ -6,7 +6,13 @@
  */
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
+import { isRegisteredRedirect } from '../../domain/redirect-uri.js'
 import { SCOPES } from '../../domain/scopes.js'
+import {
+  defaultResourceScopes,
+  foreignScopes,
+  type NamedResources,
+} from '../tokens/issue/api-resource.js'
 import { readRequestedAudience } from '../tokens/issue/audience.js'
 import { type OAuthForm, readScope } from '../tokens/form.js'
 import { type AuthorizationRequest, readClaims, readDetails, readLevel } from './parameters.js'
@@ -24,10 +30,12 @@ export type ValidatedClient = Pick<
   AuthorizingClientRow,
   | 'clientType'
   | 'redirectUris'
+  | 'metadataUrl'
   | 'grantTypes'
   | 'responseTypes'
   | 'scopes'
   | 'requirePkce'
+  | 'loopbackAnyPort'
   | 'dpopBoundAccessTokens'
   | 'requirePushedAuthorizationRequests'
   | 'authorizationDetailsTypes'
@@ -47,21 +55,29 @@ export type Validation =
 export type RequestToValidate = {
   readonly form: OAuthForm
   readonly client: ValidatedClient
+  /** The metadata document that identifies the client. Absent for a registered one. */
+  readonly documentSha256?: string | undefined
   /** True at the PAR endpoint. */
   readonly pushed: boolean
   /** The highest assurance level that a sign-in can reach. */
   readonly levelMax: AssuranceLevel
+  /** The API resources of the request, from `targetOf`. Absent without any. */
+  readonly target?: NamedResources | undefined
 }
 type Fault<Error> = readonly [error: Error, description: string]
 type Check<Error> = (request: RequestToValidate) => Fault<Error> | undefined
 
 const TEXT_CHARACTERS_MAX = 2048
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
+const NO_TARGET: NamedResources = { resources: [] }
 const SECONDS = /^\d{1,10}$/
 
-/** Redirect URIs are compared as strings, without normalisation (RFC 9700 section 2.1). */
-export function isRegistered(redirectUri: string, registered: readonly string[]): boolean {
-  return registered.includes(redirectUri)
+/** True if the redirect URI is one of the application. */
+export function isRegistered(
+  redirectUri: string,
+  { redirectUris, loopbackAnyPort }: Pick<ValidatedClient, 'redirectUris' | 'loopbackAnyPort'>,
+): boolean {
+  return isRegisteredRedirect(redirectUri, redirectUris, { anyLoopbackPort: loopbackAnyPort })
 }
 
 /** Errors that are shown to the user, in this order. */
@@ -129,7 +145,7 @@ function hasRegisteredRedirectUri({
   form,
   client,
 }: RequestToValidate): Fault<RefusedError> | undefined {
-  return isRegistered(form.get('redirect_uri')!, client.redirectUris)
+  return isRegistered(form.get('redirect_uri')!, client)
     ? undefined
     : ['invalid_redirect_uri', 'redirect_uri is not registered for the application']
 }
@@ -222,9 +238,18 @@ function hasValidDpopThumbprint({ form }: RequestToValidate): Fault<ReturnedErro
     : ['invalid_request', 'dpop_jkt must be a SHA-256 thumbprint in base64url']
 }
 
-function hasKnownScopes({ form }: RequestToValidate): Fault<ReturnedError> | undefined {
+function hasKnownScopes({
+  form,
+  target = NO_TARGET,
+}: RequestToValidate): Fault<ReturnedError> | undefined {
   const scope = form.get('scope')
   const requested = scope === null ? [] : readScope(scope)
+  // The scopes of an unknown resource are unknown too, so the resource is reported.
+  if (requested !== null && 'fault' in target) return ['invalid_target', target.fault]
+  if (requested !== null && 'resources' in target && target.resources.length > 0)
+    return foreignScopes(requested, target.resources).length === 0
+      ? undefined
+      : ['invalid_scope', 'a scope does not belong to the resource']
   return requested?.every((one) => (SCOPES as readonly string[]).includes(one))
     ? undefined
     : ['invalid_scope', 'a scope is malformed or unknown']
@@ -292,7 +317,7 @@ function isStorable(value: unknown): boolean {
 }
 
 function readRequest(
-  { form, client }: RequestToValidate,
+  { form, client, documentSha256, target = NO_TARGET }: RequestToValidate,
   redirectUri: string,
   state: string | null,
 ): AuthorizationRequest {
@@ -305,8 +330,7 @@ function readRequest(
   return {
     redirectUri,
     state,
-    // Without the parameter: all scopes of the application.
-    scopes: scope === null ? client.scopes : readScope(scope)!,
+    scopes: scope === null ? defaultScopes(client, target) : readScope(scope)!,
     nonce: form.get('nonce'),
     codeChallenge: form.get('code_challenge'),
     jkt: form.get('dpop_jkt'),
@@ -324,7 +348,14 @@ function readRequest(
     idTokenHint: form.get('id_token_hint'),
     loginHint: form.get('login_hint'),
     uiLocales: form.get('ui_locales'),
+    ...(documentSha256 === undefined ? {} : { documentSha256 }),
   }
+}
+
+/** Without the parameter: all scopes of the application, at an API resource the scopes that it knows. */
+function defaultScopes({ scopes }: ValidatedClient, target: NamedResources): readonly string[] {
+  const isOfResources = 'resources' in target && target.resources.length > 0
+  return isOfResources ? defaultResourceScopes(scopes, target.resources) : scopes
 }
 
 function levelOf(form: OAuthForm) {

@@ -26,6 +26,8 @@ import {
   writeRegistration,
 } from '../../../storage/oauth/client-registration.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
+import type { ApplicationDraft } from '../clients/protocol.js'
+import { resourceScopesFor } from '../clients/resource-scopes.js'
 import { needsSecret, optionalMembers } from '../clients/rows.js'
 import { clientKind } from '../clients/rules.js'
 import type { AuditOnlyType } from '../../domain/audit.js'
@@ -65,6 +67,11 @@ export const clientRegistrationActor = defineActor<
     const { database, clock, random, tokens } = needs
     /** Drops the cached client in this process. The commit notifies the other processes. */
     const forget = (clientId: string) => tokens.send('invalidate', { ids: [clientId] })
+    const inTenant = (tenantId: string, { signal }: MessageContext) => ({
+      ...needs,
+      resourceScopes: (draft: ApplicationDraft) =>
+        resourceScopesFor(database, tenantId, draft, 'open', signal),
+    })
     const auditOf = (
       type: AuditOnlyType,
       tenantId: string,
@@ -117,7 +124,7 @@ export const clientRegistrationActor = defineActor<
         const admitted = await admit(needs, authorization, host, context)
         if (admitted.tag !== 'admitted') return admitted
         const { tenantId, tenantSlug, scopes, tokenId } = admitted
-        const read = await validateMetadata(needs, metadata, scopes)
+        const read = await validateMetadata(inTenant(tenantId, context), metadata, scopes)
         if (read.tag === 'refused') return read
         if (read.tenant !== null && read.tenant !== tenantId && read.tenant !== tenantSlug)
           return refused('tenant: not the tenant of the initial access token or host')
@@ -187,7 +194,7 @@ export const clientRegistrationActor = defineActor<
         const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId, tenantSlug, scopesMax } = found.row
-        const read = await validateMetadata(needs, metadata, scopesMax)
+        const read = await validateMetadata(inTenant(tenantId, context), metadata, scopesMax)
         if (read.tag === 'refused') return read
         const named = metadata['client_id']
         if (typeof named !== 'string' || asId(named) !== clientId)

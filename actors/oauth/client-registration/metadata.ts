@@ -9,6 +9,7 @@ import type { ApplicationDraft, ClientJwks } from '../clients/protocol.js'
 import { isGrantType } from '../clients/rules.js'
 import { RESPONSE_TYPES } from '../authorization/protocol.js'
 import { asId } from '../../domain/ids.js'
+import { isLoopbackOnly } from '../../domain/redirect-uri.js'
 import { SHOWN_NAME } from '../../domain/shown-names.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 
@@ -92,11 +93,14 @@ function read(metadata: ClientMetadata): ReadMetadata {
   oneOf(from(signingAlg), signingAlg, ASSERTION_ALGORITHMS)
   oneOf(from('backchannel_token_delivery_mode'), 'backchannel_token_delivery_mode', ['poll'])
   const applicationType = oneOf(from('application_type'), 'application_type', ['web', 'native'])
+  // A client of the user's own computer is native unless it says otherwise.
+  const isNative =
+    (applicationType ?? (isLoopbackOnly(redirectUris) ? 'native' : 'web')) === 'native'
   const contacts = texts(from('contacts'), 'contacts', CONTACTS_MAX)
   const sectorIdentifierUri = address(from('sector_identifier_uri'), 'sector_identifier_uri')
   const scope = text(from('scope'), 'scope', 4096)
   const handedOn = {
-    application_type: applicationType ?? 'web',
+    application_type: isNative ? 'native' : 'web',
     ...(contacts === null ? {} : { contacts }),
     ...(sectorIdentifierUri === null ? {} : { sector_identifier_uri: sectorIdentifierUri }),
     ...present(ADDRESSES, (name) => address(from(name), name)),
@@ -117,6 +121,7 @@ function read(metadata: ClientMetadata): ReadMetadata {
     jwks: keySet(from('jwks')),
     jwksUri: optional(address, from, 'jwks_uri'),
     logoUri: optional(address, from, 'logo_uri'),
+    loopbackAnyPort: isNative,
     dpopBoundAccessTokens: optional(flag, from, 'dpop_bound_access_tokens'),
     requirePushedAuthorizationRequests: optional(
       flag,

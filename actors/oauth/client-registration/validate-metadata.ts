@@ -1,4 +1,5 @@
 /** Validates client metadata: members, scopes and referenced documents. */
+import type { ApplicationDraft } from '../clients/protocol.js'
 import { draftFault, scopesBeyond } from '../clients/rules.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import { type ReadMetadata, readMetadata, refused } from './metadata.js'
@@ -11,14 +12,18 @@ export type ValidateMetadataNeeds = {
 
 /** Returns the first fault of the metadata, including that of the sector identifier document. */
 export async function validateMetadata(
-  needs: ValidateMetadataNeeds,
+  needs: ValidateMetadataNeeds & {
+    /** The scopes of API resources that are open to any client. */
+    readonly resourceScopes: (draft: ApplicationDraft) => Promise<readonly string[]>
+  },
   metadata: ClientMetadata,
   scopes: readonly string[],
 ): Promise<ReadMetadata | MetadataRefused> {
   const read = readMetadata(metadata)
   if (read.tag === 'refused') return read
   const { draft, sectorIdentifierUri } = read
-  const fault = draftFault(draft, needs.issuer)
+  const resourceScopes = await needs.resourceScopes(draft)
+  const fault = draftFault(draft, needs.issuer, resourceScopes)
   if (fault !== undefined) {
     const error = fault.error === 'invalid_redirect_uri' ? fault.error : 'invalid_client_metadata'
     return refused(`${fault.pointer.slice(1)}: ${fault.detail}`, error)

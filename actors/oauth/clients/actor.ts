@@ -23,6 +23,7 @@ import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.j
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { changedMembers, powersOf, recordAction } from './audit.js'
 import { needsSecret, optionalMembers, stated } from './rows.js'
+import { resourceScopesFor } from './resource-scopes.js'
 import { clientKind, draftFault, scopesBeyond } from './rules.js'
 import {
   type Application,
@@ -188,7 +189,10 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         const { caller, draft, idempotency } = message
         const { principal } = caller
         if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
-        const fault = draftFault(draft, issuer)
+        const { tenantId } = principal
+        const { signal } = context
+        const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
+        const fault = draftFault(draft, issuer, resourceScopes)
         if (fault !== undefined) return fault
         // A creator can act as the client, so the client must not have scopes that its creator lacks.
         const beyond = scopesBeyond(draft, principal.scopes)
@@ -215,7 +219,10 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         const { caller, applicationId, draft } = message
         const { principal } = caller
         if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
-        const fault = draftFault(draft, issuer)
+        const { tenantId } = principal
+        const { signal } = context
+        const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
+        const fault = draftFault(draft, issuer, resourceScopes)
         if (fault !== undefined) return fault
         // Who configures a client can act as it.
         const beyond = scopesBeyond(draft, principal.scopes)

@@ -66,11 +66,12 @@ const MEMBERS = {
   idTokenSignedResponseAlg: 'id_token_signed_response_alg',
   logoUri: 'logo_uri',
   requirePkce: 'require_pkce',
+  loopbackAnyPort: 'loopback_any_port',
   authorizationDetailsTypes: 'authorization_details_types',
 } as const satisfies {
   readonly [member in Exclude<
     keyof ApplicationRow,
-    'id' | 'tenantId' | 'createdAt' | 'updatedAt'
+    'id' | 'tenantId' | 'metadataUrl' | 'createdAt' | 'updatedAt'
   >]: string
 }
 

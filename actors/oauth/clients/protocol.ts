@@ -77,6 +77,8 @@ export type Application = {
   readonly logoUri: string | null
   /** Requires PKCE of a confidential client too (RFC 7636). */
   readonly requirePkce: boolean
+  /** The port of loopback redirect URIs is free (RFC 8252 section 7.3). */
+  readonly loopbackAnyPort: boolean
   /** Allowed types of authorization_details (RFC 9396 section 10). */
   readonly authorizationDetailsTypes: readonly string[]
   readonly createdAt: Date
@@ -125,6 +127,7 @@ export type ApplicationDraft = {
   readonly idTokenSignedResponseAlg?: 'ES256' | 'EdDSA' | undefined
   readonly logoUri?: string | undefined
   readonly requirePkce?: boolean | undefined
+  readonly loopbackAnyPort?: boolean | undefined
   readonly authorizationDetailsTypes?: readonly string[] | undefined
 }
 export type CreateApplication = {

@@ -25,6 +25,7 @@ export function optionalMembers(draft: ApplicationDraft) {
     idTokenSignedResponseAlg: draft.idTokenSignedResponseAlg,
     logoUri: draft.logoUri,
     requirePkce: draft.requirePkce,
+    loopbackAnyPort: draft.loopbackAnyPort,
     authorizationDetailsTypes: copy(draft.authorizationDetailsTypes),
   })
 }

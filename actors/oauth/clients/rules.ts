@@ -30,6 +30,11 @@ const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 const KEYS_MAX = 10
 const AUDIENCE_LENGTH_MAX = 512
 
+/** True if all scopes are those of this service, so that no API resource has to be looked up. */
+export function areOwnScopes({ scopes = [] }: Pick<ApplicationDraft, 'scopes'>): boolean {
+  return scopes.every((scope) => KNOWN_SCOPES.has(scope))
+}
+
 /** How a client authenticates: the two members, made consistent. */
 export type ClientKind = {
   readonly clientType: ClientType
@@ -46,10 +51,14 @@ export function clientKind(draft: ApplicationDraft): ClientKind | null {
   return agree ? { clientType, tokenEndpointAuthMethod } : null
 }
 
-/** The first fault of a draft. Undefined if the draft is valid. */
+/**
+ * The first fault of a draft. Undefined if the draft is valid.
+ * @param resourceScopes the scopes of API resources that the application may have, from `resourceScopesFor`.
+ */
 export function draftFault(
   draft: ApplicationDraft,
   issuer: string,
+  resourceScopes: readonly string[],
 ): ApplicationInvalid | undefined {
   const kind = clientKind(draft)
   if (kind === null)
@@ -65,7 +74,7 @@ export function draftFault(
     first(draft.responseTypes ?? [], '/response_types', (type) =>
       type === 'code' ? undefined : 'must be "code"',
     ) ??
-    scopeFault(draft.scopes ?? []) ??
+    scopeFault(draft.scopes ?? [], resourceScopes) ??
     defaultScopeFault(draft) ??
     audienceFault(draft.audience, issuer) ??
     jwksFault(draft, kind) ??
@@ -75,13 +84,15 @@ export function draftFault(
 
 /**
  * The draft's scopes that its creator lacks. User scopes do not count, since a client uses them only
- * with the consent of a user.
+ * with the consent of a user. Scopes of API resources are no powers at this service.
  */
 export function scopesBeyond(
   draft: Pick<ApplicationDraft, 'scopes'>,
   held: readonly string[],
 ): readonly string[] {
-  return (draft.scopes ?? []).filter((scope) => !PERSON_SCOPES.has(scope) && !held.includes(scope))
+  return (draft.scopes ?? []).filter(
+    (scope) => KNOWN_SCOPES.has(scope) && !PERSON_SCOPES.has(scope) && !held.includes(scope),
+  )
 }
 
 function uriFault(pointer: string, uris: readonly string[]): ApplicationInvalid | undefined {
@@ -104,8 +115,13 @@ function grantFault(grants: readonly string[], kind: ClientKind): ApplicationInv
   )
 }
 
-function scopeFault(scopes: readonly string[]): ApplicationInvalid | undefined {
-  const index = scopes.findIndex((scope) => !KNOWN_SCOPES.has(scope))
+function scopeFault(
+  scopes: readonly string[],
+  resourceScopes: readonly string[],
+): ApplicationInvalid | undefined {
+  const index = scopes.findIndex(
+    (scope) => !KNOWN_SCOPES.has(scope) && !resourceScopes.includes(scope),
+  )
   if (index < 0) return undefined
   return invalid('invalid_scope', `/scopes/${index}`, 'The scope is unknown.')
 }

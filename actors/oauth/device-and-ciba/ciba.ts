@@ -42,7 +42,7 @@ export async function startCiba(
   const { database, clock, random, settings, levelMax, metrics } = needs
   const clientRequest = await readClientRequest(needs, request, CIBA_GRANT, context)
   if (clientRequest.tag !== 'client_request') return clientRequest
-  const { client, form, scopes, audience } = clientRequest
+  const { client, form, scopes, audience, resourceIds } = clientRequest
   // CIBA section 7.1 requires client authentication. A public client may still have an old grant.
   if (client.clientType === 'public')
     return refuse('invalid_client', 'this endpoint needs client authentication')
@@ -67,6 +67,7 @@ export async function startCiba(
         clientId: client.id,
         scopes,
         audience,
+        resourceIds,
         levelAsked: read.level,
         bindingMessage: read.bindingMessage,
         // The address of the application's server means nothing to the user.

@@ -10,12 +10,14 @@ import {
   denyBackchannelRequest,
   type PendingBackchannelRequest,
 } from '../../../storage/oauth/backchannel-requests.js'
-import { rememberConsent } from '../../../storage/oauth/consents.js'
+import { rememberConsent, rememberResourceConsent } from '../../../storage/oauth/consents.js'
 import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { AuditOnlyType } from '../../domain/audit.js'
-import { HUMAN_SCOPES, type OrganizationRole } from '../../domain/scopes.js'
+import { HUMAN_SCOPES, type OrganizationRole, SCOPES } from '../../domain/scopes.js'
 import { tokenAudience } from '../tokens/issue/audience.js'
+
+const OURS = new Set<string>(SCOPES)
 
 export type DecisionNeeds = {
   readonly database: Database
@@ -36,13 +38,18 @@ export type Decider = {
   readonly authTime: Date
 }
 
-/** The requested scopes that this user can grant to this application. */
+/**
+ * The requested scopes that this user can grant to this application. Scopes of API resources depend on neither the role
+ * of the user nor the scopes of the application: `readClientRequest` checked them.
+ */
 export function grantable(
-  requested: readonly string[],
+  { scopes: requested, resourceIds }: Pick<PendingBackchannelRequest, 'scopes' | 'resourceIds'>,
   client: { readonly scopes: readonly string[] },
   role: OrganizationRole,
 ): readonly string[] {
   const userScopes: readonly string[] = HUMAN_SCOPES[role]
+  if (resourceIds !== null)
+    return requested.filter((scope) => !OURS.has(scope) || userScopes.includes(scope))
   return requested.filter((scope) => client.scopes.includes(scope) && userScopes.includes(scope))
 }
 
@@ -82,7 +89,10 @@ export async function decide(
           : await approveBackchannelRequest(tx, {
               ...key,
               scopes,
-              audience: tokenAudience(request.audience, { own: client.audience, issuer, scopes }),
+              audience:
+                request.resourceIds === null
+                  ? tokenAudience(request.audience, { own: client.audience, issuer, scopes })
+                  : request.audience,
               subject,
               organizationId,
               level,
@@ -91,8 +101,11 @@ export async function decide(
             })
       if (!done) return false
       // The consent appears on the account page, where withdrawing it revokes the tokens.
-      if (scopes !== null)
-        await rememberConsent(tx, { tenantId, subject, clientId: client.id }, scopes, now)
+      const consent = { tenantId, subject, clientId: client.id }
+      if (scopes !== null && request.resourceIds === null)
+        await rememberConsent(tx, consent, scopes, now)
+      for (const resourceId of scopes === null ? [] : (request.resourceIds ?? []))
+        await rememberResourceConsent(tx, consent, resourceId, scopes ?? [], now)
       appendAudit(tx, [
         {
           id: random.uuid(),

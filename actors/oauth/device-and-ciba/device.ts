@@ -59,7 +59,7 @@ export async function startDevice(
   const { database, clock, random, settings, metrics } = needs
   const clientRequest = await readClientRequest(needs, request, DEVICE_GRANT, context)
   if (clientRequest.tag !== 'client_request') return clientRequest
-  const { client, scopes, audience } = clientRequest
+  const { client, scopes, audience, resourceIds } = clientRequest
   const { ttl_secs: expiresInSecs, interval_secs: intervalSecs } = settings
   const deviceCode = random.token(DEVICE_CODE_BYTES)
   const now = clock.now()
@@ -71,6 +71,7 @@ export async function startDevice(
     clientId: client.id,
     scopes,
     audience,
+    resourceIds,
     levelAsked: 1,
     bindingMessage: null,
     askedFrom: address,
@@ -233,7 +234,7 @@ function consentPageOf(
     tenant: brandingOf(client.tenantId, client.tenantName, client.tenantSettings),
     clientName: client.name,
     email: session.email,
-    scopes: grantable(request.scopes, client, session.role),
+    scopes: grantable(request, client, session.role),
     askedFrom: request.askedFrom,
     askedAt: request.createdAt,
     uiLocales,

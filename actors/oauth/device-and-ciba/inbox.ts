@@ -84,7 +84,7 @@ function entryOf(row: InboxRequest, role: Decider['role']): InboxEntry {
     clientName,
     bindingMessage,
     scopes,
-    grantable: grantable(scopes, { scopes: row.clientScopes }, role),
+    grantable: grantable(row, { scopes: row.clientScopes }, role),
     level: levelOf(row),
     acrAsked: levelAsked === 1 ? null : `aal${levelAsked}`,
     createdAt,
@@ -123,8 +123,8 @@ export async function decideInInbox(
     return { tag: 'step_up_needed', ...demand }
 
   // Requests may need scopes that the page did not show. Those are not granted.
-  const named = request.scopes.filter((scope) => shown?.includes(scope) ?? true)
-  const scopes = approve ? grantable(named, client, who.role) : null
+  const asked = grantable(request, client, who.role)
+  const scopes = approve ? asked.filter((scope) => shown?.includes(scope) ?? true) : null
   if (scopes?.length === 0) return { tag: 'nothing_to_grant' }
   const decision = { kind: 'ciba', request, client, decider: who, scopes, address } as const
   if (!(await decide(needs, decision, context))) return { tag: 'unknown_request' }

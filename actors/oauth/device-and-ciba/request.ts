@@ -1,10 +1,19 @@
 /** The common part of device and CIBA requests: client authentication, tenant, scopes and audience. */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
+import type { ApiResourceRow } from '../../../storage/oauth/api-resources.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { activeClient } from '../clients/active-client.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
+import {
+  defaultResourceScopes,
+  foreignScopes,
+  namedResources,
+  resourceLookup,
+  resourceScopesWithin,
+  scopesBeside,
+} from '../tokens/issue/api-resource.js'
 import { knownAudience, readRequestedAudience } from '../tokens/issue/audience.js'
 import { describeRepeated, type OAuthForm, readForm, readScope } from '../tokens/form.js'
 import type {
@@ -29,6 +38,8 @@ export type ClientRequest = {
   /** The requested scopes, all allowed for the application. */
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
+  /** The API resources among the audience. Null for other audiences. */
+  readonly resourceIds: readonly string[] | null
 }
 
 /** Authenticates the application and checks its request. */
@@ -59,13 +70,44 @@ export async function readClientRequest(
       'authorization_details is supported at the authorization endpoint only',
     )
   const scope = form.get('scope')
+  const read = readRequestedAudience(form)
+  const target = 'fault' in read ? null : await resourcesOf(database, client, read.requested)
+  if (target !== null && 'fault' in target) return refuse('invalid_target', target.fault)
+  if (target !== null && target.resources.length > 0)
+    return requestOfResources(form, client, scope, target.resources)
   // Without the parameter: all scopes of the application.
   const scopes = scope === null ? client.scopes : readScope(scope)
   if (scopes === null || !scopes.every((one) => client.scopes.includes(one)))
     return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
-  const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const audience = await knownAudience(database, issuer, client, read.requested, context)
   if (audience === null) return refuse('invalid_target', 'the audience is not known in this tenant')
-  return { tag: 'client_request', form, client, scopes, audience }
+  return { tag: 'client_request', form, client, scopes, audience, resourceIds: null }
+}
+
+const resourcesOf = (
+  database: Database,
+  client: AuthorizingClientRow,
+  requested: readonly string[],
+) => namedResources(resourceLookup(database, null), client, requested)
+
+/** A request for API resources has their scopes, and user scopes of the application. */
+function requestOfResources(
+  form: OAuthForm,
+  client: AuthorizingClientRow,
+  scope: string | null,
+  resources: readonly ApiResourceRow[],
+): ClientRequest | OAuthRefused {
+  const requested =
+    scope === null ? defaultResourceScopes(client.scopes, resources) : readScope(scope)
+  if (requested === null || foreignScopes(requested, resources).length > 0)
+    return refuse('invalid_scope', 'a scope is malformed or does not belong to the resource')
+  return {
+    tag: 'client_request',
+    form,
+    client,
+    scopes: resourceScopesWithin(requested, scopesBeside(client), resources),
+    audience: resources.map(({ resource }) => resource),
+    resourceIds: resources.map(({ id }) => id),
+  }
 }

@@ -38,6 +38,8 @@ export type IssuerFacts = {
   /** `passkey.enabled`. */
   readonly passkeys?: boolean | undefined
   readonly registrationEnabled: boolean
+  /** `oidc.client_id_metadata_enabled`. */
+  readonly clientIdMetadata?: boolean | undefined
   /** Absolute URL of the documentation pages. Null if they are not served. */
   readonly documentation: string | null
 }
@@ -59,6 +61,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     introspection_endpoint: `${baseUrl}/oauth/introspect`,
     revocation_endpoint: `${baseUrl}/oauth/revoke`,
     ...(registrationEnabled ? { registration_endpoint: `${baseUrl}/oauth/register` } : {}),
+    ...(facts.clientIdMetadata === true ? { client_id_metadata_document_supported: true } : {}),
     jwks_uri: jwksUri(facts),
     response_types_supported: RESPONSE_TYPES,
     response_modes_supported: RESPONSE_MODES,

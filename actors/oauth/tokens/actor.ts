@@ -6,6 +6,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { ApiResourceRow } from '../../../storage/oauth/api-resources.js'
 import type { TokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
@@ -24,12 +25,25 @@ import {
   triesBasic,
 } from './clients/client-authentication.js'
 import { grantClientCredentials } from './grants/client-credentials.js'
-import { type Client, createClients, type KnownClient } from './clients/clients.js'
+import {
+  type Client,
+  createClients,
+  type KnownClient,
+  publicClientId,
+} from './clients/clients.js'
 import { grantDelegated } from './grants/delegation.js'
 import { describeRepeated, type OAuthForm, readForm } from './form.js'
+import { resourceLookup } from './issue/api-resource.js'
 import { batchedLookups } from './issue/batched-lookups.js'
-import { inspectorOf, introspect } from './verify/introspection.js'
+import { type Inspector, inspectorOf, introspect } from './verify/introspection.js'
 import { tokenMetrics } from './metrics.js'
+import type { MetadataClients } from '../client-id-metadata/metadata-clients.js'
+import type { TenancySettings } from '../../domain/tenants/resolution.js'
+import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import {
+  authenticateMetadataClient,
+  presentedUrl,
+} from './clients/metadata-client.js'
 import { createDpopVerifier } from './verify/dpop-verifier.js'
 import { createDpopNonces } from './verify/dpop-nonces.js'
 import {
@@ -77,6 +91,12 @@ export type TokensNeeds = {
   readonly issuer: string
   readonly jwt: JwtSettings
   readonly dpop: DpopSettings
+  /** Clients that are identified by their metadata documents. Absent if there are none. */
+  readonly documented?: {
+    readonly tenants: ActorRef<TenantsProtocol>
+    readonly tenancy: TenancySettings
+    readonly metadataClients: MetadataClients
+  }
   /** Exports vault credentials by token exchange. */
   readonly vault: Pick<VaultExports, 'export'>
 }
@@ -114,6 +134,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     })
     const signer = tokenSigner({ keys: needs.keys, clock, random, issuer })
     const origins = ttlCache<boolean>(clock)
+    const knownResources = ttlCache<ApiResourceRow>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
     const verifier = createAccessTokenVerifier({
       keys: needs.keys,
@@ -127,6 +148,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       statuses.invalidate(ids)
       knownClients.invalidate(ids)
       origins.invalidate(ids)
+      knownResources.invalidate(ids)
     }
     const issuing = {
       ...needs,
@@ -135,22 +157,24 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       commits: groupCommit(database),
       preparedGrants: new PreparedGrantsCache(issuer),
       lookups: batchedLookups(database),
+      resources: resourceLookup(database, knownResources),
       verifier,
       invalidate,
     }
 
+    const proofOf = (jkt: string | null) => ({ jkt, refusal: dpopVerifier.missing })
     const grants: Record<GrantType, Grant> = {
       authorization_code: (client, form, jkt, context) =>
-        grantCode(issuing, client, form, { jkt, refusal: dpopVerifier.missing }, context),
+        grantCode(issuing, client, form, proofOf(jkt), context),
       client_credentials: (client, form, jkt, context) =>
-        grantClientCredentials(issuing, client, form, jkt, context),
+        grantClientCredentials(issuing, client, form, proofOf(jkt), context),
       refresh_token: (client, form, jkt, context) =>
-        grantRefresh(issuing, client, form, { jkt, refusal: dpopVerifier.missing }, context),
+        grantRefresh(issuing, client, form, proofOf(jkt), context),
       [TOKEN_EXCHANGE]: (...request) => exchangeToken(...request),
       [DEVICE_CODE]: (client, form, jkt, context) =>
-        grantBackchannel(issuing, DEVICE_CODE, client, form, jkt, context),
+        grantBackchannel(issuing, DEVICE_CODE, client, form, proofOf(jkt), context),
       [CIBA]: (client, form, jkt, context) =>
-        grantBackchannel(issuing, CIBA, client, form, jkt, context),
+        grantBackchannel(issuing, CIBA, client, form, proofOf(jkt), context),
     }
 
     function exchangeToken(
@@ -160,18 +184,34 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       context: MessageContext,
       address: string,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
-      const proof = { jkt, refusal: dpopVerifier.missing, address }
+      const proof = { ...proofOf(jkt), address }
       return grantExchange(issuing, client, form, proof, context)
     }
 
     /** Synchronous for a cached client, which most requests have. */
     function clientOf(
-      { authorization }: TokenRequest,
+      { authorization, httpUrl }: TokenRequest,
       form: OAuthForm,
+      context: MessageContext,
     ): Client | OAuthRefused | Promise<Client | OAuthRefused> {
       const authentication = readClientAuthentication(authorization, form)
       if (authentication.method === 'refused')
         return refuse(authentication.error, authentication.description, triesBasic(authorization))
+      const assertion =
+        authentication.method === 'assertion'
+          ? readAssertion(authentication.assertion, issuer, clock.nowSecs())
+          : null
+      const { documented } = needs
+      const url = documented && presentedUrl(documented.metadataClients, authentication, assertion)
+      if (documented !== undefined && url != null) {
+        const { host } = new URL(httpUrl)
+        return authenticateMetadataClient(
+          { ...issuing, ...documented },
+          url,
+          { presented: authentication, form, host },
+          context,
+        )
+      }
       const orRefused = (client: Client | null) =>
         client ?? refuse('invalid_client', failureOf(authentication), triesBasic(authorization))
       const client = clients.authenticate(authentication)
@@ -220,7 +260,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         grantType === TOKEN_EXCHANGE &&
         form.get('actor_token') !== null &&
         !identifiesClient(request.authorization, form)
-      const found = byActor ? null : clientOf(request, form)
+      const found = byActor ? null : clientOf(request, form, context)
       const client = found instanceof Promise ? await found : found
       if (client !== null && 'tag' in client) return client
       requester.client = client
@@ -270,16 +310,18 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         return outcome
       },
 
-      async identifyClient(request) {
+      async identifyClient(request, context) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
-        const client = await clientOf(request, form)
+        const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         const { dpopProof } = request
         const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
         if ('tag' in proof) return proof
         const { kind, confidential, row } = client
-        return { tag: 'identified', kind, clientId: row.id, confidential, jkt: proof.jkt }
+        const documentSha256 = client.kind === 'application' ? client.documentSha256 : undefined
+        const { jkt } = proof
+        return { tag: 'identified', kind, clientId: row.id, confidential, jkt, documentSha256 }
       },
 
       async introspect(request, context) {
@@ -287,7 +329,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
         const { authorization, dpopProof, httpMethod, httpUrl } = request
         const accessToken = ACCESS_SCHEME.exec(authorization ?? '')
-        let inspector: { tenantId: string; clientId: string | null } | null
+        let inspector: Inspector | null
         if (accessToken === null && ACCESS_SCHEME_NAME.test(authorization ?? ''))
           return {
             tag: 'refused',
@@ -295,9 +337,9 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
             description: 'the Authorization header contains no access token',
           }
         if (accessToken === null) {
-          const client = await clientOf(request, form)
+          const client = await clientOf(request, form, context)
           if ('tag' in client) return client
-          inspector = inspectorOf(client)
+          inspector = inspectorOf(client, publicClientId(client))
           if (inspector === null)
             return refuse('invalid_client', 'a public client cannot introspect tokens')
         } else {
@@ -330,7 +372,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       async revoke(request, context) {
         const form = readForm(request.form)
         if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
-        const client = await clientOf(request, form)
+        const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         return revoke({ database, verifier, clock, random, invalidate }, client, form, context)
       },

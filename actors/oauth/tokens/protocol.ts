@@ -226,6 +226,7 @@ export type OAuthError =
   | 'expired_token'
   | 'consent_required'
   | 'policy_denied'
+  | 'rate_limited'
   | 'server_error'
   | 'temporarily_unavailable'
 
@@ -238,6 +239,8 @@ export type ClientIdentified = {
   readonly confidential: boolean
   /** Key thumbprint of the DPoP proof. Null without one. */
   readonly jkt: string | null
+  /** The metadata document that identifies the client. Absent for a registered one. */
+  readonly documentSha256?: string | undefined
 }
 
 export type IntrospectRequest = TokenRequest

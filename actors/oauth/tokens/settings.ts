@@ -65,6 +65,15 @@ export const oidcSettings = section(
     registration_initial_access_token_required: flag(true).describe(
       'Dynamic client registration requires an initial access token.',
     ),
+    client_id_metadata_enabled: flag(true).describe(
+      'Accepts the URL of a client metadata document as client_id. Tenants limit it by their settings.',
+    ),
+    client_id_metadata_max_bytes: z
+      .int()
+      .min(1_024)
+      .max(16_384)
+      .default(5_120)
+      .describe('Longest client metadata document.'),
   },
   { about: 'OpenID Connect.' },
 )

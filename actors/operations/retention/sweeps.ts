@@ -20,6 +20,8 @@ import { removeExpiredTickets } from '../../../storage/operations/mail-tickets.j
 import { sweepEvents } from '../../../storage/platform/outbox.js'
 import { removeExpiredPasskeyCeremonies } from '../../../storage/identity/passkey-ceremonies.js'
 import { deleteEndedPowChallenges } from '../../../storage/agents/pow-challenges.js'
+import { removeUnusedObservedClients } from '../../../storage/oauth/observed-clients.js'
+import { removeEndedRemoteDocuments } from '../../../storage/oauth/remote-documents.js'
 import { wipeOldAnswers } from '../../../storage/oauth/refresh-tokens.js'
 import { removeEndedCodes } from '../../../storage/oauth/authorization-codes.js'
 import { removeEndedBackchannelRequests } from '../../../storage/oauth/backchannel-requests.js'
@@ -58,6 +60,8 @@ const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
 /** How long the outcome of a message can be read. */
 const MAIL_RETENTION_MS = 7 * DAY_MS
+/** How long a client is known after its last grant has ended. */
+const OBSERVED_CLIENT_RETENTION_MS = 90 * DAY_MS
 /** The card provider repeats a webhook for three days. */
 const CARD_EVENT_RETENTION_MS = 30 * DAY_MS
 /** How long an unverified payment proof may be submitted again. */
@@ -91,6 +95,10 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeEndedDelegations(tx, ago(now, DELEGATION_RETENTION_MS), BATCH_ROWS),
   registration_tokens: (tx, now) =>
     removeEndedRegistrationTokens(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+  observed_clients: (tx, now) =>
+    removeUnusedObservedClients(tx, ago(now, OBSERVED_CLIENT_RETENTION_MS), BATCH_ROWS),
+  // A stale document serves live grants for a day.
+  remote_documents: (tx, now) => removeEndedRemoteDocuments(tx, ago(now, DAY_MS), BATCH_ROWS),
   revoked_tokens: (tx, now) =>
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>

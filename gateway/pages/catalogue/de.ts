@@ -197,6 +197,18 @@ export const de: Catalogue = {
 
   'consent.title': 'Zugriff erlauben?',
   'consent.lead': '{name} ({host}) möchte auf Ihr Konto zugreifen.',
+  'consent.lead.documented':
+    '{host} möchte auf Ihr Konto zugreifen. Diese Anwendung ist hier nicht registriert.',
+  'consent.claimed': 'Sie nennt sich selbst {name}.',
+  'consent.redirect': 'Danach kehren Sie zu {host} zurück.',
+  'consent.first_seen.documented': 'Sie wurde hier am {date} zum ersten Mal gesehen.',
+  'consent.resource': 'Es geht um den Zugriff auf {name} ({host}).',
+  'consent.loopback':
+    'Es läuft auf Ihrem eigenen Rechner. Fahren Sie nur fort, wenn Sie es selbst gestartet haben.',
+  'consent.first_seen': 'Es hat sich am {date} selbst registriert. Sein Name ist nicht geprüft.',
+  'consent.new': 'Neu',
+  'consent.kind.write': 'ändert Daten',
+  'consent.kind.money': 'kann Geld ausgeben',
   'consent.as': 'Sie sind als {email} angemeldet.',
   'consent.scopes': 'Damit könnte es',
   'consent.details': 'Im Einzelnen',
@@ -335,7 +347,7 @@ export const de: Catalogue = {
   'pay.ended': 'Diese Zahlungsseite ist abgelaufen. Beginnen Sie dort neu, wo Sie herkamen.',
 
   'scope.openid': 'Wissen, wer Sie sind',
-  'scope.profile': 'Ihren Namen sehen',
+  'scope.profile': 'Ihren Namen, Ihr Bild, Ihre Sprache und Ihre Zeitzone sehen',
   'scope.email': 'Ihre E-Mail-Adresse sehen',
   'scope.phone': 'Ihre Telefonnummer sehen',
   'scope.offline_access': 'Verbunden bleiben, während Sie abwesend sind',

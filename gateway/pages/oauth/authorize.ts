@@ -13,11 +13,16 @@ export function consentPage(
   action: string,
   { browser: { csrfToken, languages } }: ReplyContext,
 ): string {
-  const { tenant: branding, uiLocales } = consent
+  const { tenant: branding, uiLocales, scopes, resourceScopes, newScopes, firstSeenAt } = consent
+  const shownScopes = scopes.map((name) => {
+    const own = resourceScopes.find((one) => one.name === name)
+    const text = own === undefined ? null : own.description || name
+    return { name, text, kind: own?.kind ?? null, isNew: newScopes.includes(name) }
+  })
   return renderPage(
     'consent',
     { titleKey: 'consent.title', branding, uiLocales, acceptLanguage: languages },
-    { ...consent, action, csrfToken },
+    { ...consent, shownScopes, firstSeen: firstSeenAt?.toISOString() ?? null, action, csrfToken },
   )
 }
 

@@ -14,6 +14,8 @@ export type Language = {
   /** BCP 47, for `lang`. */
   readonly locale: string
   /** The text of a key, with `{name}` replaced. */
+  /** What a scope permits. The name itself for a scope of an API resource. */
+  readonly scopeText: (scope: string) => string
   readonly say: (key: MessageKey, values?: Readonly<Record<string, string | number>>) => string
   /** A time in UTC, in the format of the locale. */
   readonly time: (moment: Date) => string
@@ -45,6 +47,8 @@ const LANGUAGES: ReadonlyMap<string, Language> = new Map(
   LOCALES.map((locale) => [locale, languageOf(locale)]),
 )
 
+const isMessage = (key: string): key is MessageKey => Object.hasOwn(en, key)
+
 function languageOf(locale: Locale): Language {
   const catalogue = CATALOGUES[locale]!
   const counted = (unit: CalendarUnit | 'hour' | 'minute') =>
@@ -53,6 +57,10 @@ function languageOf(locale: Locale): Language {
   return {
     locale,
     say: (key, values) => filledIn(catalogue[key], values),
+    scopeText: (scope) => {
+      const key = `scope.${scope}`
+      return isMessage(key) ? catalogue[key] : scope
+    },
     time: timeWriter(locale),
     minutes: (secs) => minutes.format(Math.ceil(secs / 60)),
     lasting: (secs) => {

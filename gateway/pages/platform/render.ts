@@ -70,7 +70,7 @@ function withNames(words: string, names: Names): string {
 
 /**
  * Renders a template within the frame. In a template, `it.say(key)` and `it.time(date)` return text,
- * `it.sayWithNames(key, names)` returns HTML with marked names, `it.frame` is the frame, and the members of
+ * `it.scopeText(scope)` says what a scope permits, `it.sayWithNames(key, names)` returns HTML with marked names, `it.frame` is the frame, and the members of
  * `content` are members of `it`. A page includes its parts with `include('@page-part', it)`.
  */
 export function renderPage(
@@ -79,13 +79,13 @@ export function renderPage(
   content: Readonly<Record<string, unknown>>,
 ): string {
   const { uiLocales, acceptLanguage, branding } = frame
-  const { locale, say, time, minutes, lasting }: Language = chooseLanguage(
+  const { locale, say, scopeText, time, minutes, lasting }: Language = chooseLanguage(
     uiLocales,
     acceptLanguage,
     branding?.locale,
   )
   const sayWithNames = (key: MessageKey, names: Names) => withNames(say(key), names)
-  const shared = { frame, locale, say, sayWithNames, time, lasting }
+  const shared = { frame, locale, say, scopeText, sayWithNames, time, lasting }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
   const title = frame.title ?? say(frame.titleKey)

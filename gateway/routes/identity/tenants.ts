@@ -64,6 +64,31 @@ const SocialSignIn = z
       'whether it provisions new users (default false).',
   })
 
+const host = z
+  .string()
+  .max(255)
+  .transform((text) => text.toLowerCase())
+  .refine((text) => /^(?:\*|(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?|\[[0-9a-f:.]+\])$/.test(text), {
+    message: 'a host name, *.example.com or *',
+  })
+const hosts = z.array(host).max(200)
+const ClientIdMetadata = z
+  .object({
+    enabled: z.boolean().default(true),
+    allow: hosts.default(['*']).meta({
+      description: 'Hosts of admitted client ids: names, `*.example.com` for every name below, or `*`.',
+    }),
+    deny: hosts.default([]).meta({ description: 'As allow, and wins. Never fetched.' }),
+    require_auth: z.boolean().default(false).meta({
+      description: 'Admits only clients that authenticate with private_key_jwt.',
+    }),
+    max_new_clients_per_hour: z.int().min(0).max(100_000).default(100),
+  })
+  .meta({
+    id: 'ClientIdMetadataPolicy',
+    description: 'Clients that are identified by the URL of their metadata document.',
+  })
+
 const members = {
   admit_agents: z.boolean().meta({ description: 'Agents may register by proof of work' }),
   direct_agent_registration: z
@@ -95,6 +120,7 @@ const members = {
     description:
       'Signing out also revokes refresh tokens with the scope `offline_access` (default false).',
   }),
+  client_id_metadata: ClientIdMetadata,
   branding: Branding,
   session: SessionLifetimes,
   social: SocialSignIn,
@@ -115,6 +141,13 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   checkout_redirect_hosts: [...settings.checkoutRedirectHosts],
   x402_pay_to: { ...settings.x402PayTo },
   logout_revokes_offline: settings.logoutRevokesOffline,
+  client_id_metadata: {
+    enabled: settings.clientIdMetadata.enabled,
+    allow: [...settings.clientIdMetadata.allow],
+    deny: [...settings.clientIdMetadata.deny],
+    require_auth: settings.clientIdMetadata.requireAuth,
+    max_new_clients_per_hour: settings.clientIdMetadata.maxNewClientsPerHour,
+  },
   branding: settings.branding,
   session: {
     idle_secs: settings.session.idleSecs,
@@ -218,6 +251,7 @@ export const tenantRoutes: readonly Route[] = [
         ),
         x402PayTo: request.body.x402_pay_to,
         logoutRevokesOffline: request.body.logout_revokes_offline,
+        clientIdMetadata: policyOf(request.body.client_id_metadata),
         branding: request.body.branding,
         social: request.body.social,
         session:
@@ -239,3 +273,15 @@ export const tenantRoutes: readonly Route[] = [
     },
   }),
 ]
+
+function policyOf(policy: z.output<typeof ClientIdMetadata> | undefined) {
+  return policy === undefined
+    ? undefined
+    : {
+        enabled: policy.enabled,
+        allow: policy.allow,
+        deny: policy.deny,
+        requireAuth: policy.require_auth,
+        maxNewClientsPerHour: policy.max_new_clients_per_hour,
+      }
+}

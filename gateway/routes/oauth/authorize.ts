@@ -27,7 +27,9 @@ const RESUME = '/oauth/authorize/resume'
 export const AuthorizationParameters = z
   .object({
     response_type: z.literal('code'),
-    client_id: z.string().max(255),
+    client_id: z.string().max(2048).meta({
+      description: 'The id of an application, or the URL of a client metadata document.',
+    }),
     redirect_uri: z.string().max(2048),
     scope: z.string().max(4096).optional(),
     state: z.string().max(2048).optional(),
@@ -56,7 +58,7 @@ export const AuthorizationParameters = z
 const EndSessionParameters = z
   .object({
     id_token_hint: z.string().max(16_384),
-    client_id: z.string().max(255).optional(),
+    client_id: z.string().max(2048).optional(),
     post_logout_redirect_uri: z.string().max(2048).optional(),
     state: z.string().max(2048).optional(),
     ui_locales: z.string().max(2048).optional(),
@@ -74,6 +76,7 @@ const refused: ReplyRule<Refused> = {
         'invalid_client',
         'invalid_redirect_uri',
         'pkce_required',
+        'invalid_target',
       ] as const
     ).map((oauthError) => ({
       status: 400,
@@ -81,21 +84,34 @@ const refused: ReplyRule<Refused> = {
       schema: null,
       oauthError,
     })),
+    { status: 429, contentType: 'text/html', schema: null },
+    {
+      status: 429,
+      contentType: 'application/json',
+      schema: null,
+      oauthError: 'rate_limited' as const,
+    },
   ],
   render: (outcome, context) =>
     context.browser.wantsPage
       ? {
           form: 'body',
-          status: 400,
+          ...statusOf(outcome),
           contentType: 'text/html; charset=utf-8',
           body: refusedPage(outcome, context),
         }
       : {
           form: 'oauth',
-          status: 400,
+          ...statusOf(outcome),
           error: outcome.error,
           description: outcome.description,
         },
+}
+
+function statusOf({ retryAfterSecs }: Refused) {
+  return retryAfterSecs === undefined
+    ? { status: 400 }
+    : { status: 429, headers: { 'retry-after': String(retryAfterSecs) } }
 }
 
 const replies = {

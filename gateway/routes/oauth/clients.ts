@@ -44,6 +44,7 @@ const ApplicationRecord = z
     id_token_signed_response_alg: algorithm,
     logo_uri: z.string().optional(),
     require_pkce: z.boolean(),
+    loopback_any_port: z.boolean(),
     authorization_details_types: z.array(z.string()),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
@@ -78,6 +79,10 @@ const CreateApplication = z
     id_token_signed_response_alg: algorithm.optional(),
     logo_uri: uri.optional(),
     require_pkce: z.boolean().optional(),
+    loopback_any_port: z.boolean().optional().meta({
+      description:
+        'The port of http redirect URIs of localhost, 127.0.0.1 and [::1] is free (RFC 8252 section 7.3).',
+    }),
     authorization_details_types: z.array(z.string().min(1).max(128)).max(LIST_MAX).optional(),
   })
   .meta({ id: 'CreateApplication' })
@@ -329,6 +334,7 @@ function draftOf(body: z.output<typeof CreateApplication>): ApplicationDraft {
     idTokenSignedResponseAlg: body.id_token_signed_response_alg,
     logoUri: body.logo_uri,
     requirePkce: body.require_pkce,
+    loopbackAnyPort: body.loopback_any_port,
     authorizationDetailsTypes: body.authorization_details_types,
   }
 }
@@ -371,6 +377,7 @@ function record(application: Application): z.input<typeof ApplicationRecord> {
     id_token_signed_response_alg: application.idTokenSignedResponseAlg,
     ...(logoUri === null ? {} : { logo_uri: logoUri }),
     require_pkce: application.requirePkce,
+    loopback_any_port: application.loopbackAnyPort,
     authorization_details_types: [...application.authorizationDetailsTypes],
     created_at: application.createdAt.toISOString(),
     updated_at: application.updatedAt.toISOString(),

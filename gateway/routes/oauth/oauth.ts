@@ -27,7 +27,9 @@ import {
 } from '../../route.js'
 
 export const ClientFields = {
-  client_id: z.string().max(255).optional(),
+  client_id: z.string().max(2048).optional().meta({
+    description: 'The id of an application or agent, or the URL of a client metadata document.',
+  }),
   client_secret: z.string().max(1024).optional(),
   client_assertion_type: z.string().max(255).optional(),
   client_assertion: z.string().max(16_384).optional(),
@@ -152,7 +154,7 @@ const describePoll = ({ description, retryIntervalSecs }: OAuthRefused) => ({
     ? {}
     : { headers: { 'retry-interval': String(retryIntervalSecs) } }),
 })
-/** `Retry-After` for an unavailable dependency (RFC 9110 section 10.2.3). */
+/** `Retry-After` (RFC 9110 section 10.2.3). */
 const describeOutage = ({ description, retryAfterSecs }: OAuthRefused) => ({
   description,
   ...(retryAfterSecs === undefined ? {} : { headers: { 'retry-after': String(retryAfterSecs) } }),
@@ -191,6 +193,7 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
   consent_required: oauthError(403, 'consent_required', describe),
   policy_denied: oauthError(403, 'policy_denied', describe),
+  rate_limited: oauthError(429, 'rate_limited', describeOutage),
   server_error: oauthError(502, 'server_error', describe),
   temporarily_unavailable: oauthError(503, 'temporarily_unavailable', describeOutage),
   insufficient_scope: oauthError(

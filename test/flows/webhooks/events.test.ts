@@ -5,6 +5,7 @@ import test from 'ava'
 import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
 import { openapiDocument } from '../../../gateway/openapi/openapi.js'
 import { routes } from '../../../gateway/route-table.js'
+import { insertApiResource } from '../../../storage/oauth/api-resources.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import {
   fixtureOf,
@@ -343,6 +344,40 @@ const sales = once(async () => {
   await shop.api.close()
 })
 
+/** The document of an agent of the service changes while the agent is known as a client here. */
+const documentedClients = once(async () => {
+  const { ask, tenantId, agentId, subscribe } = await subscriber(running, receiver)
+  await subscribe({ event_types: ['*'] })
+  const resource = `https://api.example/${agentId}`
+  const createdAt = new Date()
+  await running.db.database.tenant(tenantId, (tx) =>
+    insertApiResource(tx, {
+      id: agentId,
+      tenantId,
+      resource,
+      name: 'API',
+      scopes: [],
+      allowedClients: 'any',
+      clientIds: [],
+      requireDpop: false,
+      accessTokenLifetimeSecs: null,
+      tokenStatusList: false,
+      createdAt,
+      updatedAt: createdAt,
+    }),
+  )
+  const query = new URLSearchParams({
+    client_id: `${running.issuer}/agents/${agentId}/client.json`,
+    redirect_uri: 'https://one.example/callback',
+    response_type: 'code',
+    resource,
+  })
+  for (const uris of [['https://one.example/callback'], ['https://two.example/callback']]) {
+    await ask('PATCH', '/api/v1/agents/me/profile', { redirect_uris: uris })
+    await fetch(`${running.baseUrl}/oauth/authorize?${query}`, { redirect: 'manual' })
+  }
+})
+
 const testDelivery = once(async () => {
   const { subscribe, ask } = await subscriber(running, receiver)
   const { at } = await subscribe()
@@ -384,6 +419,7 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'sso.login.failed': providers,
   'sso.user.provisioned': providers,
   'security.brute_force.detected': signIns,
+  'security.client.metadata_changed': documentedClients,
   'security.refresh_token.reuse': tokensOfAgents,
   'security.suspicious_activity': signIns,
   'commerce.payment.pending': sales,

@@ -1,5 +1,5 @@
 /** A bootstrapped workspace over HTTP: a tenant, and a token with all its scopes. */
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
 import { nonceFor } from './identity.js'
 
 export type Json = Record<string, unknown>
@@ -18,6 +18,7 @@ export async function callAt(
 }
 
 export interface TenantAgent {
+  readonly key: AgentKey
   readonly token: string
   readonly tenantId: string
   readonly agentId: string
@@ -85,5 +86,5 @@ export async function tenantAgent(baseUrl: string): Promise<TenantAgent> {
       ...(scope === undefined ? {} : { scope }),
     })
   }
-  return { token, tenantId, agentId, ask, login }
+  return { key, token, tenantId, agentId, ask, login }
 }

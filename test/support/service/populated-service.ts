@@ -8,6 +8,7 @@ import {
   type Person,
   present,
 } from '../agents/delegation.js'
+import { observed } from '../oauth/documented-client.js'
 import { dataIn, openBrowser, type Page } from '../pages/browser.js'
 import { ciba, CIBA_GRANT, INBOX } from '../oauth/ciba.js'
 import type { Receiver } from '../webhooks/receiver.js'
@@ -77,6 +78,7 @@ export async function populateTenant(
     '/api/v1/agents/{agent_id}/keys/{key_id}': key.fingerprint,
     '/api/v1/agents/{agent_id}/anchors/{anchor}': key.did,
     '/api/v1/applications/{application_id}': String(body['application_id']),
+    '/api/v1/observed-clients/{id}': await observed(api.at, tenantId),
     '/api/v1/tenant-users/{user_id}': userId,
     '/api/v1/sandbox/fixture-users/{user_id}': userId,
     '/api/v1/delegations/{delegation_id}': delegated.delegationId,

@@ -21,7 +21,7 @@ export async function isSignedByApplication(
 }
 
 /** Skips unsupported keys: a set may contain other types (RFC 7517 section 5). */
-function namedKeys(jwks: readonly unknown[]): readonly NamedKey[] {
+export function namedKeys(jwks: readonly unknown[]): readonly NamedKey[] {
   return jwks.slice(0, KEYS_READ_MAX).flatMap((jwk) => {
     const key = readPublicJwk(jwk)
     if (key === null) return []

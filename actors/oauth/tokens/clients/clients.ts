@@ -1,5 +1,5 @@
 /** Client authentication at the token endpoint. See docs/reference/oauth.md. */
-import { createHash, ECDH } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import {
   type ClientRow,
@@ -11,6 +11,7 @@ import {
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
+import { agentJwk } from '../../../domain/agent-documents.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './client-assertion.js'
@@ -24,7 +25,13 @@ import type { DecodedJwt } from '../../../platform/jose/jwt.js'
 const NO_SECRET = createHash('sha256').update('no such client').digest()
 
 export type Client =
-  | { readonly kind: 'application'; readonly confidential: boolean; readonly row: ClientRow }
+  | {
+      readonly kind: 'application'
+      readonly confidential: boolean
+      readonly row: ClientRow
+      /** The metadata document that identifies the client. Absent for a registered one. */
+      readonly documentSha256?: string | undefined
+    }
   /** Confidential if it signed an assertion. Otherwise it is identified by `client_id` only. */
   | { readonly kind: 'agent'; readonly confidential: boolean; readonly row: AgentClientRow }
 
@@ -54,6 +61,8 @@ function tenantOf(known: Known): readonly string[] {
 /** Treats an inactive client as unknown. */
 function ifActive(known: Known): Known {
   if (known.kind === 'unknown') return known
+  // The id of a client that a metadata document identifies is not its client_id.
+  if (known.kind === 'application' && known.row.metadataUrl !== null) return UNKNOWN
   const active =
     known.row.status === 'active' && (known.kind === 'agent' || known.row.tenantStatus === 'active')
   return active ? known : UNKNOWN
@@ -168,14 +177,7 @@ function agentKeys(row: AgentClientRow): readonly NamedKey[] {
   })
 }
 
-/** The agent's raw key as a JWK. Stored P-256 points are compressed. */
-function agentJwk(algorithm: 'ed25519' | 'es256', raw: Buffer): Record<string, string> {
-  if (algorithm === 'ed25519') return { kty: 'OKP', crv: 'Ed25519', x: raw.toString('base64url') }
-  const point = ECDH.convertKey(raw, 'prime256v1', undefined, undefined, 'uncompressed') as Buffer
-  return {
-    kty: 'EC',
-    crv: 'P-256',
-    x: point.subarray(1, 33).toString('base64url'),
-    y: point.subarray(33).toString('base64url'),
-  }
+/** The client_id in tokens and events: the URL of the metadata document, otherwise the id. */
+export function publicClientId(client: Client): string {
+  return client.kind === 'application' ? (client.row.metadataUrl ?? client.row.id) : client.row.id
 }

@@ -14,12 +14,13 @@ import type { Random } from '../../../../runtime/kernel/random.js'
 import { type CodeRow, redeemCodes } from '../../../../storage/oauth/authorization-codes.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
-import type { Client } from '../clients/clients.js'
+import { type Client, publicClientId } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, revokedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { type TokenScope, downscope } from '../issue/downscoping.js'
+import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue/api-resource.js'
+import { type TokenScope, downscope, resourcesOfGrant } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
@@ -33,6 +34,7 @@ const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 export type CodeNeeds = PersonTokensNeeds & {
   readonly commits: GroupCommit
   readonly lookups: BatchedLookups
+  readonly resources: ResourceLookup
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
@@ -61,13 +63,21 @@ export async function grantCode(
     return proof.refusal('the code is bound to a key: send a DPoP proof')
   if (row.jkt !== null && row.jkt !== proof.jkt)
     return refuse('invalid_grant', 'the code is bound to another key')
-  if (row.redeemedAt !== null) return revoke(needs, row, context)
+  if (row.redeemedAt !== null) return revoke(needs, row, publicClientId(client), context)
   if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
   if (!row.standing)
     return refuse('invalid_grant', 'the session or the user behind the code is no longer active')
-  const scopes = effectiveScopes(row.scopes, client)
+  const resources = await resourcesOfGrant(
+    needs.resources,
+    row,
+    publicClientId(client),
+    form,
+  )
+  if ('tag' in resources) return resources
+  if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
+  const scopes = effectiveScopes(row.scopes, client, resources)
   if ('tag' in scopes) return scopes
-  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes })
+  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes, resources })
   if ('tag' in tokenScope) return tokenScope
   return redeem(needs, row, { scopes, tokenScope }, client, proof, context)
 }
@@ -107,6 +117,7 @@ async function redeem(
     needs,
     personGrant(row, tokenScope, {
       grantId: row.id,
+      clientId: publicClientId(client),
       sessionId: row.sessionId,
       idTokenSessionId: row.sessionId,
       scopes,
@@ -136,7 +147,7 @@ async function redeem(
     events: (won) => (won ? [event] : []),
   })
   // Another process redeemed the code first, so this is the second use.
-  if (!redeemed) return revoke(needs, row, context)
+  if (!redeemed) return revoke(needs, row, publicClientId(client), context)
   metrics.issued('authorization_code', 'human')
   const { accessToken, tokenType, expiresInSecs } = access
   const { authorizationDetails } = tokenScope
@@ -154,7 +165,8 @@ async function redeem(
 
 async function revoke(
   { database, random, clock, invalidate }: CodeNeeds,
-  { tenantId, id, clientId, subject, sessionId }: CodeRow,
+  { tenantId, id, subject, sessionId }: CodeRow,
+  clientId: string,
   context: MessageContext,
 ): Promise<OAuthRefused> {
   const now = clock.now()

@@ -5,13 +5,25 @@ import type { ClientRow } from '../../../../storage/oauth/applications.js'
 import type { OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { PERSON_SCOPES } from '../../../domain/scopes.js'
+import type { ApiResourceRow } from '../../../../storage/oauth/api-resources.js'
 import type { AccessGrant } from '../issue/access-token.js'
+import {
+  demandsDpop,
+  foreignScopes,
+  namedResources,
+  RESOURCE_NEEDS_PROOF,
+  resourceLifetimeSecs,
+  type ResourceLookup,
+  scopesOfResources,
+  scopesOfService,
+} from '../issue/api-resource.js'
 import { knownAudience, readRequestedAudience, tokenAudience } from '../issue/audience.js'
 import type { Client } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import type { Issued, OAuthRefused } from '../protocol.js'
+import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
+import type { RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
 import type { PreparedGrantsCache } from '../issue/prepared-grants-cache.js'
@@ -21,6 +33,7 @@ import type { SignedAccess, TokenSigner } from '../issue/token-signer.js'
 export type ClientCredentialsNeeds = {
   readonly database: Database
   readonly commits: GroupCommit
+  readonly resources: ResourceLookup
   readonly preparedGrants: PreparedGrantsCache
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
@@ -37,9 +50,10 @@ export async function grantClientCredentials(
   needs: ClientCredentialsNeeds,
   client: Client,
   form: OAuthForm,
-  jkt: string | null,
+  proof: RefreshProof,
   context: MessageContext,
-): Promise<Issued | OAuthRefused> {
+): Promise<Issued | OAuthRefused | ProofRefused> {
+  const { jkt } = proof
   if (client.kind !== 'application' || !client.confidential)
     return refuse('unauthorized_client', 'client_credentials is for confidential applications')
   const { row } = client
@@ -55,10 +69,17 @@ export async function grantClientCredentials(
     return write(needs, grant, signed, issued.fill(needs.random, signed, context.requestId))
   }
 
+  const read = readRequestedAudience(form)
+  if (!('fault' in read) && read.requested.length > 0) {
+    const named = await namedResources(needs.resources, row, read.requested)
+    if ('fault' in named) return refuse('invalid_target', named.fault)
+    const { resources } = named
+    if (resources.length > 0) return grantForResources(needs, row, scope, resources, proof, context)
+  }
+
   const scopes = requestedScopes(scope, row)
   if (scopes === null)
     return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
-  const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
   const { database, issuer, random } = needs
   const requested = isCacheable
@@ -67,26 +88,76 @@ export async function grantClientCredentials(
   if (requested === null)
     return refuse('invalid_target', 'the audience is not known in this tenant')
 
-  const grant: AccessGrant = {
+  const audience = tokenAudience(requested, { own: row.audience, issuer, scopes })
+  const grant = serviceGrant(row, { scopes, audience, resourceIds: null, jkt })
+  if (isCacheable) needs.preparedGrants.record(row, scope, grant)
+  const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context)
+  const event = issuedEvent(random, grant, signed, 'client_credentials', context.requestId)
+  return write(needs, grant, signed, event)
+}
+
+type ServiceGrant = Pick<AccessGrant, 'scopes' | 'audience' | 'resourceIds' | 'jkt'>
+
+function serviceGrant(row: ClientRow, own: ServiceGrant): AccessGrant {
+  return {
     subject: row.id,
     subjectType: 'service',
     tenantId: row.tenantId,
     organizationId: null,
     clientId: row.id,
-    scopes,
-    audience: tokenAudience(requested, { own: row.audience, issuer, scopes }),
+    scopes: own.scopes,
+    audience: own.audience,
+    resourceIds: own.resourceIds,
     sessionId: null,
     grantId: null,
     level: null,
     amr: [],
     authTimeSecs: null,
-    jkt,
+    jkt: own.jkt,
     authorizationDetails: null,
   }
-  if (isCacheable) needs.preparedGrants.record(row, scope, grant)
-  const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context)
+}
+
+/** A token for API resources: with their scopes, as far as the application may have them without a user. */
+async function grantForResources(
+  needs: ClientCredentialsNeeds,
+  row: ClientRow,
+  scope: string | null,
+  resources: readonly ApiResourceRow[],
+  proof: RefreshProof,
+  context: MessageContext,
+): Promise<Issued | OAuthRefused | ProofRefused> {
+  const allowed = scopesOfService(row, resources)
+  const requested = scope === null ? serviceDefault(row, allowed) : readScope(scope)
+  const beside = (one: string) => PERSON_SCOPES.has(one) && row.scopes.includes(one)
+  const foreign = foreignScopes(requested ?? [], resources)
+  const isAllowed = requested?.every((one) => allowed.includes(one) || beside(one)) === true
+  if (requested === null || foreign.length > 0 || !isAllowed)
+    return refuse('invalid_scope', 'a scope is malformed or not allowed at the resource')
+  if (requested.length === 0 && scopesOfResources(resources).length > 0)
+    return refuse('invalid_scope', 'the application has no scope of the resource')
+  if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
+  const grant = serviceGrant(row, {
+    scopes: requested,
+    audience: resources.map(({ resource }) => resource),
+    resourceIds: resources.map(({ id }) => id),
+    jkt: proof.jkt,
+  })
+  const secs = resourceLifetimeSecs(resources, lifetimeSecs(needs))
+  const signed = await needs.signer.sign(grant, secs, context)
+  const { random } = needs
   const event = issuedEvent(random, grant, signed, 'client_credentials', context.requestId)
   return write(needs, grant, signed, event)
+}
+
+/** The scopes of a request without `scope`: the default scopes, otherwise all but those that manage. */
+function serviceDefault(
+  { defaultScopes }: DefaultedScopes,
+  allowed: readonly string[],
+): readonly string[] {
+  const chosen = allowed.filter((scope) => defaultScopes?.includes(scope))
+  if (chosen.length > 0) return chosen
+  return allowed.filter((scope) => !scope.endsWith(':manage'))
 }
 
 const lifetimeSecs = ({ jwt }: ClientCredentialsNeeds) => jwt.access_token_lifetime_agent_secs

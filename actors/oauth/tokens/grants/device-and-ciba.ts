@@ -15,15 +15,16 @@ import {
   recordPoll,
   redeemBackchannelRequest,
 } from '../../../../storage/oauth/backchannel-requests.js'
-import type { Client } from '../clients/clients.js'
+import { type Client, publicClientId } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { downscope } from '../issue/downscoping.js'
+import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue/api-resource.js'
+import { downscope, resourcesOfGrant } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
-import type { GrantType, Issued, OAuthRefused } from '../protocol.js'
-import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
+import type { GrantType, Issued, OAuthRefused, ProofRefused } from '../protocol.js'
+import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
@@ -43,6 +44,7 @@ const POLLED: Record<BackchannelGrant, { kind: BackchannelKind; parameter: strin
 
 export type BackchannelNeeds = PersonTokensNeeds & {
   readonly commits: GroupCommit
+  readonly resources: ResourceLookup
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
@@ -53,9 +55,9 @@ export async function grantBackchannel(
   grantType: BackchannelGrant,
   client: Client,
   form: OAuthForm,
-  jkt: string | null,
+  proof: RefreshProof,
   context: MessageContext,
-): Promise<Issued | OAuthRefused> {
+): Promise<Issued | OAuthRefused | ProofRefused> {
   if (client.kind !== 'application' || !client.row.grantTypes.includes(grantType))
     return refuse('unauthorized_client', 'the application does not have this grant')
   const { kind, parameter } = POLLED[grantType]
@@ -85,7 +87,7 @@ export async function grantBackchannel(
     case 'expired':
       return refuse('expired_token', `the ${parameter} has expired: ask for a new one`)
     case 'approved':
-      return redeem(needs, grantType, polled as Approved, form, client, jkt, context)
+      return redeem(needs, grantType, polled as Approved, form, client, proof, context)
   }
 }
 
@@ -118,19 +120,28 @@ async function redeem(
   row: Approved,
   form: OAuthForm,
   client: Client & { readonly kind: 'application' },
-  jkt: string | null,
+  { jkt, refusal }: RefreshProof,
   context: MessageContext,
-): Promise<Issued | OAuthRefused> {
+): Promise<Issued | OAuthRefused | ProofRefused> {
   const { commits, random, jwt, metrics, issuer } = needs
-  const scopes = effectiveScopes(row.scopes, client)
+  const resources = await resourcesOfGrant(
+    needs.resources,
+    row,
+    publicClientId(client),
+    form,
+  )
+  if ('tag' in resources) return resources
+  if (jkt === null && demandsDpop(resources)) return refusal(RESOURCE_NEEDS_PROOF)
+  const scopes = effectiveScopes(row.scopes, client, resources)
   if ('tag' in scopes) return scopes
   const whole = { audience: row.audience, authorizationDetails: null }
-  const tokenScope = downscope(form, whole, { issuer, scopes })
+  const tokenScope = downscope(form, whole, { issuer, scopes, resources })
   if ('tag' in tokenScope) return tokenScope
   const refreshes = client.row.grantTypes.includes('refresh_token')
   const refreshToken = refreshes ? random.token(REFRESH_TOKEN_BYTES) : null
   const granted = personGrant(row, tokenScope, {
     grantId: row.id,
+    clientId: publicClientId(client),
     sessionId: row.id,
     idTokenSessionId: row.id,
     scopes,
@@ -156,6 +167,7 @@ async function redeem(
         // A confidential client's refresh tokens are bound to the client (RFC 9449 section 5).
         jkt: client.confidential ? null : jkt,
         refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
+        documentSha256: client.documentSha256 ?? null,
         now,
         expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),
       })

@@ -23,12 +23,13 @@ import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
 import { endSession } from '../../../../storage/oauth/token-sessions.js'
 import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import type { AccessGrant } from '../issue/access-token.js'
-import type { Client } from '../clients/clients.js'
+import { type Client, publicClientId } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, reuseEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import { type TokenScope, downscope } from '../issue/downscoping.js'
+import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue/api-resource.js'
+import { type TokenScope, downscope, resourcesOfGrant } from '../issue/downscoping.js'
 import {
   personGrant,
   type PersonTokens,
@@ -48,6 +49,7 @@ const NOT_THEIRS = 'the refresh token is unknown or belongs to another client'
 export type RefreshNeeds = PersonTokensNeeds & {
   readonly commits: GroupCommit
   readonly lookups: BatchedLookups
+  readonly resources: ResourceLookup
   readonly sealer: Sealer
   readonly metrics: TokenMetrics
   readonly clock: Clock
@@ -126,11 +128,19 @@ async function rotate(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const effective = effectiveScopes(row.scopes, client)
+  const resources = await resourcesOfGrant(
+    needs.resources,
+    row,
+    publicClientId(client),
+    form,
+  )
+  if ('tag' in resources) return resources
+  if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
+  const effective = effectiveScopes(row.scopes, client, resources)
   if ('tag' in effective) return effective
   const scopes = requestedScopes(form, effective)
   if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
-  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes })
+  const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes, resources })
   if ('tag' in tokenScope) return tokenScope
 
   const { commits, sealer, metrics, random } = needs
@@ -202,6 +212,7 @@ async function sign(
     // A refreshed ID token has no nonce (OpenID Connect Core section 12.2).
     const of = personGrant(row, tokenScope, {
       grantId: row.familyId,
+      clientId: publicClientId(client),
       // A sign-out also ends access tokens of an offline grant, but not the grant itself.
       sessionId: row.accessSessionId,
       idTokenSessionId: row.browserSessionId ?? row.sessionId,
@@ -284,7 +295,9 @@ async function revoke(
   context: MessageContext,
 ): Promise<OAuthRefused> {
   const now = clock.now()
-  const { tenantId, familyId, sessionId, clientId, subject, subjectType } = row
+  const { tenantId, familyId, sessionId, subject, subjectType } = row
+  const isTheirs = row.clientId === client.row.id
+  const clientId = isTheirs ? publicClientId(client) : row.clientId
   // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.
   await database.tenant(tenantId, async (tx) => {
     const revoked = await revokeRefreshFamily(tx, tenantId, familyId, reason, now)
@@ -312,7 +325,7 @@ async function revoke(
   })
   invalidate([sessionId, familyId])
   context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was reused')
-  return refuse('invalid_grant', clientId === client.row.id ? REUSED : NOT_THEIRS)
+  return refuse('invalid_grant', isTheirs ? REUSED : NOT_THEIRS)
 }
 
 /** At most the granted scopes. The family keeps all of them (RFC 6749 section 6). */

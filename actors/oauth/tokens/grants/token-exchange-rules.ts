@@ -17,6 +17,7 @@ export type Exchanger =
       readonly id: string
       readonly audience: string
       readonly scopes: readonly string[]
+      readonly selfRegistered: boolean
     }
   | { readonly kind: 'agent'; readonly id: string }
 

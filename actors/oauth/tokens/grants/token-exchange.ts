@@ -10,10 +10,21 @@ import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { activeDelegations, type DelegationRow } from '../../../../storage/agents/delegations.js'
+import { type ApiResourceRow, resourceKey } from '../../../../storage/oauth/api-resources.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { agentBelongs } from '../../../../storage/vault/vault-grants.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { AccessGrant, ReadToken } from '../issue/access-token.js'
+import {
+  demandsDpop,
+  mayUse,
+  namedResources,
+  RESOURCE_NEEDS_PROOF,
+  resourceLifetimeSecs,
+  type ResourceLookup,
+  resourceScopesWithin,
+  scopesOfService,
+} from '../issue/api-resource.js'
 import { knownAudience, readRequestedAudience, tokenAudience } from '../issue/audience.js'
 import type { AccessTokenVerifier } from '../verify/access-token-verifier.js'
 import type { Client } from '../clients/clients.js'
@@ -45,6 +56,7 @@ export type ExchangeNeeds = {
   readonly database: Database
   readonly verifier: AccessTokenVerifier
   readonly commits: GroupCommit
+  readonly resources: ResourceLookup
   readonly signer: TokenSigner
   readonly metrics: TokenMetrics
   readonly clock: Clock
@@ -79,7 +91,7 @@ export async function grantExchange(
   if ('tag' in verified) return verified
   if (fromVault !== null)
     return exportCredential(needs, verified, fromVault, proof.address, context)
-  return issue(needs, verified, form, proof.jkt, context)
+  return issue(needs, verified, form, proof, context)
 }
 
 /** Verifies both tokens and the right to exchange them. */
@@ -148,9 +160,9 @@ async function readActive(
 function exchangerOf(client: Client | null, actor: ReadToken | null): Exchanger | OAuthRefused {
   const agentId = actor?.principal.subject ?? null
   if (client?.kind === 'application') {
-    const { id, audience, scopes, grantTypes } = client.row
+    const { id, audience, scopes, grantTypes, selfRegistered } = client.row
     return grantTypes.includes(TOKEN_EXCHANGE)
-      ? { kind: 'application', id, audience, scopes }
+      ? { kind: 'application', id, audience, scopes, selfRegistered }
       : refuse('unauthorized_client', 'the application does not have this grant')
   }
   if (client !== null && agentId !== null && agentId !== client.row.id)
@@ -165,15 +177,22 @@ async function issue(
   needs: ExchangeNeeds,
   { subject, exchanger, verdict, mayAct }: VerifiedExchange,
   form: OAuthForm,
-  jkt: string | null,
+  proof: ExchangeProof,
   context: MessageContext,
-): Promise<Issued | OAuthRefused> {
+): Promise<Issued | OAuthRefused | ProofRefused> {
   const { principal } = subject
+  const { jkt } = proof
   const scope = form.get('scope')
   const requested = scope === null ? null : readScope(scope)
   if (scope !== null && requested === null) return refuse('invalid_scope', 'the scope is malformed')
+  const target = await targetOf(needs, subject, exchanger, form, context)
+  if ('tag' in target) return target
+  const { resources } = target
   const bounds = [principal.scopes]
-  if (exchanger.kind === 'application') bounds.push(exchanger.scopes)
+  if (resources.length > 0)
+    bounds.push(resourceScopesWithin(principal.scopes, principal.scopes, resources))
+  if (exchanger.kind === 'application' && !isKept(principal, resources))
+    bounds.push([...exchanger.scopes, ...scopesOfService(exchanger, resources)])
   const delegation =
     verdict.tag === 'delegated'
       ? await delegationOf(needs, principal, verdict.agentId, requested, context)
@@ -185,18 +204,18 @@ async function issue(
   if (scopes === null)
     return refuse('invalid_scope', 'the requested scope exceeds the subject token or is empty')
 
-  const audience = await audienceOf(needs, subject, form, scopes, context)
-  if ('tag' in audience) return audience
+  if (jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
   const { signer, commits, metrics, random } = needs
   const grant = grantOf(subject, {
     clientId: exchanger.id,
     scopes,
-    audience: audience.audience,
+    audience: target.audience(scopes),
+    resourceIds: resources.length === 0 ? null : resources.map(({ id }) => id),
     jkt,
     mayAct,
     ...actingOf(verdict, delegation, subject),
   })
-  const secs = lifetimeSecs(needs, grant, subject, delegation)
+  const secs = lifetimeSecs(needs, grant, subject, delegation, resources)
   if (secs < 1) return refuse('invalid_grant', 'subject_token is expired')
   const signed = await signer.sign(grant, secs, context)
   const event = issuedEvent(random, grant, signed, TOKEN_EXCHANGE, context.requestId)
@@ -236,21 +255,72 @@ async function delegationOf(
   return covering ?? ofAgent[0] ?? null
 }
 
-async function audienceOf(
-  { database, issuer }: ExchangeNeeds,
+/** The target of the new token. The audience may depend on its scopes. */
+type Target = {
+  readonly audience: (scopes: readonly string[]) => readonly string[]
+  /** Empty for other audiences. */
+  readonly resources: readonly ApiResourceRow[]
+}
+
+/** True if the token stays at the API resources of the subject token, whose user consented to the scopes. */
+function isKept(
+  { resourceIds }: ReadToken['principal'],
+  resources: readonly ApiResourceRow[],
+): boolean {
+  return resources.length > 0 && resourceIds !== undefined
+}
+
+async function targetOf(
+  needs: ExchangeNeeds,
   { principal }: ReadToken,
+  exchanger: Exchanger,
   form: OAuthForm,
-  scopes: readonly string[],
   context: MessageContext,
-): Promise<{ readonly audience: readonly string[] } | OAuthRefused> {
+): Promise<Target | OAuthRefused> {
+  const { database, issuer } = needs
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault)
-  if (read.requested.length === 0) return { audience: principal.audience }
-  const requester = { tenantId: principal.tenantId, audience: issuer }
+  const { tenantId, resourceIds } = principal
+  // The user consented to a token for these resources only.
+  if (resourceIds !== undefined)
+    return keptResources(needs, tenantId, resourceIds, read.requested, exchanger)
+  if (read.requested.length === 0) return { audience: () => principal.audience, resources: [] }
+  const named = await namedResources(
+    needs.resources,
+    { id: exchanger.id, tenantId },
+    read.requested,
+  )
+  if ('fault' in named) return refuse('invalid_target', named.fault)
+  const { resources } = named
+  if (resources.length > 0) return { audience: () => resources.map(uriOf), resources }
+  const requester = { tenantId, audience: issuer }
   const requested = await knownAudience(database, issuer, requester, read.requested, context)
-  return requested === null
-    ? refuse('invalid_target', 'the audience is not known in this tenant')
-    : { audience: tokenAudience(requested, { own: requested[0]!, issuer, scopes }) }
+  if (requested === null)
+    return refuse('invalid_target', 'the audience is not known in this tenant')
+  return {
+    audience: (scopes) => tokenAudience(requested, { own: requested[0]!, issuer, scopes }),
+    resources,
+  }
+}
+
+const uriOf = ({ resource }: ApiResourceRow) => resource
+
+async function keptResources(
+  needs: ExchangeNeeds,
+  tenantId: string,
+  ids: readonly string[],
+  requested: readonly string[],
+  exchanger: Exchanger,
+): Promise<Target | OAuthRefused> {
+  const found = await needs.resources.byId(tenantId, ids)
+  const keys = requested.map(resourceKey)
+  const kept = found.filter(
+    (one) =>
+      mayUse(one, exchanger.id) && (keys.length === 0 || keys.includes(resourceKey(one.resource))),
+  )
+  return kept.length === 0 || (keys.length > 0 && kept.length !== new Set(keys).size)
+    ? refuse('invalid_target', 'subject_token is for another API resource')
+    : { audience: () => kept.map(uriOf), resources: kept }
 }
 
 /** The actors of the new token, the delegation behind them, and the user's authentication context. */
@@ -286,6 +356,7 @@ function grantOf(
     | 'clientId'
     | 'scopes'
     | 'audience'
+    | 'resourceIds'
     | 'jkt'
     | 'mayAct'
     | 'actors'
@@ -314,12 +385,14 @@ function lifetimeSecs(
   { subjectType, actors = [] }: AccessGrant,
   { principal }: ReadToken,
   delegation: DelegationRow | null,
+  resources: readonly ApiResourceRow[],
 ): number {
   const nowSecs = clock.nowSecs()
-  const usual =
+  const deployment =
     subjectType === 'human' && actors.length === 0
       ? jwt.access_token_lifetime_human_secs
       : jwt.access_token_lifetime_agent_secs
+  const usual = resourceLifetimeSecs(resources, deployment)
   const ends = [principal.expiresAtSecs]
   if (delegation !== null) ends.push(Math.floor(delegation.expiresAt.getTime() / 1000))
   return Math.min(usual, ...ends.map((end) => end - nowSecs))

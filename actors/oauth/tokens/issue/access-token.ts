@@ -21,6 +21,8 @@ export type AccessGrant = {
   readonly clientId: string
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
+  /** The API resources among the audience. Absent for other audiences. */
+  readonly resourceIds?: readonly string[] | null | undefined
   readonly sessionId: string | null
   /** The refresh family of the same authorization: revoking it revokes the token. */
   readonly grantId: string | null
@@ -63,6 +65,7 @@ export function grantClaims(grant: AccessGrant, issuer: string): string {
     subject_type: grant.subjectType,
     sid: grant.sessionId ?? undefined,
     grant_id: grant.grantId ?? undefined,
+    resource_id: resourceClaim(grant.resourceIds ?? []),
     acr: level === null ? undefined : `aal${level}`,
     aal: level ?? undefined,
     amr: amr.length === 0 ? undefined : amr,
@@ -73,6 +76,11 @@ export function grantClaims(grant: AccessGrant, issuer: string): string {
     delegation_id: grant.delegationId ?? undefined,
     may_act: mayAct == null ? undefined : { sub: mayAct },
   })
+}
+
+/** One id as a string, several as an array, like `aud`. */
+function resourceClaim(ids: readonly string[]): string | readonly string[] | undefined {
+  return ids.length > 1 ? ids : ids[0]
 }
 
 /** The claims of one token, as JSON: those of its grant and its own times and id. */
@@ -123,6 +131,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
       delegationId: textOrNull(claims['delegation_id']),
       sessionId: textOrNull(claims['sid']),
       grantId: textOrNull(claims['grant_id']),
+      ...readResources(claims['resource_id']),
       acr: textOrNull(claims['acr']),
       authTimeSecs: isTime(claims['auth_time']) ? claims['auth_time'] : null,
       amr,
@@ -166,6 +175,11 @@ function readNamed(party: unknown): string | null {
   return typeof party === 'object' && party !== null
     ? textOrNull((party as { sub?: unknown }).sub)
     : null
+}
+
+function readResources(claim: unknown): Pick<Principal, 'resourceIds'> {
+  const ids = (Array.isArray(claim) ? claim : [claim]).filter(isText)
+  return ids.length === 0 ? {} : { resourceIds: ids }
 }
 
 function readJkt(cnf: unknown): string | null {

@@ -4,6 +4,8 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { AuthorizationDetails } from '../../../../storage/oauth/authorization-codes.js'
+import { type ApiResourceRow, resourceKey } from '../../../../storage/oauth/api-resources.js'
+import { mayUse, type ResourceLookup } from './api-resource.js'
 import { readRequestedAudience, spelledAs, tokenAudience } from './audience.js'
 import type { OAuthForm } from '../form.js'
 import type { OAuthRefused } from '../protocol.js'
@@ -13,6 +15,8 @@ import { refuse } from '../refusals.js'
 export type TokenScope = {
   readonly audience: readonly string[]
   readonly authorizationDetails: AuthorizationDetails | null
+  /** The API resources that the token is for. Empty for other audiences. */
+  readonly resources: readonly ApiResourceRow[]
 }
 
 /** The limit of authorization requests: a longer value cannot have been granted. */
@@ -24,24 +28,69 @@ const DETAILS_CHARACTERS_MAX = 8192
  */
 export function downscope(
   form: OAuthForm,
-  granted: TokenScope,
-  { issuer, scopes }: { readonly issuer: string; readonly scopes: readonly string[] },
+  granted: Omit<TokenScope, 'resources'>,
+  {
+    issuer,
+    scopes,
+    resources,
+  }: Pick<TokenScope, 'resources'> & {
+    readonly issuer: string
+    readonly scopes: readonly string[]
+  },
 ): TokenScope | OAuthRefused {
-  const read = readRequestedAudience(form)
-  if ('fault' in read) return refuse('invalid_target', read.fault)
-  const requested = spelledAs(read.requested, granted.audience)
-  if (requested === null) return refuse('invalid_target', 'the audience was not granted')
   const authorizationDetails = downscopeDetails(
     form.get('authorization_details'),
     granted.authorizationDetails,
   )
-  if (authorizationDetails === undefined)
-    return refuse('invalid_authorization_details', 'the authorization_details were not granted')
+  const details = () =>
+    refuse('invalid_authorization_details', 'the authorization_details were not granted')
+  if (resources.length > 0) {
+    const audience = resources.map(({ resource }) => resource)
+    return authorizationDetails === undefined
+      ? details()
+      : { audience, authorizationDetails, resources }
+  }
+  const read = readRequestedAudience(form)
+  if ('fault' in read) return refuse('invalid_target', read.fault)
+  const requested = spelledAs(read.requested, granted.audience)
+  if (requested === null) return refuse('invalid_target', 'the audience was not granted')
+  if (authorizationDetails === undefined) return details()
   const audience =
     requested.length === 0
       ? granted.audience
       : tokenAudience(requested, { own: requested[0]!, issuer, scopes })
-  return { audience, authorizationDetails }
+  return { audience, authorizationDetails, resources }
+}
+
+/** A grant whose resources can be narrowed. */
+type GrantOfResources = {
+  readonly tenantId: string
+  readonly resourceIds: readonly string[] | null
+}
+
+/**
+ * The API resources of a grant that one token is for: all of them, or those that the request repeats (RFC 8707 section
+ * 2.2). The grant decides, and not the audiences of the client. Empty for a grant for other audiences.
+ */
+export async function resourcesOfGrant(
+  lookup: ResourceLookup,
+  { tenantId, resourceIds }: GrantOfResources,
+  clientId: string,
+  form: OAuthForm,
+): Promise<readonly ApiResourceRow[] | OAuthRefused> {
+  if (resourceIds === null || resourceIds.length === 0) return []
+  const read = readRequestedAudience(form)
+  if ('fault' in read) return refuse('invalid_target', read.fault)
+  const found = await lookup.byId(tenantId, resourceIds)
+  const usable = found.filter((resource) => mayUse(resource, clientId))
+  if (usable.length === 0)
+    return refuse('invalid_target', 'the resource was deleted, or the client may not use it')
+  if (read.requested.length === 0) return usable
+  const keys = read.requested.map(resourceKey)
+  const known = usable.filter(({ resource }) => keys.includes(resourceKey(resource)))
+  return known.length === new Set(keys).size
+    ? known
+    : refuse('invalid_target', 'the resource was not granted')
 }
 
 /** The named details as granted. Undefined if one of them was not granted. */

@@ -3,18 +3,28 @@
  * application lost after the grant. The grant keeps them, in case the application regains them.
  */
 import type { RequestedClaims } from '../../../../storage/oauth/authorization-codes.js'
+import type { ApiResourceRow } from '../../../../storage/oauth/api-resources.js'
 import { scopesOfClaims } from '../../../domain/person-claims.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
+import { resourceScopesWithin, scopesBeside } from './api-resource.js'
 
-/** The granted scopes that the application still has. A refusal if none is left. */
+/**
+ * The granted scopes that the application still has, and those of API resources that these still define. A refusal if
+ * none is left.
+ */
 export function effectiveScopes(
   granted: readonly string[],
   client: Client,
+  resources: readonly ApiResourceRow[] = [],
 ): readonly string[] | OAuthRefused {
   if (client.kind !== 'application') return granted
-  const effective = granted.filter((scope) => client.row.scopes.includes(scope))
+  const { scopes: held } = client.row
+  const effective =
+    resources.length === 0
+      ? granted.filter((scope) => held.includes(scope))
+      : resourceScopesWithin(granted, scopesBeside(client.row), resources)
   return effective.length === 0 && granted.length > 0
     ? refuse('invalid_scope', 'the application no longer has any of the granted scopes')
     : effective

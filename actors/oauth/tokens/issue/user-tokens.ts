@@ -4,11 +4,13 @@ import type {
   RequestedClaims,
   AuthorizationDetails,
 } from '../../../../storage/oauth/authorization-codes.js'
+import type { ApiResourceRow } from '../../../../storage/oauth/api-resources.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { findPerson } from '../../../../storage/identity/tenant-users.js'
 import { claimsOf } from '../../../domain/person-claims.js'
 import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 import type { AccessGrant } from './access-token.js'
+import { resourceLifetimeSecs } from './api-resource.js'
 import { idTokenClaims } from './id-token.js'
 import type { TokenScope } from './downscoping.js'
 import type { JwtSettings } from '../settings.js'
@@ -26,6 +28,8 @@ export type PersonGrant = {
   readonly organizationId: string | null
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
+  /** The API resources of the token. Empty for other audiences. */
+  readonly resources: readonly ApiResourceRow[]
   readonly level: number
   readonly amr: readonly string[]
   readonly authTime: Date
@@ -35,7 +39,7 @@ export type PersonGrant = {
   readonly jkt: string | null
 }
 
-type OfRow = 'tenantId' | 'clientId' | 'subject' | 'organizationId' | 'amr' | 'authTime'
+type OfRow = 'tenantId' | 'subject' | 'organizationId' | 'amr' | 'authTime'
 
 /**
  * Builds the grant from a row and the downscoped request. It copies member by member: an object that
@@ -49,13 +53,14 @@ export function personGrant(
   return {
     tenantId: row.tenantId,
     grantId: own.grantId,
-    clientId: row.clientId,
+    clientId: own.clientId,
     sessionId: own.sessionId,
     idTokenSessionId: own.idTokenSessionId,
     subject: row.subject,
     organizationId: row.organizationId,
     scopes: own.scopes,
     audience: tokenScope.audience,
+    resources: tokenScope.resources,
     level: own.level,
     amr: row.amr,
     authTime: row.authTime,
@@ -95,6 +100,7 @@ export async function signPersonTokens(
     clientId: of.clientId,
     scopes: of.scopes,
     audience: of.audience,
+    resourceIds: of.resources.length === 0 ? null : of.resources.map(({ id }) => id),
     sessionId: of.sessionId,
     grantId: of.grantId,
     level: of.level,
@@ -103,7 +109,8 @@ export async function signPersonTokens(
     jkt: of.jkt,
     authorizationDetails: of.authorizationDetails,
   }
-  const access = await signer.sign(grant, jwt.access_token_lifetime_human_secs, context)
+  const lifetimeSecs = resourceLifetimeSecs(of.resources, jwt.access_token_lifetime_human_secs)
+  const access = await signer.sign(grant, lifetimeSecs, context)
   if (!of.scopes.includes('openid')) return { access, grant, idToken: null }
   const claims = idTokenClaims({
     issuer,

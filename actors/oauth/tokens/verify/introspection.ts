@@ -1,6 +1,7 @@
 /** Token introspection (RFC 7662). See docs/guides/oauth/token-introspection.md. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { findRefreshToken } from '../../../../storage/oauth/refresh-tokens.js'
+import { findMetadataUrl } from '../../../../storage/oauth/applications.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { ReadToken } from '../issue/access-token.js'
 import type { AccessTokenVerifier } from './access-token-verifier.js'
@@ -15,7 +16,8 @@ const ACCESS_TOKEN_FORM = /\./
 
 /** Which tokens the requester may introspect. */
 export type Inspector = {
-  readonly tenantId: string
+  /** Null for a client that may introspect its own tokens only. */
+  readonly tenantId: string | null
   /** Set for an agent: it may also introspect its own tokens of other tenants. */
   readonly clientId: string | null
 }
@@ -28,8 +30,11 @@ export type IntrospectionNeeds = {
 }
 
 /** Confidential clients introspect the tokens of their tenant, public clients none (RFC 7662 section 4). */
-export function inspectorOf(client: Client): Inspector | null {
+export function inspectorOf(client: Client, clientId: string): Inspector | null {
   if (!client.confidential) return null
+  // Such a client is not registered, so it introspects its own tokens only.
+  if (client.kind === 'application' && client.row.metadataUrl !== null)
+    return { tenantId: null, clientId }
   return client.kind === 'application'
     ? { tenantId: client.row.tenantId, clientId: null }
     : { tenantId: client.row.homeTenantId, clientId: client.row.id }
@@ -105,10 +110,16 @@ async function refreshToken(
   { signal }: MessageContext,
 ): Promise<Introspection> {
   // The tenant is unknown until the token is found, so the look-up crosses tenants.
-  const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
-    signal,
-  })
-  if (row === undefined || row.rotatedAt !== null || row.revokedAt !== null) return INACTIVE
+  const [row, clientId] = await database.system(
+    async (tx) => {
+      const found = await findRefreshToken(tx, hashRefreshToken(token))
+      const url = found && (await findMetadataUrl(tx, found.tenantId, found.clientId))
+      return [found, url ?? found?.clientId] as const
+    },
+    { signal },
+  )
+  if (row === undefined || clientId === undefined) return INACTIVE
+  if (row.rotatedAt !== null || row.revokedAt !== null) return INACTIVE
   if (row.sessionEndedAt !== null || row.expiresAt <= clock.now()) return INACTIVE
   if (!row.tenantActive || !row.clientActive) return INACTIVE
   const seconds = (at: Date) => Math.floor(at.getTime() / 1000)
@@ -116,7 +127,7 @@ async function refreshToken(
     active: true,
     tokenType: 'refresh_token',
     scope: row.scopes.join(' '),
-    clientId: row.clientId,
+    clientId,
     subject: row.subject,
     subjectType: row.subjectType,
     tenantId: row.tenantId,

@@ -13,7 +13,7 @@ import { endSession } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import type { AccessTokenVerifier } from './access-token-verifier.js'
-import type { Client } from '../clients/clients.js'
+import { type Client, publicClientId } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { revokedEvent } from '../issue/issued-event.js'
 import type { OAuthRefused, Revoked } from '../protocol.js'
@@ -55,7 +55,7 @@ async function revokeAccess(
   const accessToken = await verifier.read(token, context)
   if (accessToken === null || clock.nowSecs() >= accessToken.principal.expiresAtSecs) return DONE
   const { tenantId, tokenId, clientId, subject, sessionId, expiresAtSecs } = accessToken.principal
-  if (clientId !== client.row.id) return notTheirs()
+  if (clientId !== publicClientId(client)) return notTheirs()
   const now = clock.now()
   await database.tenant(tenantId, async (tx) => {
     const expiresAt = new Date(expiresAtSecs * 1000)
@@ -82,7 +82,8 @@ async function revokeFamily(
   })
   if (row === undefined) return DONE
   if (row.clientId !== client.row.id) return notTheirs()
-  const { tenantId, familyId, sessionId, clientId, subject, subjectType, delegationId } = row
+  const { tenantId, familyId, sessionId, subject, subjectType, delegationId } = row
+  const clientId = publicClientId(client)
   const now = clock.now()
   await database.tenant(tenantId, async (tx) => {
     if (!(await revokeRefreshFamily(tx, tenantId, familyId, 'revoked', now))) return

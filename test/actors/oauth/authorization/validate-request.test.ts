@@ -16,10 +16,12 @@ const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 const client: ValidatedClient = {
   clientType: 'public',
   redirectUris: [CALLBACK, 'https://app.example/cb?kept=1'],
+  metadataUrl: null,
   grantTypes: ['authorization_code'],
   responseTypes: ['code'],
   scopes: ['openid', 'profile'],
   requirePkce: false,
+  loopbackAnyPort: false,
   dpopBoundAccessTokens: false,
   requirePushedAuthorizationRequests: false,
   authorizationDetailsTypes: ['payment'],
@@ -192,12 +194,17 @@ test('an unregistered address never gets a redirect, whatever the request contai
   t.pass()
 })
 
+const only = (redirectUris: readonly string[]) => ({
+  redirectUris: [...redirectUris],
+  loopbackAnyPort: false,
+})
+
 test('a redirect URI is registered only if it is the same text', (t) => {
   const uris = fc.array(fc.webUrl({ withQueryParameters: true }), { maxLength: 5 })
   fc.assert(
     fc.property(uris, fc.webUrl(), (registered, one) => {
-      if (!registered.every((uri) => isRegistered(uri, registered))) return false
-      return isRegistered(one, registered) === registered.some((uri) => uri === one)
+      if (!registered.every((uri) => isRegistered(uri, only(registered)))) return false
+      return isRegistered(one, only(registered)) === registered.some((uri) => uri === one)
     }),
   )
   fc.assert(
@@ -207,7 +214,7 @@ test('a redirect URI is registered only if it is the same text', (t) => {
       fc.string({ minLength: 1, maxLength: 1 }),
       (uri, at, c) => {
         const changed = uri.slice(0, at) + c + uri.slice(at)
-        return changed === uri || !isRegistered(changed, [uri])
+        return changed === uri || !isRegistered(changed, only([uri]))
       },
     ),
   )

@@ -361,7 +361,7 @@ for (const [title, change, pointer] of [
 ] as [string, Partial<ApplicationDraft>, string | undefined][]) {
   test.serial(
     `an application with ${title} is ${pointer === undefined ? 'accepted' : 'refused'}`,
-    (t) => t.is(draftFault(draft(change), ISSUER)?.pointer, pointer),
+    (t) => t.is(draftFault(draft(change), ISSUER, [])?.pointer, pointer),
   )
 }
 

@@ -42,6 +42,7 @@ const live: RefreshTokenRow = {
   clientId: 'c',
   scopes: [],
   audience: [],
+  resourceIds: null,
   jkt: null,
   expiresAt: at(3600),
   revokedAt: null,

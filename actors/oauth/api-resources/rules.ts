@@ -1,0 +1,62 @@
+/** Rules for API resources. See docs/guides/oauth/api-resources.md. */
+import { resourceKey } from '../../../storage/oauth/api-resources.js'
+import { SCOPES } from '../../domain/scopes.js'
+import type { ResourceDraft, ResourceRefused } from './protocol.js'
+
+/** scope-token of RFC 6749 section 3.3. */
+const SCOPE_NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
+const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
+/** Names that no one can own (RFC 6761 section 6). */
+const RESERVED = /\.(?:test|example|localhost)$/
+const OURS = new Set<string>(SCOPES)
+
+type Invalid = Extract<ResourceRefused, { tag: 'invalid' }>
+
+/** The first fault of a draft. Undefined if the draft is valid. */
+export function draftFault(draft: ResourceDraft): Invalid | undefined {
+  return resourceFault(draft.resource) ?? scopesFault(draft)
+}
+
+function resourceFault(resource: string): Invalid | undefined {
+  const key = resourceKey(resource)
+  if (key === null)
+    return invalid(
+      '/resource',
+      'The resource must be an absolute https URI without fragment and user, of at most 512 characters (RFC 8707).',
+    )
+  const { protocol, hostname } = new URL(key)
+  return protocol === 'https:' || LOOPBACK_HOSTS.has(hostname)
+    ? undefined
+    : invalid('/resource', 'The resource must use https. http is for loopback hosts.')
+}
+
+function scopesFault({ scopes }: ResourceDraft): Invalid | undefined {
+  for (const [index, { name }] of scopes.entries()) {
+    const pointer = `/scopes/${index}/name`
+    if (!SCOPE_NAME.test(name))
+      return invalid(pointer, 'The name must be a scope token (RFC 6749).')
+    // A resource must not define powers of this service or claims about users.
+    if (OURS.has(name)) return invalid(pointer, 'The name is a scope of this service.')
+    if (scopes.findIndex((other) => other.name === name) !== index)
+      return invalid(pointer, 'The name occurs twice.')
+  }
+  return undefined
+}
+
+/** Whether a resource needs a verified domain: the host, or null for a local one. */
+export function hostToVerify(resource: string, isSandbox: boolean): string | null {
+  const { hostname } = new URL(resource)
+  const host = hostname.replace(/\.$/, '')
+  if (LOOPBACK_HOSTS.has(host)) return null
+  return isSandbox && RESERVED.test(host) ? null : host
+}
+
+/** The host and every domain above it, the longest first. */
+export function domainsAbove(host: string): readonly string[] {
+  const labels = host.split('.')
+  return labels.map((_, index) => labels.slice(index).join('.'))
+}
+
+function invalid(pointer: string, detail: string): Invalid {
+  return { tag: 'invalid', pointer, detail }
+}

@@ -1,0 +1,50 @@
+/** The syntax of a client_id that is the URL of a metadata document (Client ID Metadata Documents, section 3). */
+
+const URL_CHARACTERS_MAX = 2048
+/** A segment `.` or `..`, also percent-encoded: the URL parser resolves both. */
+const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?=\/|$)/i
+const VISIBLE = /^[\x21-\x7e]+$/
+
+export type MetadataUrls = {
+  /** True for a client_id that names a metadata document. Ids of registered clients are UUIDs. */
+  isUrl(clientId: string): boolean
+  /** The agent whose own document the URL names. Null for a document of another host. */
+  agentOf(url: string): AgentDocument | null
+}
+
+export type AgentDocument = { readonly agentId: string; readonly name: 'client' | 'jwks' }
+
+const AGENT_PATH =
+  /^\/agents\/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\/(client|jwks)\.json$/
+
+export function metadataUrls(issuer: string): MetadataUrls {
+  return {
+    isUrl: (clientId) => clientId.startsWith('https://') || clientId.startsWith(`${issuer}/agents/`),
+    agentOf(url) {
+      if (!url.startsWith(issuer)) return null
+      const found = AGENT_PATH.exec(url.slice(issuer.length))
+      return found === null ? null : { agentId: found[1]!, name: found[2] as AgentDocument['name'] }
+    },
+  }
+}
+
+/** The fault of the URL as a sentence, or null. The URL is compared as a string everywhere, never normalised. */
+export function clientIdFault(clientId: string): string | null {
+  if (clientId.length > URL_CHARACTERS_MAX)
+    return `client_id is longer than ${URL_CHARACTERS_MAX} characters`
+  if (!VISIBLE.test(clientId) || clientId.includes('\\'))
+    return 'client_id contains a character that a URL must not have'
+  if (clientId.includes('#')) return 'client_id must not have a fragment'
+  const parts = /^https?:\/\/([^/?]+)([^?]*)/.exec(clientId)
+  const [, authority = '', path = ''] = parts ?? []
+  if (authority === '' || !URL.canParse(clientId)) return 'client_id is not a well-formed URL'
+  if (authority.includes('@')) return 'client_id must not contain a user'
+  if (path === '') return 'client_id must have a path'
+  if (DOT_SEGMENT.test(path)) return 'client_id must not have dot segments'
+  return null
+}
+
+/** The host of the URL, which is the name of the party on all pages. */
+export function hostOfClientId(clientId: string): string {
+  return new URL(clientId).host
+}

@@ -1,0 +1,183 @@
+/**
+ * Tokens for API resources (RFC 8707): which resources a request names, who may use them, and what they demand of their
+ * tokens. See docs/guides/oauth/api-resources.md.
+ */
+import {
+  type ApiResourceRow,
+  findResourcesById,
+  findResourcesOfTenant,
+  resourceKey,
+} from '../../../../storage/oauth/api-resources.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
+
+/** Scopes that may be requested beside those of a resource. */
+const BESIDE = new Set(['openid', 'profile', 'email', 'offline_access'])
+const NONE: readonly ApiResourceRow[] = []
+
+export interface ResourceLookup {
+  /** The resources of the tenant among these URIs, in any spelling. */
+  byUri(tenantId: string, uris: readonly string[]): Promise<readonly ApiResourceRow[]>
+  /** The resources of the tenant with these ids that still exist. */
+  byId(tenantId: string, ids: readonly string[]): Promise<readonly ApiResourceRow[]>
+}
+
+/** Only resources that exist are cached, so that a new one is usable at once. Null reads every time. */
+export function resourceLookup(
+  database: Database,
+  cache: TtlCache<ApiResourceRow> | null,
+): ResourceLookup {
+  async function look(
+    tenantId: string,
+    keys: readonly string[],
+    read: () => Promise<readonly ApiResourceRow[]>,
+    keyOf: (row: ApiResourceRow) => string,
+  ): Promise<readonly ApiResourceRow[]> {
+    const known = keys.map((key) => cache?.peek(`${tenantId} ${key}`))
+    if (known.every((row) => row !== undefined)) return known
+    const rows = await read()
+    for (const row of rows)
+      void cache?.get(`${tenantId} ${keyOf(row)}`, [row.id], () => Promise.resolve(row))
+    return rows
+  }
+  return {
+    byUri(tenantId, uris) {
+      const keys = [...new Set(uris.map(resourceKey))].filter((key) => key !== null)
+      if (keys.length === 0) return Promise.resolve(NONE)
+      const read = () =>
+        database.tenant(tenantId, (tx) => findResourcesOfTenant(tx, tenantId, uris))
+      return look(tenantId, keys, read, (row) => resourceKey(row.resource)!)
+    },
+    byId(tenantId, ids) {
+      const read = () => database.tenant(tenantId, (tx) => findResourcesById(tx, tenantId, ids))
+      return look(tenantId, ids, read, (row) => row.id)
+    },
+  }
+}
+
+/** True if the client may get tokens for the resource. */
+export function mayUse(
+  { allowedClients, clientIds }: Pick<ApiResourceRow, 'allowedClients' | 'clientIds'>,
+  clientId: string,
+): boolean {
+  return allowedClients === 'any' || clientIds.includes(clientId)
+}
+
+export type NamedResources =
+  | { readonly resources: readonly ApiResourceRow[] }
+  | { readonly fault: string }
+
+/**
+ * The API resources that a request names. Empty if it names none: then the audiences of applications decide. A token is
+ * for API resources alone, so that none of them can use it at an application or at this service.
+ */
+export async function namedResources(
+  lookup: ResourceLookup,
+  {
+    id,
+    tenantId,
+    metadataUrl,
+  }: { readonly id: string; readonly tenantId: string; readonly metadataUrl?: string | null },
+  requested: readonly string[],
+): Promise<NamedResources> {
+  if (requested.length === 0) return { resources: NONE }
+  const resources = await lookup.byUri(tenantId, requested)
+  if (resources.length === 0) return { resources }
+  const keys = resources.map(({ resource }) => resourceKey(resource))
+  if (!requested.every((uri) => keys.includes(resourceKey(uri))))
+    return { fault: 'an API resource cannot be combined with another audience' }
+  return resources.every((resource) => mayUse(resource, metadataUrl ?? id))
+    ? { resources }
+    : { fault: 'the client is not allowed to use the resource' }
+}
+
+/** The names of the scopes of these resources. */
+export function scopesOfResources(resources: readonly ApiResourceRow[]): readonly string[] {
+  return [...new Set(resources.flatMap(({ scopes }) => scopes.map(({ name }) => name)))]
+}
+
+/** The scopes that do not belong to the resources and are not allowed beside them. */
+export function foreignScopes(
+  scopes: readonly string[],
+  resources: readonly ApiResourceRow[],
+): readonly string[] {
+  const own = scopesOfResources(resources)
+  return scopes.filter((scope) => !own.includes(scope) && !BESIDE.has(scope))
+}
+
+/**
+ * The scopes of an authorization request without `scope`: those of the application that the resources know. If it lists
+ * none of theirs, the scopes that only read.
+ */
+export function defaultResourceScopes(
+  held: readonly string[],
+  resources: readonly ApiResourceRow[],
+): readonly string[] {
+  const all = resources.flatMap(({ scopes }) => scopes)
+  const beside = held.filter((scope) => BESIDE.has(scope))
+  const listed = all.filter(({ name }) => held.includes(name))
+  const reading = all.filter(({ kind }) => kind === 'read')
+  const chosen = [listed, reading, all].find((some) => some.length > 0) ?? []
+  return [...new Set([...beside, ...chosen.map(({ name }) => name)])]
+}
+
+/**
+ * The scopes that a client may have beside those of a resource: its own user scopes, and `offline_access` if it gets
+ * refresh tokens, since the metadata of this service offers it to every client.
+ */
+export function scopesBeside({
+  scopes,
+  grantTypes,
+}: {
+  readonly scopes: readonly string[]
+  readonly grantTypes: readonly string[]
+}): readonly string[] {
+  const offline = grantTypes.includes('refresh_token') ? ['offline_access'] : []
+  return [...scopes.filter((scope) => BESIDE.has(scope)), ...offline]
+}
+
+/** The granted scopes that one client may have at these resources. User scopes are those of the client. */
+export function resourceScopesWithin(
+  granted: readonly string[],
+  held: readonly string[],
+  resources: readonly ApiResourceRow[],
+): readonly string[] {
+  const own = scopesOfResources(resources)
+  return granted.filter(
+    (scope) => own.includes(scope) || (BESIDE.has(scope) && held.includes(scope)),
+  )
+}
+
+/**
+ * The scopes of a client that acts without a user: those that it lists among its own, and all scopes of a resource that
+ * lists the client. A client that registered itself chose its own scopes, so they do not count.
+ */
+export function scopesOfService(
+  client: {
+    readonly id: string
+    readonly scopes: readonly string[]
+    readonly selfRegistered: boolean
+  },
+  resources: readonly ApiResourceRow[],
+): readonly string[] {
+  const listed = resources.filter(({ clientIds }) => clientIds.includes(client.id))
+  const held = client.selfRegistered ? [] : client.scopes
+  const own = new Set([...scopesOfResources(listed), ...held])
+  return scopesOfResources(resources).filter((scope) => own.has(scope))
+}
+
+export const RESOURCE_NEEDS_PROOF =
+  'the resource needs tokens that are bound to a key: send a DPoP proof'
+
+export function demandsDpop(resources: readonly ApiResourceRow[]): boolean {
+  return resources.some(({ requireDpop }) => requireDpop)
+}
+
+/** The shortest lifetime of the resources in seconds. `usual` if none has its own. */
+export function resourceLifetimeSecs(
+  resources: readonly Pick<ApiResourceRow, 'accessTokenLifetimeSecs'>[],
+  usual: number,
+): number {
+  const own = resources.map((one) => one.accessTokenLifetimeSecs).filter((secs) => secs !== null)
+  return own.length === 0 ? usual : Math.min(...own)
+}

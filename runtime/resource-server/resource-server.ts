@@ -1,0 +1,322 @@
+/**
+ * A resource server for access tokens of svc: verifies them offline, checks scopes and DPoP proofs, and answers refusals
+ * and metadata requests as clients of the Model Context Protocol expect (docs/guides/oauth/resource-server-kit.md).
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { systemClock } from '../kernel/clock.js'
+import {
+  type AccessToken,
+  InvalidToken,
+  type TokenRules,
+  verifyAccessToken,
+} from './access-token.js'
+import { type ChallengeContext, type ChallengeOptions, type Refusal, refusal } from './challenge.js'
+import { Unavailable } from './documents.js'
+import { createNonces, memoryReplayStore, proofFault, type ProofNeeds } from './dpop.js'
+import { issuerKeys } from './issuer-keys.js'
+import { checkOptions, type ResourceServerOptions } from './options.js'
+import { statusLists } from './status-list.js'
+
+const ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
+const DPOP_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
+const WELL_KNOWN = '/.well-known/oauth-protected-resource'
+const CLOCK_TOLERANCE_SECS = 10
+const PROOF_AGE_SECS = 60
+const METADATA_MAX_AGE_SECS = 300
+const ANSWER_HEADERS = 'WWW-Authenticate, DPoP-Nonce, Mcp-Session-Id'
+const REQUEST_HEADERS =
+  'Authorization, DPoP, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID'
+const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*) *$/i
+
+/** Of `node:http` (also Express) or of the Fetch standard. */
+export type AnyRequest = IncomingMessage | Request
+export type Authenticated = { readonly tag: 'authenticated'; readonly token: AccessToken }
+
+/** Protected resource metadata (RFC 9728 section 2). */
+export type ProtectedResourceMetadata = Readonly<Record<string, unknown>> & {
+  readonly resource: string
+  readonly authorization_servers: readonly string[]
+}
+
+export interface ResourceServer {
+  /** The address of the metadata, which every challenge names. */
+  readonly metadataUrl: string
+  /**
+   * Authenticates a request by its Authorization header, and by its DPoP header if the token is bound to a key.
+   * @param needs `scopes`: all scopes of the operation.
+   * @returns the token, or the refusal to send. Never throws for a fault of the request.
+   */
+  authenticate(
+    request: AnyRequest,
+    needs?: { readonly scopes?: readonly string[] },
+  ): Promise<Authenticated | Refusal>
+  /**
+   * Checks scopes after authentication, when the body has named the operation, such as the tool of a call. Null: they
+   * suffice.
+   */
+  requireScopes(request: AnyRequest, token: AccessToken, scopes: readonly string[]): Refusal | null
+  protectedResourceMetadata(): ProtectedResourceMetadata
+  /** A refusal for a reason of your own. */
+  challenge(options?: ChallengeOptions): Refusal
+  /** Answers requests for the metadata, and CORS preflights. False: the request is for your code. */
+  handleNode(request: IncomingMessage, response: ServerResponse): boolean
+  /** The same for the Fetch standard. Null: the request is for your code. */
+  handleRequest(request: Request): Response | null
+  /** Sends a refusal. */
+  sendRefusal(response: ServerResponse, refusal: Refusal): void
+  refusalResponse(refusal: Refusal): Response
+  /** CORS headers for your own answers to a request. Empty without `corsOrigins`. */
+  corsHeaders(request: AnyRequest): Readonly<Record<string, string>>
+}
+
+/** @throws TypeError that names an option with an invalid value. */
+export function createResourceServer(options: ResourceServerOptions): ResourceServer {
+  checkOptions(options)
+  const {
+    issuer,
+    resource,
+    scopes,
+    dpop = {},
+    clock = systemClock,
+    fetch = globalThis.fetch,
+  } = options
+  const here = new URL(resource)
+  const ownPath = here.pathname === '/' ? '' : here.pathname
+  const metadataPaths = new Set([
+    `${WELL_KNOWN}${ownPath}`,
+    ...((options.metadataAtRoot ?? true) ? [WELL_KNOWN] : []),
+  ])
+  const metadataUrl = `${here.origin}${WELL_KNOWN}${ownPath}`
+  const algorithms = options.algorithms ?? ALGORITHMS
+  const keys = issuerKeys({ issuer, jwksUri: options.jwksUri, fetch, clock })
+  const toleranceSecs = options.clockToleranceSecs ?? CLOCK_TOLERANCE_SECS
+  const rules: TokenRules = {
+    issuer,
+    audience: options.audience ?? resource,
+    tenantId: options.tenantId,
+    algorithms,
+    implied: options.implied ?? {},
+    toleranceSecs,
+    keys,
+    statusLists: statusLists({
+      issuer,
+      origins: options.statusListOrigins ?? [new URL(issuer).origin],
+      keys,
+      algorithms,
+      fetch,
+      clock,
+    }),
+    clock,
+  }
+  const nonces = dpop.nonces === true ? createNonces(clock, dpop.nonceSecret) : null
+  const proofs: ProofNeeds = {
+    clock,
+    replays: dpop.replayStore ?? memoryReplayStore(clock),
+    nonces,
+    algorithms: DPOP_ALGORITHMS,
+    maxAgeSecs: dpop.maxAgeSecs ?? PROOF_AGE_SECS,
+    aheadSecs: toleranceSecs,
+  }
+  const required = dpop.required === true
+
+  function challenged(cors: ChallengeContext['cors'], of: ChallengeOptions): Refusal {
+    const context = {
+      metadataUrl,
+      scopes,
+      dpopAlgorithms: DPOP_ALGORITHMS,
+      dpopRequired: required,
+      cors,
+    }
+    const isDpop = of.dpop === true || required
+    const nonce = isDpop && of.error !== undefined ? nonces?.current() : undefined
+    return refusal(context, { nonce, ...of })
+  }
+
+  function corsHeaders(request: AnyRequest): Readonly<Record<string, string>> {
+    const { corsOrigins = [] } = options
+    const origin = headerOf(request, 'origin')
+    if (corsOrigins === '*')
+      return { 'access-control-allow-origin': '*', 'access-control-expose-headers': ANSWER_HEADERS }
+    return {
+      ...(origin !== null && corsOrigins.includes(origin)
+        ? { 'access-control-allow-origin': origin, 'access-control-expose-headers': ANSWER_HEADERS }
+        : {}),
+      ...(corsOrigins.length > 0 ? { vary: 'Origin' } : {}),
+    }
+  }
+
+  async function authenticated(
+    request: AnyRequest,
+    refuse: (of: ChallengeOptions) => Refusal,
+  ): Promise<Authenticated | Refusal> {
+    const authorization = headerOf(request, 'authorization')
+    if (authorization === null) return refuse({})
+    const [, scheme = '', presented] = CREDENTIALS.exec(authorization) ?? []
+    const usesDpop = scheme.toLowerCase() === 'dpop'
+    const invalid = (description: string) =>
+      refuse({ error: 'invalid_token', description, dpop: usesDpop })
+    if (presented === undefined)
+      return invalid('The Authorization header contains no access token.')
+    const token = await verifyAccessToken(rules, presented)
+    if (token.jkt === null) {
+      if (usesDpop) return invalid('The access token is not bound to a key: use the scheme Bearer.')
+      return required
+        ? invalid('The access token must be bound to a key.')
+        : { tag: 'authenticated', token }
+    }
+    // A stolen bound token must not work as a bearer token (RFC 9449 section 7.2).
+    if (!usesDpop)
+      return refuse({
+        error: 'invalid_token',
+        description: 'The access token is bound to a key: use the scheme DPoP.',
+        dpop: true,
+      })
+    const proof = headerOf(request, 'dpop')
+    if (proof === null || proof.includes(','))
+      return refuse({
+        error: 'invalid_dpop_proof',
+        description: 'One DPoP header is needed.',
+        dpop: true,
+      })
+    const url = `${here.origin}${pathOf(request)}`
+    const of = { proof, method: request.method ?? '', url, accessToken: presented, jkt: token.jkt }
+    const fault = await proofFault(proofs, of)
+    return fault === null ? { tag: 'authenticated', token } : refuse({ ...fault, dpop: true })
+  }
+
+  const server: ResourceServer = {
+    metadataUrl,
+    corsHeaders,
+
+    async authenticate(request, needs = {}) {
+      const cors = corsHeaders(request)
+      const refuse = (of: ChallengeOptions) => challenged(cors, { scopes: needs.scopes, ...of })
+      try {
+        const outcome = await authenticated(request, refuse)
+        if (outcome.tag === 'refused') return outcome
+        return missing(outcome.token, needs.scopes ?? [], refuse) ?? outcome
+      } catch (error) {
+        const dpop = /^dpop /i.test(headerOf(request, 'authorization') ?? '')
+        if (error instanceof InvalidToken)
+          return refuse({ error: 'invalid_token', description: error.message, dpop })
+        // The replay store may be away as well. Details stay out of the answer.
+        const description =
+          error instanceof Unavailable
+            ? 'The access token cannot be verified at the moment. Send the request again.'
+            : 'The request cannot be authenticated at the moment. Send it again.'
+        return refuse({ error: 'temporarily_unavailable', description })
+      }
+    },
+
+    requireScopes: (request, token, needed) =>
+      missing(token, needed, (of) => challenged(corsHeaders(request), of)),
+
+    protectedResourceMetadata: () => ({
+      resource,
+      authorization_servers: [issuer],
+      scopes_supported: scopes,
+      bearer_methods_supported: ['header'],
+      ...(options.name === undefined ? {} : { resource_name: options.name }),
+      ...(options.documentation === undefined
+        ? {}
+        : { resource_documentation: options.documentation }),
+      dpop_signing_alg_values_supported: DPOP_ALGORITHMS,
+      dpop_bound_access_tokens_required: required,
+    }),
+
+    challenge: (of = {}) => challenged({}, of),
+
+    handleRequest(request) {
+      const answer = own(request)
+      return answer === null
+        ? null
+        : new Response(answer.body, { status: answer.status, headers: answer.headers })
+    },
+
+    handleNode(request, response) {
+      const answer = own(request)
+      if (answer === null) return false
+      response.writeHead(answer.status, answer.headers).end(answer.body)
+      return true
+    },
+
+    sendRefusal(response, { status, headers, body }) {
+      response.writeHead(status, headers).end(body)
+    },
+    refusalResponse: ({ status, headers, body }) => new Response(body, { status, headers }),
+  }
+
+  /** The answer to a request for the metadata or a preflight. */
+  function own(request: AnyRequest): OwnAnswer | null {
+    const path = pathOf(request)
+    const isPreflight =
+      request.method === 'OPTIONS' && headerOf(request, 'access-control-request-method') !== null
+    if (metadataPaths.has(path)) {
+      if (isPreflight) return preflight({ 'access-control-allow-origin': '*' }, 'GET, HEAD')
+      return metadataAnswer(request.method ?? '', server.protectedResourceMetadata())
+    }
+    const cors = corsHeaders(request)
+    const isAllowed = isPreflight && cors['access-control-allow-origin'] !== undefined
+    return isAllowed ? preflight(cors, 'GET, HEAD, POST, PUT, PATCH, DELETE') : null
+  }
+
+  return server
+}
+
+type OwnAnswer = {
+  readonly status: number
+  readonly headers: Record<string, string>
+  readonly body: string | null
+}
+
+function metadataAnswer(method: string, metadata: ProtectedResourceMetadata): OwnAnswer {
+  const open = { 'access-control-allow-origin': '*' }
+  if (method !== 'GET' && method !== 'HEAD')
+    return { status: 405, headers: { allow: 'GET, HEAD, OPTIONS', ...open }, body: null }
+  const cacheControl = `public, max-age=${METADATA_MAX_AGE_SECS}`
+  const headers = { 'content-type': 'application/json', 'cache-control': cacheControl, ...open }
+  return { status: 200, headers, body: method === 'HEAD' ? null : JSON.stringify(metadata) }
+}
+
+const preflight = (cors: Readonly<Record<string, string>>, methods: string): OwnAnswer => ({
+  status: 204,
+  headers: {
+    ...cors,
+    'access-control-allow-methods': methods,
+    'access-control-allow-headers': REQUEST_HEADERS,
+    'access-control-max-age': '600',
+  },
+  body: null,
+})
+
+/** 403 with all scopes of the operation, so that the client asks for them at once. */
+function missing(
+  token: AccessToken,
+  needed: readonly string[],
+  refuse: (of: ChallengeOptions) => Refusal,
+): Refusal | null {
+  if (needed.every((scope) => token.scopes.includes(scope))) return null
+  return refuse({
+    error: 'insufficient_scope',
+    description: `The operation needs the scopes: ${needed.join(' ')}.`,
+    scopes: needed,
+    dpop: token.jkt !== null,
+  })
+}
+
+function headerOf(request: AnyRequest, name: string): string | null {
+  if (isFetchRequest(request)) return request.headers.get(name)
+  const value = request.headers[name]
+  // node:http joins repeated fields, except Authorization, of which it keeps the first.
+  return Array.isArray(value) ? value.join(', ') : (value ?? null)
+}
+
+/** The path as clients send it: Express removes the prefix of a router from `url`. */
+function pathOf(request: AnyRequest): string {
+  if (isFetchRequest(request)) return new URL(request.url).pathname
+  const { originalUrl, url = '/' } = request as IncomingMessage & { readonly originalUrl?: string }
+  return (originalUrl ?? url).split('?')[0]!
+}
+
+const isFetchRequest = (request: AnyRequest): request is Request =>
+  typeof (request.headers as { get?: unknown }).get === 'function'

@@ -1,0 +1,51 @@
+/** What agents publish about themselves as clients of other services: their documents. */
+import { agentInForce } from '../platform/in-force.js'
+import type { Transaction } from '../platform/sql.js'
+
+export type PublishedAgent<Profile> = {
+  readonly id: string
+  readonly tenantId: string
+  readonly name: string
+  /** Plain JSON. */
+  readonly profile: Profile
+  /** The active keys. */
+  readonly keys: readonly {
+    readonly fingerprint: string
+    readonly algorithm: 'ed25519' | 'es256'
+    /** The raw key in hexadecimal: 32 bytes (ed25519) or 33 bytes (es256). */
+    readonly publicKey: string
+  }[]
+}
+
+/** An active agent of an active home tenant. Its documents are public, so the look-up crosses tenants. */
+export async function findAgentProfile<Profile>(
+  tx: Transaction,
+  agentId: string,
+): Promise<PublishedAgent<Profile> | undefined> {
+  const { rows } = await tx.query<PublishedAgent<Profile>>({
+    name: 'agent.profile',
+    text: `select a.id, a.tenant_id as "tenantId", a.name, a.profile,
+             (select coalesce(json_agg(json_build_object('fingerprint', k.fingerprint,
+                'algorithm', k.algorithm, 'publicKey', encode(k.public_key, 'hex'))
+                order by k.created_at), '[]')
+              from agent_keys k where k.tenant_id = a.tenant_id and k.agent_id = a.id
+                and k.status = 'active') as keys
+           from agents a where a.id = $1 and ${agentInForce('a.id')}`,
+    values: [agentId],
+  })
+  return rows[0]
+}
+
+/** Replaces the profile. The agent may work with a token of a tenant that is not its home, so it crosses tenants. */
+export async function replaceAgentProfile(
+  tx: Transaction,
+  agentId: string,
+  profile: object,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'agent.replace_profile',
+    text: 'update agents set profile = $2, updated_at = $3 where id = $1',
+    values: [agentId, JSON.stringify(profile), now],
+  })
+}

@@ -1,0 +1,66 @@
+/** Documents of other hosts, fetched once and shared by all processes. They are public and belong to no tenant. */
+import type { Transaction } from '../platform/sql.js'
+
+export type RemoteDocumentKind = 'client' | 'keys'
+
+export type RemoteDocumentRow = {
+  readonly url: string
+  readonly kind: RemoteDocumentKind
+  readonly document: Readonly<Record<string, unknown>>
+  /** Of its canonical JSON, in lower-case hex. */
+  readonly sha256: string
+  readonly fetchedAt: Date
+  readonly freshUntil: Date
+}
+
+export async function findRemoteDocument(
+  tx: Transaction,
+  kind: RemoteDocumentKind,
+  url: string,
+): Promise<RemoteDocumentRow | undefined> {
+  const { rows } = await tx.query<RemoteDocumentRow>({
+    name: 'remote_document.find',
+    text: `select url, kind, document, sha256, fetched_at as "fetchedAt",
+             fresh_until as "freshUntil"
+           from remote_documents where kind = $1 and url = $2`,
+    values: [kind, url],
+  })
+  return rows[0]
+}
+
+/** Stores what was fetched last. */
+export async function storeRemoteDocument(tx: Transaction, row: RemoteDocumentRow): Promise<void> {
+  await tx.query({
+    name: 'remote_document.store',
+    text: `insert into remote_documents as d (url, kind, document, sha256, fetched_at, fresh_until)
+           values ($1, $2, $3, $4, $5, $6)
+           on conflict (kind, url) do update set document = excluded.document,
+             sha256 = excluded.sha256, fetched_at = excluded.fetched_at,
+             fresh_until = excluded.fresh_until
+           where d.fetched_at <= excluded.fetched_at`,
+    values: [
+      row.url,
+      row.kind,
+      JSON.stringify(row.document),
+      row.sha256,
+      row.fetchedAt,
+      row.freshUntil,
+    ],
+  })
+}
+
+/** Deletes up to `limit` documents that were fresh until `before`. */
+export async function removeEndedRemoteDocuments(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'remote_document.remove_ended',
+    text: `delete from remote_documents where (kind, url) in (
+             select kind, url from remote_documents where fresh_until < $1
+             order by fresh_until limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
