@@ -11,6 +11,7 @@ export const AUDIT_ONLY_TYPES = [
   'account.email.verified',
   'account.password.changed',
   'account.password.reset',
+  'account.profile.updated',
   'account.identity.linked',
   'account.identity.unlinked',
   'account.recovery_codes.replaced',

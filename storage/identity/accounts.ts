@@ -89,7 +89,7 @@ export async function lockMailbox(
   return rows[0]
 }
 
-/** Deletes every sign-in method of an account with an unverified address, except the identity `but`. */
+/** Deletes every sign-in method and the profile of an account with an unverified address, except the identity `but`. */
 export async function deleteUnverifiedSignInMethods(
   tx: Transaction,
   accountId: string,
@@ -101,7 +101,9 @@ export async function deleteUnverifiedSignInMethods(
     text: `with unproved as (
              update accounts set password_hash = null, updated_at = $2,
                password_changed_at = case when password_hash is null
-                 then password_changed_at else $2 end
+                 then password_changed_at else $2 end,
+               given_name = null, family_name = null, picture = null, locale = null, zoneinfo = null,
+               phone_number = null, phone_number_verified = false
              where id = $1 and not email_verified returning id),
            passkeys_gone as (
              delete from passkeys where account_id in (select id from unproved)),

@@ -87,7 +87,7 @@ export async function findOwnProfile(
 }
 
 /**
- * Sets the person's own values, where the tenant has none. Returns the names of the claims that changed: none, and
+ * Sets the person's own values, where the tenant has none. Returns the names of the changed claims: none, and
  * `updated_at` stays, when all have these values already. Accounts are global, so the transaction crosses tenants.
  */
 export async function updateOwnProfile(
@@ -126,7 +126,7 @@ export async function updateOwnProfile(
 
 /**
  * Fills the values that are missing: those of the account when the provider belongs to the deployment, those of the
- * user in the tenant when it belongs to the tenant. Returns the names of the claims that were filled.
+ * user in the tenant when it belongs to the tenant. Returns the names of the filled claims.
  */
 export async function fillProfile(
   tx: Transaction,

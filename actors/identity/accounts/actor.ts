@@ -1,6 +1,7 @@
 /** The account page: collects what users may see of their account and revokes what they end. */
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { findAccountPassword } from '../../../storage/identity/accounts.js'
+import { findOwnProfile } from '../../../storage/identity/profiles.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import {
   accountFactors,
@@ -20,8 +21,9 @@ import { delegation } from '../../agents/delegation/protocol.js'
 import { isUuid } from '../../domain/ids.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { federatedLogin } from '../federated-login/protocol.js'
+import { profileSeen, savedProfile } from './own-profile.js'
 import { ownFactors, SENSITIVE_SECS, TOTP_PATH } from './own-factors.js'
-import { account, type AccountProtocol, type PasskeySeen } from './protocol.js'
+import { account, type AccountProtocol, type AccountSeen, type PasskeySeen } from './protocol.js'
 import type { AccountNeeds } from './needs.js'
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
@@ -55,56 +57,67 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         context,
       )
 
+    async function seen(session: BrowserSession, context: MessageContext): Promise<AccountSeen> {
+      const { tenantId, accountId, confined } = session
+      const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, context)
+      const person = { tenantId, subject: session.sub }
+      const { consents } = await authorization.ask('listConsents', person, context)
+      const grantor = { tenantId, sub: session.sub }
+      const { delegations } = await delegation.ask('ofPerson', grantor, context)
+      const { identities, upstreams } = await federatedLogin.ask('identities', { session }, context)
+      // Factors belong to the account, which belongs to no tenant.
+      return database.system(async (tx) => {
+        const branding = await findTenantBranding(tx, tenantId)
+        if (branding === undefined) throw new Error('the tenant of an open session was not found')
+        const profile = await findOwnProfile(tx, tenantId, accountId)
+        if (profile === undefined) throw new Error('the user of an open session was not found')
+        // A session opened by one tenant's provider does not show keys of the global account.
+        const factor = confined ? undefined : await findTotpFactor(tx, accountId)
+        const own = confined ? [] : await listPasskeys(tx, accountId)
+        const isProtected = factor !== undefined || own.length > 0
+        const left = isProtected ? await countRecoveryCodes(tx, accountId) : null
+        return {
+          tag: 'seen',
+          session,
+          tenant: brandingOf(tenantId, branding.tenantName, branding.tenantSettings),
+          profile: profileSeen(profile),
+          sessions,
+          factors:
+            factor === undefined
+              ? []
+              : [
+                  {
+                    id: factor.id,
+                    kind: 'totp',
+                    enrolledAt: factor.confirmedAt ?? factor.createdAt,
+                    lastUsedAt: factor.lastUsedAt,
+                  },
+                ],
+          recoveryCodesLeft: left,
+          passkeys: needs.passkeys && !confined ? own.map(passkeySeen) : null,
+          hasPassword: !confined && (await findAccountPassword(tx, accountId)) !== null,
+          consents,
+          delegations,
+          selfService,
+          identities,
+          upstreams,
+        }
+      }, context)
+    }
+
     return {
       ...ownFactors(needs),
 
-      async read({ session }, context) {
-        const { tenantId, accountId, confined } = session
-        const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, context)
-        const person = { tenantId, subject: session.sub }
-        const { consents } = await authorization.ask('listConsents', person, context)
-        const grantor = { tenantId, sub: session.sub }
-        const { delegations } = await delegation.ask('ofPerson', grantor, context)
-        const { identities, upstreams } = await federatedLogin.ask(
-          'identities',
-          { session },
-          context,
-        )
-        // Factors belong to the account, which belongs to no tenant.
-        return database.system(async (tx) => {
-          const branding = await findTenantBranding(tx, tenantId)
-          if (branding === undefined) throw new Error('the tenant of an open session was not found')
-          // A session opened by one tenant's provider does not show keys of the global account.
-          const factor = confined ? undefined : await findTotpFactor(tx, accountId)
-          const own = confined ? [] : await listPasskeys(tx, accountId)
-          const isProtected = factor !== undefined || own.length > 0
-          const left = isProtected ? await countRecoveryCodes(tx, accountId) : null
-          return {
-            tag: 'seen',
-            session,
-            tenant: brandingOf(tenantId, branding.tenantName, branding.tenantSettings),
-            sessions,
-            factors:
-              factor === undefined
-                ? []
-                : [
-                    {
-                      id: factor.id,
-                      kind: 'totp',
-                      enrolledAt: factor.confirmedAt ?? factor.createdAt,
-                      lastUsedAt: factor.lastUsedAt,
-                    },
-                  ],
-            recoveryCodesLeft: left,
-            passkeys: needs.passkeys && !confined ? own.map(passkeySeen) : null,
-            hasPassword: !confined && (await findAccountPassword(tx, accountId)) !== null,
-            consents,
-            delegations,
-            selfService,
-            identities,
-            upstreams,
-          }
-        }, context)
+      read: ({ session }, context) => seen(session, context),
+
+      async saveProfile({ session, token, typed, address }, context) {
+        // Profile claims belong to the account: a session of one tenant's provider does not change them.
+        const verdict = await demanded(session, token, { level: 1 }, context)
+        if (verdict.tag === 'sign_in') return verdict
+        const saved = await savedProfile(needs, session, typed, address, context)
+        return saved.tag === 'saved'
+          ? saved
+          : { ...saved, typed, seen: await seen(session, context) }
       },
 
       revokeOthers: ({ session: { tenantId, accountId, id: exceptId } }, context) =>

@@ -3,6 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ConsentSeen } from '../../oauth/authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../sessions/protocol.js'
 import type { DelegationRecord } from '../../agents/delegation/protocol.js'
+import type { ProfileText } from '../../domain/people/profile-claims.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { SecretShown } from '../sign-in/protocol.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
@@ -10,6 +11,8 @@ import type { IdentitySeen } from '../federated-login/protocol.js'
 
 export type AccountProtocol = {
   read: Ask<{ session: BrowserSession }, AccountSeen>
+  /** Sets name and profile claims. Claims that the tenant decides stay. A confined session signs in first. */
+  saveProfile: Ask<OwnAccount & SaveProfile, { tag: 'saved' } | ProfileRefused | SignInFirst>
   /** Ends another session of the user, or this one. */
   revokeSession: Ask<
     { session: BrowserSession; sessionId: string },
@@ -50,6 +53,24 @@ export type Present = { readonly tag: 'present' }
 export type TotpShown = SecretShown & { readonly tenant: PageTenant }
 export type CodesShown = { readonly tenant: PageTenant; readonly recoveryCodes: readonly string[] }
 
+/** The fields of the form as typed. An empty one removes the claim. */
+export type ProfileTyped = Readonly<Record<'name' | ProfileText, string>>
+export type SaveProfile = { readonly typed: ProfileTyped; readonly address: string }
+/** The first field that is not valid. Nothing was changed. */
+export type ProfileRefused = {
+  readonly tag: 'profile_refused'
+  readonly field: keyof ProfileTyped
+  readonly typed: ProfileTyped
+  readonly seen: AccountSeen
+}
+/** The user's claims as this tenant sees them. */
+export type ProfileSeen = {
+  readonly values: ProfileTyped
+  readonly phoneNumberVerified: boolean
+  /** The claims for which the tenant has its own value. The user cannot change them. */
+  readonly ofTenant: readonly string[]
+}
+
 export type AccountSeen = {
   readonly tag: 'seen'
   /**
@@ -57,6 +78,7 @@ export type AccountSeen = {
    */
   readonly session: BrowserSession
   readonly tenant: PageTenant
+  readonly profile: ProfileSeen
   readonly sessions: readonly SessionSeen[]
   readonly factors: readonly FactorSeen[]
   /** Null when the deployment has no passkeys, and in a confined session. */

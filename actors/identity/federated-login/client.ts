@@ -4,6 +4,7 @@
  */
 import * as oidc from 'openid-client'
 import type { Clock } from '../../../runtime/kernel/clock.js'
+import { assertedProfile, type Profile } from '../../domain/people/profile-claims.js'
 import { shownName } from '../../domain/shown-names.js'
 import { type BoundedFetch, FetchFailed } from '../../platform/outbound-http/bounded-fetch.js'
 import type { Provider } from './providers.js'
@@ -55,6 +56,8 @@ export type UpstreamClaims = {
   readonly email: unknown
   readonly emailVerified: unknown
   readonly name: string
+  /** Valid profile claims of the provider. */
+  readonly profile: Profile
   readonly acr: unknown
   readonly amr: unknown
   /** Null: the provider sent no `auth_time`. */
@@ -169,7 +172,15 @@ type Claims = Readonly<Record<string, unknown>>
 function merged(claims: Claims, more: Claims): Claims {
   const [own, other] = claims['email'] === undefined ? [more, claims] : [claims, more]
   const otherVerified = own['email'] === other['email'] ? other['email_verified'] : undefined
-  return { ...more, ...claims, email_verified: own['email_verified'] ?? otherVerified }
+  // The same rule for phone numbers.
+  const phone = claims['phone_number'] === undefined ? more : claims
+  const phoneVerified = phone['phone_number_verified']
+  return {
+    ...more,
+    ...claims,
+    email_verified: own['email_verified'] ?? otherVerified,
+    phone_number_verified: phoneVerified,
+  }
 }
 
 function claimsOf(
@@ -188,6 +199,7 @@ function claimsOf(
       email: claims['email'],
       emailVerified: claims['email_verified'],
       name: typeof name === 'string' ? shownName(name) : '',
+      profile: assertedProfile(claims),
       acr: claims['acr'],
       amr: claims['amr'],
       authTime: momentOf(authTime),

@@ -11,6 +11,7 @@ import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { recordSignIn } from '../../../storage/identity/sign-ins.js'
 import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
+import { fillProfile } from '../../../storage/identity/profiles.js'
 import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
 import {
   acceptInvitation,
@@ -168,6 +169,12 @@ async function completeIn(
       data,
     })
   }
+  const filled = await fillProfile(
+    tx,
+    { tenantId, accountId: account, ofTenant: provider.tenantId !== null },
+    claims.profile,
+    now,
+  )
   const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
   const accepted =
     returning.status === 'invited' && (await acceptInvitation(tx, tenantId, tenantUserId, now))
@@ -204,9 +211,14 @@ async function completeIn(
     append({ type: 'auth.mfa.challenge', fields: { methods } })
   } else append({ type: 'auth.login.success', fields: { amr, acr: acrOf(level) } })
   appendEvents(tx, events)
+  const done = { tenantId, sub, address: visitor.address, requestId: context.requestId }
   if (decision.tag === 'link') {
-    const done = { tenantId, sub, address: visitor.address, requestId: context.requestId }
     appendAudit(tx, [linkedRecord(random, done, key, 'address', now)])
+  }
+  if (filled.length > 0) {
+    const data = { changed: filled.join(' '), provider: provider.id }
+    const type = 'account.profile.updated'
+    appendAudit(tx, [personAuditRecord(random, { ...done, type, data }, now)])
   }
   return { tag: 'signed_in', token: session.token }
 }

@@ -128,7 +128,7 @@ export function members(needs: UsersNeeds) {
 
   async function insert(
     tx: Transaction,
-    { caller, email, displayName }: CreateUser,
+    { caller, email, displayName, profile }: CreateUser,
     chosenHash: string | null,
     invitation: PreparedInvitation | null,
     context: MessageContext,
@@ -171,9 +171,10 @@ export function members(needs: UsersNeeds) {
         createdAt: now,
         displayName: displayName ?? null,
         invitedAs: email,
+        profile,
       })
     } else {
-      const shown = { displayName: displayName ?? null, invitedAs: email }
+      const shown = { displayName: displayName ?? null, invitedAs: email, profile }
       const back = { tenantId, id, status, ...shown } as const
       if (!(await reviveTenantUser(tx, back, now))) return EXISTS
     }
@@ -292,7 +293,7 @@ export function members(needs: UsersNeeds) {
     },
 
     async update(message: UpdateUser, context: MessageContext): Outcome<'update'> {
-      const { caller, roles, displayName, metadata } = message
+      const { caller, roles, displayName, metadata, profile } = message
       return database.system(
         async (tx) => {
           // Check the roles being replaced as locked now, not as read before.
@@ -302,7 +303,7 @@ export function members(needs: UsersNeeds) {
           const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
           if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
           const now = clock.now()
-          const change = { displayName, roles: roles && [...new Set(roles)], metadata }
+          const change = { displayName, roles: roles && [...new Set(roles)], metadata, profile }
           if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now)))
             return UNKNOWN_USER
           // Existing tokens carry the old roles' scopes and would be refreshed with them.
@@ -318,7 +319,7 @@ export function members(needs: UsersNeeds) {
               resource: { type: 'tenant_user', id: user.id },
               requestId: context.requestId,
               data: {
-                changed: Object.entries({ display_name: displayName, roles, metadata })
+                changed: Object.entries({ display_name: displayName, roles, metadata, ...profile })
                   .filter(([, value]) => value !== undefined)
                   .map(([name]) => name),
                 ...(roles === undefined ? {} : { roles, roles_before: user.roles }),

@@ -7,6 +7,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
+import type { Profile } from '../../domain/people/profile-claims.js'
 
 export type UsersProtocol = {
   /**
@@ -104,6 +105,8 @@ export type UserRecord = {
   readonly email: string
   readonly emailVerified: boolean
   readonly displayName: string
+  /** The tenant's own values, otherwise those of the account once the user has signed in. */
+  readonly profile: Profile
   readonly status: UserStatus
   readonly roles: readonly string[]
   readonly organizationIds: readonly OrganizationId[]
@@ -138,6 +141,7 @@ export type CreateUser = {
   readonly caller: Caller
   readonly email: string
   readonly displayName: string | undefined
+  readonly profile: ProfileUpdate
   /** With a password the user is pre-provisioned, otherwise invited. */
   readonly password: string | undefined
   readonly idempotency: IdempotencyClaim | null
@@ -164,6 +168,14 @@ export type UpdateUser = OneUser & {
   readonly displayName: string | null | undefined
   readonly roles: readonly string[] | undefined
   readonly metadata: Readonly<Record<string, unknown>> | undefined
+  readonly profile: ProfileUpdate
+}
+/**
+ * The tenant's own profile claims, valid (actors/domain/people/profile-claims.ts). Null uses the value of the account again.
+ * A changed phone number is unverified unless the update says `phone_number_verified: true`.
+ */
+export type ProfileUpdate = {
+  readonly [claim in keyof Profile]?: Profile[claim] | null | undefined
 }
 /** The roles would grant more than the caller holds. */
 export type RolesBeyondCaller = {

@@ -4,7 +4,7 @@ import type {
   RequestedClaims,
   AuthorizationDetails,
 } from '../../../storage/oauth/authorization-codes.js'
-import { personClaims } from '../../domain/person-claims.js'
+import { personClaims } from '../../domain/people/person-claims.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
 

@@ -7,7 +7,7 @@ import {
   RESPONSE_TYPES,
 } from '../authorization/protocol.js'
 import { LOCALES } from '../../domain/locales.js'
-import { PERSON_CLAIMS } from '../../domain/person-claims.js'
+import { PERSON_CLAIMS } from '../../domain/people/person-claims.js'
 import { SCOPES, SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'
 import { CLIENT_AUTH_METHODS, GRANT_TYPES, PROOF_ALGORITHMS } from '../tokens/protocol.js'

@@ -2,6 +2,38 @@
 import type { account as english } from './en-account.js'
 
 export const account: Readonly<Record<keyof typeof english, string>> = {
+  'profile.title': 'Über Sie',
+  'profile.none': 'Sie haben weder Ihren Namen noch anderes über sich angegeben.',
+  'profile.change': 'Angaben über Sie ändern',
+  'profile.lead':
+    'Anwendungen sehen diese Angaben nur, wenn Sie es erlauben. Ein leeres Feld entfernt die Angabe.',
+  'profile.tenant': '{tenant} legt diese Angabe fest.',
+  'profile.save': 'Speichern',
+  'profile.name': 'Name',
+  'profile.name.invalid':
+    'Dieser Name ist nicht gültig: höchstens 120 Zeichen und keine Steuerzeichen.',
+  'profile.given_name': 'Vorname',
+  'profile.given_name.invalid':
+    'Dieser Vorname ist nicht gültig: höchstens 120 Zeichen und keine Steuerzeichen.',
+  'profile.family_name': 'Nachname',
+  'profile.family_name.invalid':
+    'Dieser Nachname ist nicht gültig: höchstens 120 Zeichen und keine Steuerzeichen.',
+  'profile.picture': 'Bild',
+  'profile.picture.hint': 'Die Adresse eines Bildes von Ihnen, etwa https://example.com/ich.png.',
+  'profile.picture.invalid':
+    'Die Adresse des Bildes muss mit https:// beginnen und höchstens 2048 Zeichen haben.',
+  'profile.locale': 'Sprache',
+  'profile.locale.hint': 'Ein Sprachkürzel, etwa de oder en-GB.',
+  'profile.locale.invalid': 'Das ist kein Sprachkürzel. Beispiele: de, en-GB.',
+  'profile.zoneinfo': 'Zeitzone',
+  'profile.zoneinfo.hint': 'Etwa Europe/Berlin.',
+  'profile.zoneinfo.invalid': 'Diese Zeitzone ist nicht bekannt. Beispiel: Europe/Berlin.',
+  'profile.phone_number': 'Telefonnummer',
+  'profile.phone_number.hint': 'Mit der Landesvorwahl, etwa +49 30 12345678.',
+  'profile.phone_number.invalid':
+    'Diese Telefonnummer ist nicht gültig. Sie beginnt mit + und der Landesvorwahl, etwa +49 30 12345678.',
+  'profile.phone_number.verified': 'bestätigt',
+  'profile.phone_number.unverified': 'nicht bestätigt',
   'account.password': 'Passwort und Adresse',
   'account.password.none': 'Sie haben kein Passwort. Sie melden sich anders an.',
   'account.confined':

@@ -335,7 +335,7 @@ export const de: Catalogue = {
   'pay.ended': 'Diese Zahlungsseite ist abgelaufen. Beginnen Sie dort neu, wo Sie herkamen.',
 
   'scope.openid': 'Wissen, wer Sie sind',
-  'scope.profile': 'Ihren Namen sehen',
+  'scope.profile': 'Ihren Namen, Ihr Bild, Ihre Sprache und Ihre Zeitzone sehen',
   'scope.email': 'Ihre E-Mail-Adresse sehen',
   'scope.phone': 'Ihre Telefonnummer sehen',
   'scope.offline_access': 'Verbunden bleiben, während Sie abwesend sind',

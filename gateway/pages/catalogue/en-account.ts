@@ -1,5 +1,37 @@
 /** English texts of the account page and of enrolment. */
 export const account = {
+  'profile.title': 'About you',
+  'profile.none': 'You have not given your name or anything else about you.',
+  'profile.change': 'Change what is known about you',
+  'profile.lead':
+    'Applications see these only when you allow it. Leave a field empty to remove it.',
+  'profile.tenant': '{tenant} sets this.',
+  'profile.save': 'Save',
+  'profile.name': 'Name',
+  'profile.name.invalid':
+    'This name is not valid: use at most 120 characters and no control characters.',
+  'profile.given_name': 'First name',
+  'profile.given_name.invalid':
+    'This first name is not valid: use at most 120 characters and no control characters.',
+  'profile.family_name': 'Last name',
+  'profile.family_name.invalid':
+    'This last name is not valid: use at most 120 characters and no control characters.',
+  'profile.picture': 'Picture',
+  'profile.picture.hint': 'The address of a picture of you, such as https://example.com/me.png.',
+  'profile.picture.invalid':
+    'The address of the picture must begin with https:// and have at most 2048 characters.',
+  'profile.locale': 'Language',
+  'profile.locale.hint': 'A language tag, such as en-GB or de.',
+  'profile.locale.invalid': 'This is not a language tag. Examples: en-GB, de.',
+  'profile.zoneinfo': 'Time zone',
+  'profile.zoneinfo.hint': 'Such as Europe/Berlin.',
+  'profile.zoneinfo.invalid': 'This time zone is not known. Example: Europe/Berlin.',
+  'profile.phone_number': 'Phone number',
+  'profile.phone_number.hint': 'With the country code, such as +49 30 12345678.',
+  'profile.phone_number.invalid':
+    'This phone number is not valid. It begins with + and the country code, such as +49 30 12345678.',
+  'profile.phone_number.verified': 'confirmed',
+  'profile.phone_number.unverified': 'not confirmed',
   'account.password': 'Password and address',
   'account.password.none': 'You have no password. You sign in another way.',
   'account.confined':

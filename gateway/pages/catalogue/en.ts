@@ -311,7 +311,7 @@ export const en = {
   'pay.ended': 'This payment page has expired. Start again where you came from.',
 
   'scope.openid': 'Know who you are',
-  'scope.profile': 'See your name',
+  'scope.profile': 'See your name, picture, language and time zone',
   'scope.email': 'See your email address',
   'scope.phone': 'See your phone number',
   'scope.offline_access': 'Stay connected while you are away',

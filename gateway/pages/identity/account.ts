@@ -1,19 +1,33 @@
 /** The account page: sessions, second factors, consents and delegations, each with a button to end it. */
-import type { AccountSeen } from '../../../actors/identity/accounts/protocol.js'
+import { PROFILE_TEXTS } from '../../../actors/domain/people/profile-claims.js'
+import type { AccountSeen, ProfileRefused } from '../../../actors/identity/accounts/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
 import { INBOX_PAGE } from '../oauth/ciba-inbox.js'
 import { renderPage } from '../platform/render.js'
 import { browserName } from '../platform/user-agent.js'
 
+/** The time zones that the form suggests. */
+const ZONES = Intl.supportedValuesOf('timeZone')
+const PROFILE_FIELDS = ['name', ...PROFILE_TEXTS] as const
+
 export function accountPage(
-  { tenant, session, sessions, ...seen }: AccountSeen,
+  { tenant, session, sessions, profile, ...seen }: AccountSeen,
   { browser }: ReplyContext,
+  refused?: Pick<ProfileRefused, 'field' | 'typed'>,
 ): PageAnswer {
   const frame = {
     titleKey: 'account.title',
     branding: tenant,
     acceptLanguage: browser.languages,
+    ...(refused === undefined
+      ? {}
+      : {
+          error: {
+            key: `profile.${refused.field}.invalid`,
+            field: refused.field,
+          } as const,
+        }),
   } as const
   const html = renderPage('account', frame, {
     session,
@@ -23,10 +37,27 @@ export function accountPage(
       own: listed.id === session.id,
     })),
     ...seen,
+    profile,
+    fields: PROFILE_FIELDS.map((name) => ({
+      name,
+      value: (refused?.typed ?? profile.values)[name],
+      ofTenant: profile.ofTenant.includes(name),
+      invalid: refused?.field === name,
+    })),
+    editing: refused !== undefined,
+    zones: ZONES,
     looksAfter: session.role !== 'member',
     csrf: browser.csrfToken,
   })
   return { html }
+}
+
+/** The account page again, with what was typed and the field that is not valid. */
+export function refusedProfilePage(
+  { seen, ...refused }: ProfileRefused,
+  context: ReplyContext,
+): PageAnswer {
+  return accountPage(seen, context, refused)
 }
 
 /** The part of the account does not exist (any more). */

@@ -2,7 +2,11 @@
 import { z } from 'zod'
 import { account } from '../../../actors/identity/accounts/protocol.js'
 import { delegation } from '../../../actors/agents/delegation/protocol.js'
-import { accountPage, accountPartGonePage } from '../../pages/identity/account.js'
+import {
+  accountPage,
+  accountPartGonePage,
+  refusedProfilePage,
+} from '../../pages/identity/account.js'
 import { newTotpPage } from '../../pages/identity/login.js'
 import { newCodesPage } from '../../pages/identity/passkeys.js'
 import { choice, page, pageForm, type Route, route, seeOther } from '../../route.js'
@@ -28,6 +32,34 @@ const show = route(account, 'read', {
   summary: 'Account page: sessions, second factors, consents and delegations',
   message: ({ session }) => ({ session }),
   replies: { seen: page(200, accountPage) },
+})
+
+const TypedClaim = z.string().max(4096).default('')
+
+const saveProfile = route(account, 'saveProfile', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/account/profile',
+  operationId: 'saveOwnProfile',
+  summary: 'Change the name and the profile claims of the user',
+  description:
+    'An empty field removes the claim. Claims for which the tenant has its own value stay. A phone number that ' +
+    'changes is unverified.',
+  body: pageForm({
+    name: TypedClaim,
+    given_name: TypedClaim,
+    family_name: TypedClaim,
+    picture: TypedClaim,
+    locale: TypedClaim,
+    zoneinfo: TypedClaim,
+    phone_number: TypedClaim,
+  }),
+  message: ({ session, browser, body, clientAddress: address }) => {
+    const { name, given_name, family_name, picture, locale, zoneinfo, phone_number } = body
+    const typed = { name, given_name, family_name, picture, locale, zoneinfo, phone_number }
+    return { session, token: browser.sessionToken ?? '', typed, address }
+  },
+  replies: { saved: back, profile_refused: page(200, refusedProfilePage), sign_in: signIn },
 })
 
 const revokeSession = route(account, 'revokeSession', {
@@ -166,6 +198,7 @@ const revokeOthers = route(account, 'revokeOthers', {
 
 export const accountRoutes: readonly Route[] = [
   show,
+  saveProfile,
   revokeSession,
   removeFactor,
   addFactor,

@@ -1,7 +1,52 @@
 /** Request and response bodies of tenant users and fixture users. */
 import { z } from 'zod'
-import type { UserRecord } from '../../../actors/identity/users/protocol.js'
+import {
+  PICTURE_LENGTH_MAX,
+  type ProfileText,
+  profileValue,
+} from '../../../actors/domain/people/profile-claims.js'
+import type { ProfileUpdate, UserRecord } from '../../../actors/identity/users/protocol.js'
 import { DisplayName } from '../agents/agent-shapes.js'
+
+/** A text claim of a profile. Values are stored in their canonical form. */
+const claim = (name: ProfileText, description: string, example: string) =>
+  z
+    .string()
+    .max(PICTURE_LENGTH_MAX)
+    .transform((text, context) => {
+      const value = profileValue(name, text)
+      if (value === undefined) context.addIssue({ code: 'custom', message: description })
+      return value ?? ''
+    })
+    .meta({ description, example })
+
+const PROFILE = {
+  given_name: claim('given_name', '1 to 120 characters', 'Ada'),
+  family_name: claim('family_name', '1 to 120 characters', 'Lovelace'),
+  picture: claim(
+    'picture',
+    'must be an https URL of at most 2048 characters, without user information',
+    'https://images.example.com/ada.png',
+  ),
+  locale: claim('locale', 'must be a language tag (BCP 47)', 'de-DE'),
+  zoneinfo: claim('zoneinfo', 'must be a time zone of the IANA database', 'Europe/Berlin'),
+  phone_number: claim('phone_number', 'must be an E.164 number', '+493012345678'),
+} as const
+
+/** A claim to set; null uses the value of the account again. */
+const set = <Shape extends z.ZodType>(shape: Shape) => shape.nullable().optional()
+const ProfileSet = {
+  given_name: set(PROFILE.given_name),
+  family_name: set(PROFILE.family_name),
+  picture: set(PROFILE.picture),
+  locale: set(PROFILE.locale),
+  zoneinfo: set(PROFILE.zoneinfo),
+  phone_number: set(PROFILE.phone_number),
+  phone_number_verified: z.boolean().optional().meta({
+    description:
+      'Whether the tenant has verified the number. A number that changes is unverified unless the same request says true',
+  }),
+}
 
 const METADATA_BYTES_MAX = 8 * 1024
 
@@ -19,6 +64,20 @@ export const TenantUser = z
       description:
         'The tenant’s own name, otherwise that of the account; for an invited user only the former',
     }),
+    given_name: z
+      .string()
+      .optional()
+      .meta({
+        description:
+          'This and the following six: the tenant’s own value, otherwise that of the account once the user has ' +
+          'signed in (OpenID Connect Core section 5.1)',
+      }),
+    family_name: z.string().optional(),
+    picture: z.string().optional(),
+    locale: z.string().optional(),
+    zoneinfo: z.string().optional(),
+    phone_number: z.string().optional(),
+    phone_number_verified: z.boolean().optional(),
     status: UserStatus,
     roles: z.array(z.string()),
     organization_ids: z.array(z.uuid()),
@@ -53,6 +112,7 @@ export const CreateTenantUser = z
   .object({
     email: Email,
     display_name: DisplayName.optional(),
+    ...ProfileSet,
     password: z
       .string()
       .min(12)
@@ -67,6 +127,7 @@ export const ChangeTenantUser = z
     display_name: DisplayName.nullable()
       .optional()
       .meta({ description: 'The name in this tenant; null uses that of the account again' }),
+    ...ProfileSet,
     roles: z
       .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/))
       .max(32)
@@ -85,6 +146,22 @@ export const ChangeTenantUser = z
   })
   .meta({ id: 'ChangeTenantUser' })
 
+/** The profile claims of a body. */
+export function profileOf(
+  body: z.output<typeof ChangeTenantUser | typeof CreateTenantUser>,
+): ProfileUpdate {
+  const {
+    given_name,
+    family_name,
+    picture,
+    locale,
+    zoneinfo,
+    phone_number,
+    phone_number_verified,
+  } = body
+  return { given_name, family_name, picture, locale, zoneinfo, phone_number, phone_number_verified }
+}
+
 /** Absent optional members are omitted. */
 export function userJson(user: UserRecord): z.input<typeof TenantUser> {
   const { lastLoginAt } = user
@@ -95,6 +172,7 @@ export function userJson(user: UserRecord): z.input<typeof TenantUser> {
     email: user.email,
     email_verified: user.emailVerified,
     display_name: user.displayName,
+    ...user.profile,
     status: user.status,
     roles: [...user.roles],
     organization_ids: [...user.organizationIds],

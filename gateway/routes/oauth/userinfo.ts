@@ -34,10 +34,17 @@ const UserinfoResponse = z
     sub: z.string(),
     tenant_id: z.uuid(),
     name: z.string().optional(),
+    given_name: z.string().optional(),
+    family_name: z.string().optional(),
     preferred_username: z.string().optional(),
+    picture: z.url().optional(),
+    locale: z.string().optional().meta({ description: 'Language tag (BCP 47)' }),
+    zoneinfo: z.string().optional().meta({ description: 'Time zone of the IANA database' }),
     updated_at: z.int().optional(),
     email: z.string().optional(),
     email_verified: z.boolean().optional(),
+    phone_number: z.string().optional().meta({ description: 'E.164' }),
+    phone_number_verified: z.boolean().optional(),
     organization_id: z.uuid().optional(),
     organizations: z.array(z.object({ id: z.uuid(), name: z.string() })).optional(),
   })
@@ -144,7 +151,11 @@ export const userinfoRoutes: readonly Route[] = [
     path: '/userinfo',
     operationId: 'getUserinfo',
     summary: 'Read the claims of the user',
-    description: 'For user access tokens with the scope openid and any audience.',
+    description:
+      'For user access tokens with the scope openid and any audience. The scope profile gives name, given_name, ' +
+      'family_name, preferred_username, picture, locale, zoneinfo and updated_at; email gives email and ' +
+      'email_verified; phone gives phone_number and phone_number_verified; org:read gives organization_id and ' +
+      'organizations. A claim without a value is absent.',
     tags: ['OAuth'],
     exposure: 'public',
     security: { scheme: 'client' },

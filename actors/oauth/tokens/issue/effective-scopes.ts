@@ -3,7 +3,7 @@
  * application lost after the grant. The grant keeps them, in case the application regains them.
  */
 import type { RequestedClaims } from '../../../../storage/oauth/authorization-codes.js'
-import { scopesOfClaims } from '../../../domain/person-claims.js'
+import { scopesOfClaims } from '../../../domain/people/person-claims.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'

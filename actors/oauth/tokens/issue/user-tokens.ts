@@ -6,7 +6,7 @@ import type {
 } from '../../../../storage/oauth/authorization-codes.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { findPerson } from '../../../../storage/identity/tenant-users.js'
-import { claimsOf } from '../../../domain/person-claims.js'
+import { claimsOf } from '../../../domain/people/person-claims.js'
 import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 import type { AccessGrant } from './access-token.js'
 import { idTokenClaims } from './id-token.js'

@@ -1,9 +1,11 @@
 /** Claims about a user, by scope and by `claims` parameter. */
+import type { Profile, ProfileText } from './profile-claims.js'
 
 export type PersonFacts = {
   readonly email: string
   readonly emailVerified: boolean
   readonly displayName: string
+  readonly profile: Profile
   readonly updatedAt: Date
   readonly organizationId: string | null
   readonly organizationName: string | null
@@ -12,13 +14,20 @@ export type PersonFacts = {
 /** The scope of each supported claim (OpenID Connect Core section 5.4). */
 const SCOPE_OF = {
   name: 'profile',
+  given_name: 'profile',
+  family_name: 'profile',
   preferred_username: 'profile',
+  picture: 'profile',
+  locale: 'profile',
+  zoneinfo: 'profile',
   updated_at: 'profile',
   email: 'email',
   email_verified: 'email',
+  phone_number: 'phone',
+  phone_number_verified: 'phone',
   organization_id: 'org:read',
   organizations: 'org:read',
-} as const
+} as const satisfies Readonly<Record<string, string>> & Readonly<Record<ProfileText, string>>
 export type PersonClaim = keyof typeof SCOPE_OF
 
 export const PERSON_CLAIMS = Object.keys(SCOPE_OF) as readonly PersonClaim[]
@@ -45,7 +54,7 @@ export function claimsOf(
   return Object.fromEntries(
     wanted
       .map((claim) => [claim, valueOf(facts, claim)] as const)
-      .filter(([, value]) => value !== null && value !== ''),
+      .filter(([, value]) => value !== null && value !== undefined && value !== ''),
   )
 }
 
@@ -60,6 +69,14 @@ function valueOf(facts: PersonFacts, claim: PersonClaim): unknown {
       return facts.emailVerified
     case 'updated_at':
       return Math.floor(facts.updatedAt.getTime() / 1000)
+    case 'given_name':
+    case 'family_name':
+    case 'picture':
+    case 'locale':
+    case 'zoneinfo':
+    case 'phone_number':
+    case 'phone_number_verified':
+      return facts.profile[claim]
     case 'organization_id':
       return facts.organizationId
     case 'organizations':
