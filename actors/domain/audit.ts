@@ -36,6 +36,8 @@ export const AUDIT_ONLY_TYPES = [
   'admin.organization.reactivated',
   'admin.organization.suspended',
   'admin.registration_token.created',
+  'admin.scim_token.created',
+  'admin.scim_token.deleted',
   'admin.signing_keys.rotated',
   'admin.tenant.reactivated',
   'admin.tenant.suspended',

@@ -22,7 +22,6 @@ export type ScimUserRow = {
   readonly roles: readonly string[]
   /** The account's address in lower case. */
   readonly accountEmailKey: string
-  readonly hasSignedIn: boolean
   /** Null: the tenant has no name of its own for the user. */
   readonly displayName: string | null
   /** The tenant's own values. */
@@ -39,7 +38,7 @@ export type ScimUserRow = {
 
 const COLUMNS = `u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub, u.status as "storedStatus",
   ${SHOWN_STATUS} as status, u.suspended_from as "suspendedFrom", u.fixture, u.roles,
-  a.email_key as "accountEmailKey", u.last_login_at is not null or u.status = 'active' as "hasSignedIn",
+  a.email_key as "accountEmailKey",
   u.display_name as "displayName", jsonb_strip_nulls(jsonb_build_object('given_name', u.given_name,
     'family_name', u.family_name, 'picture', u.picture, 'locale', u.locale, 'zoneinfo', u.zoneinfo,
     'phone_number', u.phone_number)) as profile,

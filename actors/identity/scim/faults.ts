@@ -1,22 +1,5 @@
 /** Refusals of SCIM requests (RFC 7644 section 3.12). */
-
-/** The values of `scimType` that this service sends (RFC 7644, table 9). */
-export type ScimType =
-  | 'invalidFilter'
-  | 'invalidPath'
-  | 'invalidSyntax'
-  | 'invalidValue'
-  | 'mutability'
-  | 'noTarget'
-  | 'tooMany'
-  | 'uniqueness'
-
-export type ScimRefusal = {
-  readonly tag: 'refused'
-  readonly status: 400 | 403 | 404 | 409 | 412 | 503
-  readonly scimType: ScimType | null
-  readonly detail: string
-}
+import type { ScimRefusal, ScimType } from './protocol.js'
 
 /** Ends the work on a request. Its transaction is rolled back, and the caller gets the refusal. */
 export class ScimFault extends Error {

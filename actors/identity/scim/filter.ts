@@ -1,5 +1,6 @@
 /** The parser of filters and paths (RFC 7644 sections 3.4.2.2 and 3.5.2). The text comes from clients, so it is bounded. */
-import { invalid, type ScimType } from './faults.js'
+import { invalid } from './faults.js'
+import type { ScimType } from './protocol.js'
 
 const TEXT_CHARS_MAX = 4_096
 const DEPTH_MAX = 16

@@ -156,12 +156,7 @@ function targetOf({ schema: uri, name, sub: subName, filter }: PatchPath, schema
   return { extension: extensionOf(schema, uri), attribute, sub, filter } satisfies Target
 }
 
-function applyTo(
-  resource: Resource,
-  op: PatchOperation['op'],
-  target: Target,
-  value: Json,
-): void {
+function applyTo(resource: Resource, op: PatchOperation['op'], target: Target, value: Json): void {
   const { extension, attribute } = target
   // The attribute in its container, which is created for it and removed when nothing is left in it.
   const container = extension === null ? resource : { ...(resource[extension] as JsonObject) }
@@ -210,7 +205,8 @@ function changedValues(
     if (filter === null && op === 'remove') return before
     throw invalid('noTarget', `No value of ${attribute.name} matches the path.`)
   }
-  const read = op === 'remove' ? undefined : readValue(sub ?? { ...attribute, multiValued: false }, value)
+  const read =
+    op === 'remove' ? undefined : readValue(sub ?? { ...attribute, multiValued: false }, value)
   const changed = before.map((each, index) => {
     if (!isMatch[index]) return each
     if (sub !== null) return withMember(each, sub.name, read)
@@ -227,8 +223,7 @@ function withNew(
   value: Json,
 ): readonly Json[] {
   const base = filter === null ? {} : demanded(filter, attribute)
-  if (base === null)
-    throw invalid('noTarget', `No value of ${attribute.name} matches the path.`)
+  if (base === null) throw invalid('noTarget', `No value of ${attribute.name} matches the path.`)
   const read = sub === null ? readOne(attribute, value) : { [sub.name]: readValue(sub, value) }
   return appended(before, [{ ...base, ...(read as JsonObject) }])
 }

@@ -12,9 +12,10 @@ import {
   USER_RESOURCE,
 } from './schema.js'
 import { attributePath } from './filter.js'
+import type { JsonObject } from './protocol.js'
 
 export type Json = unknown
-export type JsonObject = Readonly<Record<string, Json>>
+export type { JsonObject }
 /** A resource in canonical form. Members of extensions lie below the name of their schema. */
 export type Resource = Record<string, Json>
 

@@ -114,7 +114,11 @@ const USER: readonly Attribute[] = [
   attribute('locale', 'The language tag for formats (RFC 5646). Also the claim locale.'),
   attribute('timezone', 'A name of the IANA time zone database. Also the claim zoneinfo.'),
   attribute('active', 'False while the user is suspended in the tenant.', { type: 'boolean' }),
-  plural('emails', 'Mail addresses.', attribute('value', 'The address.'), ['work', 'home', 'other']),
+  plural('emails', 'Mail addresses.', attribute('value', 'The address.'), [
+    'work',
+    'home',
+    'other',
+  ]),
   plural('phoneNumbers', 'Telephone numbers.', attribute('value', 'The number.'), [
     'work',
     'home',
