@@ -26,6 +26,8 @@ import { registrationRoutes } from './routes/oauth/client-registration.js'
 import { agentManagementRoutes } from './routes/agents/agent-management.js'
 import { signingKeyRoutes } from './routes/oauth/signing-keys.js'
 import { webhookRoutes } from './routes/webhooks/webhooks.js'
+import { scimRoutes } from './routes/identity/scim.js'
+import { scimTokenRoutes } from './routes/identity/scim-tokens.js'
 import { tenantRoutes } from './routes/identity/tenants.js'
 import { userRoutes } from './routes/identity/users.js'
 import { userinfoRoutes } from './routes/oauth/userinfo.js'
@@ -71,6 +73,8 @@ export const routes: readonly Route[] = [
   ...accountRoutes,
   ...webhookRoutes,
   ...userRoutes,
+  ...scimTokenRoutes,
+  ...scimRoutes,
   ...tenantRoutes,
   ...auditRoutes,
   ...checkoutRoutes,

@@ -75,8 +75,10 @@ export type Security =
    * `insufficient_scope`, because no scope can replace the user's own decision.
    */
   | { readonly scheme: 'page_call' }
+  /** A SCIM token of a tenant (docs/reference/identity.md, SCIM). Access tokens are refused. */
+  | { readonly scheme: 'scim' }
 
-export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' }
+export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' | 'scim' }
   ? Principal
   : S extends { scheme: 'optional' | 'metrics' | 'person' }
     ? Principal | null
@@ -134,6 +136,8 @@ export type BodyRule<Body> =
       readonly maxBytes: number
       /** A missing body is read as an empty object. */
       readonly optional?: boolean | undefined
+      /** Media types besides application/json. The first one is that of OpenAPI. */
+      readonly contentTypes?: readonly string[] | undefined
       /** Accepts text that `findJsonLoss` refuses, for bodies that are relayed and not stored. */
       readonly anyText?: boolean | undefined
     }
@@ -164,10 +168,20 @@ export type StreamedBody = {
 /** application/json, at most 1 MiB by default. */
 export function json<S extends z.ZodType>(
   schema: S,
-  { maxBytes = JSON_BODY_BYTES_MAX, optional = false, anyText = false } = {},
+  {
+    maxBytes = JSON_BODY_BYTES_MAX,
+    optional = false,
+    anyText = false,
+    contentTypes = [],
+  }: {
+    maxBytes?: number
+    optional?: boolean
+    anyText?: boolean
+    contentTypes?: readonly string[]
+  } = {},
 ): BodyRule<z.output<S>> {
   const typed = schema as unknown as z.ZodType<z.output<S>>
-  return { kind: 'json', schema: typed, maxBytes, optional, anyText }
+  return { kind: 'json', schema: typed, maxBytes, optional, anyText, contentTypes }
 }
 
 /** application/x-www-form-urlencoded as an object. A repeated field is refused. */
@@ -290,9 +304,10 @@ export interface RouteSpec<
   readonly capabilities?: readonly string[] | undefined
   /**
    * `oauth`: error bodies of RFC 6749, repeated parameters refused, errors never cached. `page`: an HTML page with
-   * the status and the request id. `negotiated`: a page for clients that accept HTML, otherwise as `oauth`.
+   * the status and the request id. `negotiated`: a page for clients that accept HTML, otherwise as `oauth`. `scim`:
+   * error bodies of RFC 7644 section 3.12.
    */
-  readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | undefined
+  readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | 'scim' | undefined
   /**
    * The route of an intermediary (RFC 9110 section 3.7): the actor has its own time limits in place of
    * request_timeout_secs, and Proxy-Status names the source of each error (RFC 9209).

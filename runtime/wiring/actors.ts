@@ -47,6 +47,7 @@ import {
 import { sshCertificatesMetrics } from '../../actors/vault/ssh-certificates/metrics.js'
 import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js'
 import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
+import { scimActor } from '../../actors/identity/scim/actor.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
 import { rateLimitsActor } from '../../actors/operations/rate-limits/actor.js'
@@ -310,6 +311,15 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       documents,
       issuer,
       tokenRequired: settings.oidc.registration_initial_access_token_required,
+    })),
+    wireActor(scimActor, () => ({
+      ...common,
+      mail: mailQueue,
+      invitations: settings.invitations,
+      issuer,
+      documentation,
+      maxResults: settings.scim.max_results,
+      groups: settings.scim.groups_enabled,
     })),
     wireActor(auditActor, () => ({ database })),
     wireActor(agentManagementActor, ({ ref }) => ({
