@@ -27,6 +27,7 @@ import { agentManagementRoutes } from './routes/agents/agent-management.js'
 import { signingKeyRoutes } from './routes/oauth/signing-keys.js'
 import { webhookRoutes } from './routes/webhooks/webhooks.js'
 import { scimRoutes } from './routes/identity/scim.js'
+import { scimGroupRoutes } from './routes/identity/scim-groups.js'
 import { scimTokenRoutes } from './routes/identity/scim-tokens.js'
 import { tenantRoutes } from './routes/identity/tenants.js'
 import { userRoutes } from './routes/identity/users.js'
@@ -75,6 +76,7 @@ export const routes: readonly Route[] = [
   ...userRoutes,
   ...scimTokenRoutes,
   ...scimRoutes,
+  ...scimGroupRoutes,
   ...tenantRoutes,
   ...auditRoutes,
   ...checkoutRoutes,

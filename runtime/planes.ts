@@ -33,6 +33,7 @@ import { agentManagementActor } from '../actors/agents/management/actor.js'
 import { sshCertificatesActor } from '../actors/vault/ssh-certificates/actor.js'
 import { federatedLoginActor } from '../actors/identity/federated-login/actor.js'
 import { scimActor } from '../actors/identity/scim/actor.js'
+import { scimGroupsActor } from '../actors/identity/scim-groups/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
 import { rateLimitsActor } from '../actors/operations/rate-limits/actor.js'
 import { tokensActor } from '../actors/oauth/tokens/actor.js'
@@ -87,6 +88,7 @@ export const placements = [
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(scimActor,         inline,                                                      C   ),
+  placement(scimGroupsActor,   inline,                                                      C   ),
   placement(auditActor,        inline,                                                      C   ),
   placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
@@ -133,6 +135,7 @@ const isAbsent = (
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
   (actor === scimActor.address.name && !scim.enabled) ||
+  (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
   (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)
 

@@ -48,6 +48,7 @@ import { sshCertificatesMetrics } from '../../actors/vault/ssh-certificates/metr
 import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js'
 import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
 import { scimActor } from '../../actors/identity/scim/actor.js'
+import { scimGroupsActor } from '../../actors/identity/scim-groups/actor.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
 import { rateLimitsActor } from '../../actors/operations/rate-limits/actor.js'
@@ -320,6 +321,11 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       documentation,
       maxResults: settings.scim.max_results,
       groups: settings.scim.groups_enabled,
+    })),
+    wireActor(scimGroupsActor, () => ({
+      ...common,
+      issuer,
+      maxResults: settings.scim.max_results,
     })),
     wireActor(auditActor, () => ({ database })),
     wireActor(agentManagementActor, ({ ref }) => ({

@@ -42,6 +42,8 @@ import { invalid, refusing, ScimFault } from './faults.js'
 import { parseFilter } from './filter.js'
 import { patched } from './patch.js'
 import { type Person, personOf, presentedUser, resourceOf } from './person.js'
+import { pageOf } from './paging.js'
+import { isMatch } from './precondition.js'
 import { projection } from './projection.js'
 import { membersOf, readResource, type Resource } from './resource.js'
 import { USER_RESOURCE } from './schema.js'
@@ -56,8 +58,6 @@ import type {
 } from './protocol.js'
 
 const SUBJECT_BYTES = 24
-const PAGE_DEFAULT = 100
-const INDEX_MAX = 2_000_000_000
 /** Users without an address have an account that no mail reaches (RFC 6761 section 6.4). */
 const NO_MAILBOX = 'scim.invalid'
 const USER_NAME_CONSTRAINT = 'scim_users_user_name'
@@ -118,7 +118,7 @@ export function scimUsers(needs: ScimUsersNeeds) {
     const { caller, userId, ifMatch } = message
     if (isUuid(userId)) await lockTenantUser(tx, caller.principal.tenantId, userId)
     const row = await found(tx, message)
-    if (ifMatch !== null && !isMatch(ifMatch, presentedUser(row, base, groups).version))
+    if (!isMatch(ifMatch, presentedUser(row, base, groups).version))
       throw new ScimFault(412, null, 'The user has another version now. Read it again.')
     return row
   }
@@ -381,20 +381,17 @@ export function scimUsers(needs: ScimUsersNeeds) {
 
     listUsers: (message: ListScimUsers & AskedAttributes, { signal }: MessageContext) =>
       refusing(async () => {
-        const { filter, startIndex, count, caller } = message
+        const { filter, caller } = message
         const project = projection(message, USER_RESOURCE)
         const condition =
           filter === null || filter.trim() === '' ? null : conditionOf(parseFilter(filter))
-        const from = Math.max(1, whole('startIndex', startIndex) ?? 1)
-        const asked = whole('count', count) ?? PAGE_DEFAULT
-        const limit = Math.min(Math.max(0, asked), needs.maxResults)
+        const page = pageOf(message, needs.maxResults)
         const { rows, total } = await database.system(
-          (tx) =>
-            listScimUsers(tx, caller.principal.tenantId, condition, { offset: from - 1, limit }),
+          (tx) => listScimUsers(tx, caller.principal.tenantId, condition, page),
           { signal },
         )
         const resources = rows.map((row) => project(presentedUser(row, base, groups).resource))
-        return { tag: 'listed' as const, total, startIndex: from, resources }
+        return { tag: 'listed' as const, total, startIndex: page.offset + 1, resources }
       }),
 
     replaceUser: (
@@ -464,19 +461,4 @@ function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
   return entries.map(([name, each]) => [name, sorted(each)])
-}
-
-/** Weak comparison: all tags of this service are weak (RFC 7644 section 3.14). */
-function isMatch(ifMatch: string, version: string): boolean {
-  if (ifMatch.trim() === '*') return true
-  return ifMatch.split(',').some((tag) => bare(tag) === bare(version))
-}
-
-const bare = (tag: string): string => tag.trim().replace(/^W\//, '')
-
-/** @throws {ScimFault} `invalidValue`. */
-function whole(name: string, text: string | null): number | null {
-  if (text === null) return null
-  if (!/^-?\d{1,15}$/.test(text)) throw invalid('invalidValue', `${name} must be a whole number.`)
-  return Math.min(Number(text), INDEX_MAX)
 }

@@ -1,15 +1,21 @@
 /** Shapes and replies of SCIM (RFC 7643, RFC 7644). */
 import { z } from 'zod'
+import type { JsonObject } from '../../../actors/identity/scim/protocol.js'
 import { SCIM_MEDIA_TYPE } from '../../response/scim-errors.js'
 import { json, type ReplyRule } from '../../route.js'
 
-export const scimTags = ['SCIM'] as const
 /** Fields that all routes of SCIM share. */
 export const scimRoute = {
-  tags: scimTags,
+  tags: ['SCIM'],
   exposure: 'public',
   security: { scheme: 'scim' },
   errors: 'scim',
+  throttle: [
+    {
+      policy: 'scim',
+      by: ({ principal }: { principal: { tokenId: string } }) => principal.tokenId,
+    },
+  ],
 } as const
 
 const Meta = z.object({
@@ -145,3 +151,24 @@ export function scimDocument<Outcome>(
     }),
   }
 }
+
+type Asked = z.output<typeof AttributesQuery>
+/** The lists of attributes of a query. */
+export const askedOf = ({ attributes, excludedAttributes }: Asked) => ({
+  attributes: attributes ?? null,
+  excludedAttributes: excludedAttributes ?? null,
+})
+
+const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
+
+/** A page of resources. */
+export const listed = scimDocument(
+  ScimList,
+  (page: { total: number; startIndex: number; resources: readonly JsonObject[] }) => ({
+    schemas: [LIST_SCHEMA],
+    totalResults: page.total,
+    startIndex: page.startIndex,
+    itemsPerPage: page.resources.length,
+    Resources: page.resources,
+  }),
+)

@@ -5,8 +5,10 @@ import { callerOf } from '../../request/caller.js'
 import { scimRefused } from '../../response/scim-errors.js'
 import { empty, type Route, route } from '../../route.js'
 import {
+  askedOf,
   AttributesQuery,
   IfMatch,
+  listed,
   ListQuery,
   patchBody,
   ScimDocument,
@@ -21,30 +23,9 @@ import {
 
 const USERS = '/scim/v2/Users'
 const USER = `${USERS}/{user_id}`
-const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
 
 const UserParams = z.object({ user_id: z.string().max(64) })
-const throttle = [
-  { policy: 'scim', by: ({ principal }: { principal: { tokenId: string } }) => principal.tokenId },
-] as const
-
-type Asked = z.output<typeof AttributesQuery>
-const askedOf = ({ attributes, excludedAttributes }: Asked) => ({
-  attributes: attributes ?? null,
-  excludedAttributes: excludedAttributes ?? null,
-})
-
 const found = scimResource(200, ScimUser)
-const listed = scimDocument(
-  ScimList,
-  (page: { total: number; startIndex: number; resources: readonly JsonObject[] }) => ({
-    schemas: [LIST_SCHEMA],
-    totalResults: page.total,
-    startIndex: page.startIndex,
-    itemsPerPage: page.resources.length,
-    Resources: page.resources,
-  }),
-)
 const described = (schema: z.ZodType) =>
   scimDocument(schema, ({ document }: { document: JsonObject }) => document)
 
@@ -58,7 +39,6 @@ const memberOf = (body: JsonObject, name: string): string | null => {
 export const scimRoutes: readonly Route[] = [
   route(scim, 'listUsers', {
     ...scimRoute,
-    throttle,
     method: 'GET',
     path: USERS,
     operationId: 'listScimUsers',
@@ -76,7 +56,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'listUsers', {
     ...scimRoute,
-    throttle,
     method: 'POST',
     path: `${USERS}/.search`,
     operationId: 'searchScimUsers',
@@ -94,7 +73,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'createUser', {
     ...scimRoute,
-    throttle,
     method: 'POST',
     path: USERS,
     operationId: 'createScimUser',
@@ -117,7 +95,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'readUser', {
     ...scimRoute,
-    throttle,
     method: 'GET',
     path: USER,
     operationId: 'readScimUser',
@@ -133,7 +110,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'replaceUser', {
     ...scimRoute,
-    throttle,
     method: 'PUT',
     path: USER,
     operationId: 'replaceScimUser',
@@ -154,7 +130,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'patchUser', {
     ...scimRoute,
-    throttle,
     method: 'PATCH',
     path: USER,
     operationId: 'patchScimUser',
@@ -176,7 +151,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'deleteUser', {
     ...scimRoute,
-    throttle,
     method: 'DELETE',
     path: USER,
     operationId: 'deleteScimUser',
@@ -193,7 +167,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'describe', {
     ...scimRoute,
-    throttle,
     method: 'GET',
     path: '/scim/v2/ServiceProviderConfig',
     operationId: 'readScimServiceProviderConfig',
@@ -203,7 +176,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'describe', {
     ...scimRoute,
-    throttle,
     method: 'GET',
     path: '/scim/v2/Schemas',
     operationId: 'listScimSchemas',
@@ -213,7 +185,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'describe', {
     ...scimRoute,
-    throttle,
     method: 'GET',
     path: '/scim/v2/Schemas/{schema_uri}',
     operationId: 'readScimSchema',
@@ -224,7 +195,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'describe', {
     ...scimRoute,
-    throttle,
     method: 'GET',
     path: '/scim/v2/ResourceTypes',
     operationId: 'listScimResourceTypes',
@@ -234,7 +204,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'describe', {
     ...scimRoute,
-    throttle,
     method: 'GET',
     path: '/scim/v2/ResourceTypes/{name}',
     operationId: 'readScimResourceType',
@@ -245,7 +214,6 @@ export const scimRoutes: readonly Route[] = [
   }),
   route(scim, 'bulk', {
     ...scimRoute,
-    throttle,
     method: 'POST',
     path: '/scim/v2/Bulk',
     operationId: 'bulkScim',
