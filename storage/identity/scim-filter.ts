@@ -38,7 +38,7 @@ export type EmailCondition =
       readonly value: string
     }
 
-/** The time of the last change of a user that a directory sees. */
+/** The time of the last change. */
 export const LAST_MODIFIED = 'greatest(u.updated_at, s.updated_at)'
 /** The addresses of a user as jsonb. The account's address stands for them until a directory says others. */
 export const EMAILS = `case when s.user_id is null

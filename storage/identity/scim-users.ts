@@ -104,8 +104,8 @@ export type ScimUserData = {
 }
 
 /**
- * Writes what a directory says about a user. False if another user of the tenant has the name: an address stands for
- * the name of a user that no directory has written. A concurrent writer of the name violates `scim_users_user_name`.
+ * Writes what a directory says about a user. False if another user of the tenant has the name: an address is
+ * the name where no directory has written the user. A concurrent writer of the name violates `scim_users_user_name`.
  */
 export async function writeScimUser(
   tx: Transaction,

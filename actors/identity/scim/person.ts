@@ -22,7 +22,7 @@ const ROLES_MAX = 32
 const USER_NAME_CHARS_MAX = 320
 const EXTERNAL_ID_CHARS_MAX = 1_024
 const ATTRIBUTES_BYTES_MAX = 64 * 1024
-/** Marks the value of a list that is the claim. */
+/** Marks one value of a list as the claim. */
 const CLAIM = 'claim'
 
 /** The parts of a resource, as they are stored. */

@@ -52,9 +52,11 @@ function plural(
     subAttributes: [
       value,
       attribute('display', 'A name of the value, for display.'),
-      attribute('type', 'The kind of the value.', {
-        ...(canonicalValues.length === 0 ? {} : { canonicalValues }),
-      }),
+      attribute(
+        'type',
+        'The kind of the value.',
+        canonicalValues.length === 0 ? {} : { canonicalValues },
+      ),
       attribute('primary', 'True for the preferred value. At most one value is primary.', {
         type: 'boolean',
       }),

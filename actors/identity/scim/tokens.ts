@@ -164,7 +164,7 @@ function recordOf({ tenantId: _tenant, ...record }: ScimTokenRow): ScimTokenReco
   return record
 }
 
-/** A service that has the scopes of the roles that it may give, so that it cannot give more than it has. */
+/** The scopes are those of the roles to give, so a token cannot give more than it has. */
 function principalOf({ id, tenantId, organizationId, roles, expiresAt }: ScimTokenRow): Principal {
   const granted = roles.flatMap((role) => HUMAN_SCOPES[role])
   return {

@@ -447,7 +447,7 @@ export function scimUsers(needs: ScimUsersNeeds) {
   }
 }
 
-/** The names of the parts that differ, for the audit record. */
+/** The names of the different parts, for the audit record. */
 function changedMembers(before: Person, after: Person): readonly string[] {
   const parts = ['userName', 'externalId', 'displayName', 'profile', 'roles', 'attributes'] as const
   return parts.filter(

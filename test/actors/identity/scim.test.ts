@@ -1,6 +1,6 @@
 /** Properties of the SCIM parser and of PATCH, and a comparison with an independent implementation. */
 import test from 'ava'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { scimPatch } from 'scim-patch'
 import { parse as parseElsewhere } from 'scim2-parse-filter'
 import { ScimFault } from '../../../actors/identity/scim/faults.js'

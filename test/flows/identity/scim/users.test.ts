@@ -9,6 +9,7 @@ import {
   SCIM_USER,
 } from '../../../support/identity/directory.js'
 import { sql } from '../../../support/identity/identity.js'
+import { docsPage } from '../../../support/pages/docs-page.js'
 import { testService } from '../../../support/service.js'
 
 const running = await testService({ environment: { SVC_SCIM__ENABLED: 'true' } })
@@ -361,7 +362,7 @@ test('bodies that are not valid are refused with SCIM errors', async (t) => {
   const user = { schemas: [SCIM_USER], userName: 'x' }
   refused(t, await post({ ...user, active: 'maybe' }), 400, 'invalidValue')
   refused(t, await post({ ...user, title: 7 }), 400, 'invalidValue')
-  refused(t, await post({ ...user, emails: [{ value: 'nobody' }] }), 400, 'invalidValue')
+  refused(t, await post({ ...user, emails: [{ value: 'none' }] }), 400, 'invalidValue')
   refused(t, await post({ ...user, USERNAME: 'y' }), 400, 'invalidSyntax')
   refused(t, await post({ ...user, roles: [{ value: 'no spaces' }] }), 400, 'invalidValue')
   const two = [
@@ -381,4 +382,16 @@ test('bodies that are not valid are refused with SCIM errors', async (t) => {
   t.is(json.status, 201)
   const accepted = await directory.send('GET', '/Users', undefined, { accept: 'application/json' })
   t.is(accepted.status, 200)
+})
+
+test('the guide provisions, suspends and removes a user', async (t) => {
+  const workspace = await api.workspace()
+  const told = await docsPage(t, 'guides/identity/scim').runCommands({
+    BASE: running.baseUrl,
+    TOKEN: workspace.token,
+  })
+  t.regex(told, /\n1\nfalse\s*$/)
+  const { rows } = await api.list('/api/v1/tenant-users?status=removed', workspace.token)
+  t.like(rows[0], { email: 'grace@example.com' })
+  t.deepEqual((await api.list('/api/v1/scim/tokens', workspace.token)).rows, [])
 })
