@@ -12,6 +12,7 @@ import pg from 'pg'
 import SCIMMY from 'scimmy'
 import SCIMMYRouters from 'scimmy-routers'
 import { Agent, request } from 'undici'
+import { runMigrations } from '../../migrations/main.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { silentLogger as log } from '../../runtime/kernel/log.js'
 import { freePort } from '../foreign-program.js'
@@ -23,6 +24,7 @@ const SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User'
 
 const dataDir = await mkdtemp(join(tmpdir(), 'svc-bench-scim-'))
 const postgres = await startEmbeddedPostgres({ dataDir: join(dataDir, 'database'), log })
+await runMigrations({ url: postgres.url, log })
 const { service, port } = await startWhole(dataDir, {
   DATABASE_URL: postgres.url,
   SVC_SCIM__ENABLED: 'true',

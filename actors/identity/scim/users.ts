@@ -164,14 +164,17 @@ export function scimUsers(needs: ScimUsersNeeds) {
       throw new ScimFault(403, null, 'The user is the last owner of the tenant.')
   }
 
-  /** Inserts the user. @returns its id and the events. */
+  /**
+   * Inserts the user with its events.
+   * @throws {InvitationNeeded} if the user is invited and the message is not prepared.
+   */
   async function insert(
     tx: Transaction,
     { caller }: WriteUser,
     person: Person,
-    invitation: PreparedInvitation | null,
+    invitation: PreparedInvitation | 'unprepared' | null,
     context: MessageContext,
-  ): Promise<string> {
+  ): Promise<ScimUserRow> {
     const now = clock.now()
     const { tenantId } = caller.principal
     demandRoles(caller, person.roles, [])
@@ -188,35 +191,48 @@ export function scimUsers(needs: ScimUsersNeeds) {
     )
     if (known !== undefined && known.status !== 'removed') throw notUnique('mail address')
     const id = known?.id ?? freshId
+    let inserted: Promise<void> | undefined
     const named = { displayName: person.displayName, invitedAs: email, profile: person.profile }
     // No owner of a mailbox can accept for a user without an address.
     const initial = person.email === null ? 'pre_provisioned' : status
+    if (initial === 'invited' && invitation === 'unprepared') throw new InvitationNeeded()
     const user = { tenantId, id, status: initial, ...named } as const
     if (known === undefined) {
       const sub = random.token(SUBJECT_BYTES)
       const { roles } = person
-      await insertTenantUser(tx, { ...user, accountId, sub, roles, fixture: false, createdAt: now })
+      const row = { ...user, accountId, sub, roles, fixture: false, createdAt: now }
+      // Together with the statements below in one round trip. A failure of it is theirs as well.
+      inserted = insertTenantUser(tx, row)
     } else {
       if (!(await reviveTenantUser(tx, user, now))) throw notUnique('mail address')
       const { roles } = person
       const change = { displayName: undefined, metadata: undefined, roles }
       await updateTenantUser(tx, tenantId, id, change, now)
     }
-    if (!(await writeScimUser(tx, tenantId, id, person, now))) throw notUnique('userName')
+    const off = person.active === false
+    const [, isWritten, , row] = await Promise.all([
+      inserted,
+      writeScimUser(tx, tenantId, id, person, now),
+      off ? suspendTenantUser(tx, tenantId, id, now) : false,
+      findScimUser(tx, tenantId, id),
+    ])
+    if (!isWritten) throw notUnique('userName')
+    if (row === undefined) throw new Error('a user that was inserted is missing')
     const fields = { email: person.email ?? person.userName, status: initial, fixture: false }
     const events = [
       event(caller, id, 'sso.user.provisioned', { provider: 'scim', ...fields }, context),
     ]
     if (initial === 'invited') {
       events.push(event(caller, id, 'tenant_user.invited', fields, context))
-      if (invitation !== null) await messages.send(tx, invitation, { tenantId, accountId, email })
+      if (invitation !== null && invitation !== 'unprepared')
+        await messages.send(tx, invitation, { tenantId, accountId, email })
     }
-    if (person.active === false && (await suspendTenantUser(tx, tenantId, id, now))) {
-      const off = { status: 'suspended', fixture: false }
-      events.push(event(caller, id, 'tenant_user.suspended', off, context))
+    if (off) {
+      const suspended = { status: 'suspended', fixture: false }
+      events.push(event(caller, id, 'tenant_user.suspended', suspended, context))
     }
     appendEvents(tx, events)
-    return id
+    return row
   }
 
   /** Writes what a request changed, and nothing if it changed nothing. */
@@ -359,15 +375,21 @@ export function scimUsers(needs: ScimUsersNeeds) {
       return refusing(async () => {
         const person = personOf(readResource(message.body))
         const { tenantId } = message.caller.principal
-        const invitation =
-          person.email === null ? null : await messages.prepare(tenantId, person.email, context)
-        const insertWith = (sent: PreparedInvitation | null) =>
+        const project = projection(message, USER_RESOURCE)
+        const insertWith = (sent: PreparedInvitation | 'unprepared' | null) =>
           changing(async (tx) => {
-            const userId = await insert(tx, message, person, sent, context)
-            return { ...(await shown(tx, { ...message, userId })), tag: 'created' as const }
+            const row = await insert(tx, message, person, sent, context)
+            const { resource, version } = presentedUser(row, base, groups)
+            return { tag: 'created' as const, id: row.id, resource: project(resource), version }
           }, context)
         try {
-          return await insertWith(invitation)
+          // Most users need no invitation, and a message is sealed before the transaction that sends it.
+          return await insertWith(needs.invitations.enabled ? 'unprepared' : null)
+        } catch (error) {
+          if (!(error instanceof InvitationNeeded)) throw error
+        }
+        try {
+          return await insertWith(await messages.prepare(tenantId, person.email!, context))
         } catch (error) {
           // The directory goes on. An operator sends the invitation again when the limit allows it.
           if (!(error instanceof MailShareUsed)) throw error
@@ -446,6 +468,9 @@ export function scimUsers(needs: ScimUsersNeeds) {
       }, null),
   }
 }
+
+/** Rolls the transaction back: the user is invited, and the message is not prepared yet. */
+class InvitationNeeded extends Error {}
 
 /** The names of the different parts, for the audit record. */
 function changedMembers(before: Person, after: Person): readonly string[] {

@@ -49,11 +49,12 @@ export async function provideAccount(
   now: Date,
 ): Promise<ProvidedAccount> {
   const asks = chosenHash !== null || withoutPassword
-  const right = asks ? await rightToProvision(tx, tenantId, email) : 'none'
-  const passwordHash = right === 'none' ? null : chosenHash
-  const mayProvision = right !== 'none' && (passwordHash !== null || withoutPassword)
+  const asking = asks ? rightToProvision(tx, tenantId, email) : ('none' as const)
+  // Without a password the account does not depend on the right: one round trip for both.
+  let right = chosenHash === null ? null : await asking
+  const passwordHash = right === null || right === 'none' ? null : chosenHash
   let accountId: string | undefined = tools.random.uuid()
-  const fresh = await insertAccount(tx, {
+  const inserting = insertAccount(tx, {
     id: accountId,
     email,
     emailVerified: false,
@@ -61,6 +62,9 @@ export async function provideAccount(
     passwordHash,
     createdAt: now,
   })
+  const [fresh, granted] = await Promise.all([inserting, right ?? asking])
+  right = granted
+  const mayProvision = right !== 'none' && (passwordHash !== null || withoutPassword)
   if (!fresh) accountId = await findAccountByEmail(tx, email)
   if (accountId === undefined) throw new Error('the conflicting account is missing')
   const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
@@ -87,8 +91,10 @@ async function rightToProvision(
   email: string,
 ): Promise<'owner' | 'sandbox' | 'none'> {
   const domain = domainOf(email)
-  if (domain !== undefined && (await hasVerifiedDomain(tx, tenantId, domain))) return 'owner'
-  if (!isReserved(email)) return 'none'
-  const tenant = await findTenant(tx, tenantId)
+  const [isOwner, tenant] = await Promise.all([
+    domain === undefined ? false : hasVerifiedDomain(tx, tenantId, domain),
+    isReserved(email) ? findTenant(tx, tenantId) : undefined,
+  ])
+  if (isOwner) return 'owner'
   return tenant?.environment === 'sandbox' ? 'sandbox' : 'none'
 }

@@ -12,7 +12,9 @@ import { sql } from '../../../support/identity/identity.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
 import { testService } from '../../../support/service.js'
 
-const running = await testService({ environment: { SVC_SCIM__ENABLED: 'true' } })
+const running = await testService({
+  environment: { SVC_SCIM__ENABLED: 'true', SVC_INVITATIONS__ENABLED: 'true' },
+})
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
