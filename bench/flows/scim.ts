@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import express from 'express'
 import pg from 'pg'
-import SCIMMY from 'scimmy'
+import { Resources } from 'scimmy'
 import SCIMMYRouters from 'scimmy-routers'
 import { Agent, request } from 'undici'
 import { runMigrations } from '../../migrations/main.js'
@@ -66,7 +66,7 @@ await pool.query(
 )
 
 async function openReference(): Promise<{ server: Server; url: string }> {
-  SCIMMY.Resources.declare(SCIMMY.Resources.User)
+  Resources.declare(Resources.User)
     .ingress(async (_resource: unknown, data: unknown) => {
       const client = await pool.connect()
       try {
