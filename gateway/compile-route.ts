@@ -6,6 +6,7 @@ import { checked, type Parsed, queryPointer } from './body/read.js'
 import { policyHeader } from './headers/rate-limit.js'
 import type { HttpMetrics, RouteMeter } from './metrics/http-metrics.js'
 import type { ResponseDoc } from './response/replies.js'
+import { SCIM_MEDIA_TYPE } from './response/scim-errors.js'
 import {
   type AnyRouteRequest,
   isQueryFields,
@@ -87,6 +88,8 @@ function offersOf(responses: readonly ResponseDoc[]): readonly string[] {
   for (const { status, contentType } of responses) {
     if (status < 300 && contentType !== null) offers.add(contentType.split(';')[0]!)
   }
+  // Clients of SCIM may ask for either name of the format (RFC 7644 section 3.8).
+  if (offers.has(SCIM_MEDIA_TYPE)) offers.add('application/json')
   return offers.has('*/*') ? [] : [...offers]
 }
 
@@ -98,7 +101,7 @@ function emptyQueryOf({ query }: Route): Parsed<unknown> | null {
 }
 
 /** Schemes with an access token, by which the caller is counted. */
-const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics', 'person', 'page_call'])
+const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics', 'person', 'page_call', 'scim'])
 
 function throttlingOf({ throttle, security }: Route, policies: Policies): Throttling {
   if (throttle === 'none') return { byDefault: 'none', early: [], late: [], policyHeader: null }

@@ -45,6 +45,8 @@ export type PipelineNeeds = {
   readonly cors: Cors
   readonly quotas: Quotas
   readonly authenticator: Authenticator
+  /** Verifies SCIM tokens. */
+  readonly scimAuthenticator: Authenticator
   readonly sessionGuard: BrowserSessionGuard
   readonly input: InputReader
   readonly originOf: RequestOrigin
@@ -251,7 +253,8 @@ export class Pipeline {
     if (spent !== null) return this.admit(context, spent)
     const credentials = credentialsOf(context, originOf)
     const { host } = context.exchange
-    const result = await authenticator.authenticate(credentials, host, scopesOf(security), context)
+    const verifier = security.scheme === 'scim' ? this.needs.scimAuthenticator : authenticator
+    const result = await verifier.authenticate(credentials, host, scopesOf(security), context)
     if (result.tag === 'problem') {
       if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
       respond.problem(context, result.problem)

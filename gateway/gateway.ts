@@ -2,6 +2,7 @@
 import type { EventType } from '../actors/domain/events.js'
 import type { BrowserSessionsProtocol } from '../actors/identity/sessions/protocol.js'
 import type { Tenant } from '../actors/domain/tenants/tenancy.js'
+import type { ScimProtocol } from '../actors/identity/scim/protocol.js'
 import type { TenantsProtocol } from '../actors/identity/tenants/protocol.js'
 import type { TokensProtocol } from '../actors/oauth/tokens/protocol.js'
 import {
@@ -15,7 +16,7 @@ import type { Logger } from '../runtime/kernel/log.js'
 import type { Metrics } from '../runtime/kernel/metrics/metrics.js'
 import type { Random } from '../runtime/kernel/random.js'
 import { Responder } from './response/respond.js'
-import { authenticator } from './request/authenticate.js'
+import { authenticator, scimAuthenticator } from './request/authenticate.js'
 import { browserReader } from './request/browser.js'
 import { type CapabilitiesOptions, capabilitiesRoute } from './capabilities.js'
 import { clientAddresses } from './request/client-address.js'
@@ -173,6 +174,8 @@ export function openGateway(options: GatewayOptions): Gateway {
   const throttle = refs.get('throttle') as ActorRef<RateLimitsProtocol> | undefined
   const tokens = refs.get('tokens') as ActorRef<TokensProtocol> | undefined
   const tenants = refs.get('tenants') as ActorRef<TenantsProtocol> | undefined
+  const scim = refs.get('scim') as ActorRef<ScimProtocol> | undefined
+  const checkTokenHost = tokenHostCheck(tenants, server.base_domain)
   const quotas = openQuotas({ enabled: server.endpoint_throttle.enabled, throttle, clock, log })
   const unrouted = http.meter({ method: 'ANY', route: 'none' })
   const browserSessions = refs.get('browser-sessions') as
@@ -189,6 +192,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       errorsBaseUrl: server.errors_base_url,
       sessionCookie: (token) => browsers.sessionCookie(token),
       log,
+      servesScim: scim !== undefined,
       monotonicMs: () => clock.monotonicMs(),
       observeUnrouted: (status, ms) => unrouted.observe(status, ms),
     }),
@@ -201,7 +205,8 @@ export function openGateway(options: GatewayOptions): Gateway {
       applications: options.applicationOrigins,
     }),
     quotas,
-    authenticator: authenticator(tokens, issuer, tokenHostCheck(tenants, server.base_domain)),
+    authenticator: authenticator(tokens, issuer, checkTokenHost),
+    scimAuthenticator: scimAuthenticator(scim, checkTokenHost),
     sessionGuard: new BrowserSessionGuard({ browsers, sessions: browserSessions }),
     input: new InputReader(addresses),
     originOf: requestOrigin({

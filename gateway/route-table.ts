@@ -29,6 +29,9 @@ import { observedClientRoutes } from './routes/oauth/observed-clients.js'
 import { agentManagementRoutes } from './routes/agents/agent-management.js'
 import { signingKeyRoutes } from './routes/oauth/signing-keys.js'
 import { webhookRoutes } from './routes/webhooks/webhooks.js'
+import { scimRoutes } from './routes/identity/scim.js'
+import { scimGroupRoutes } from './routes/identity/scim-groups.js'
+import { scimTokenRoutes } from './routes/identity/scim-tokens.js'
 import { tenantRoutes } from './routes/identity/tenants.js'
 import { userRoutes } from './routes/identity/users.js'
 import { userinfoRoutes } from './routes/oauth/userinfo.js'
@@ -77,6 +80,9 @@ export const routes: readonly Route[] = [
   ...accountRoutes,
   ...webhookRoutes,
   ...userRoutes,
+  ...scimTokenRoutes,
+  ...scimRoutes,
+  ...scimGroupRoutes,
   ...tenantRoutes,
   ...auditRoutes,
   ...checkoutRoutes,

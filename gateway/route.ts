@@ -77,8 +77,10 @@ export type Security =
    * `insufficient_scope`, because no scope can replace the user's own decision.
    */
   | { readonly scheme: 'page_call' }
+  /** A SCIM token of a tenant (docs/reference/identity.md, SCIM). Access tokens are refused. */
+  | { readonly scheme: 'scim' }
 
-export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' }
+export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' | 'scim' }
   ? Principal
   : S extends { scheme: 'optional' | 'metrics' | 'person' }
     ? Principal | null
@@ -136,6 +138,8 @@ export type BodyRule<Body> =
       readonly maxBytes: number
       /** A missing body is read as an empty object. */
       readonly optional?: boolean | undefined
+      /** Media types besides application/json. The first one is that of OpenAPI. */
+      readonly contentTypes?: readonly string[] | undefined
       /** Accepts text that `findJsonLoss` refuses, for bodies that are relayed and not stored. */
       readonly anyText?: boolean | undefined
     }
@@ -170,10 +174,20 @@ export type StreamedBody = {
 /** application/json, at most 1 MiB by default. */
 export function json<S extends z.ZodType>(
   schema: S,
-  { maxBytes = JSON_BODY_BYTES_MAX, optional = false, anyText = false } = {},
+  {
+    maxBytes = JSON_BODY_BYTES_MAX,
+    optional = false,
+    anyText = false,
+    contentTypes = [],
+  }: {
+    maxBytes?: number
+    optional?: boolean
+    anyText?: boolean
+    contentTypes?: readonly string[]
+  } = {},
 ): BodyRule<z.output<S>> {
   const typed = schema as unknown as z.ZodType<z.output<S>>
-  return { kind: 'json', schema: typed, maxBytes, optional, anyText }
+  return { kind: 'json', schema: typed, maxBytes, optional, anyText, contentTypes }
 }
 
 /** application/x-www-form-urlencoded as an object. A repeated field is refused. */
@@ -303,9 +317,10 @@ export interface RouteSpec<
   /**
    * `oauth`: error bodies of RFC 6749, repeated parameters refused, errors never cached. `page`: an HTML page with
    * the status and the request id. `negotiated`: a page for clients that accept HTML, otherwise as `oauth`.
-   * `json-rpc`: error responses of JSON-RPC 2.0, also for other methods of the path.
+   * `json-rpc`: error responses of JSON-RPC 2.0, also for other methods of the path. `scim`: error bodies of RFC 7644
+   * section 3.12.
    */
-  readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | 'json-rpc' | undefined
+  readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | 'json-rpc' | 'scim' | undefined
   /** Refuses a request by its head, after the rate limits and before its input is read. */
   readonly refuse?: ((head: RequestHead) => Problem | null) | undefined
   /**

@@ -349,6 +349,16 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_scim_user_removed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from scim_users where tenant_id = new.tenant_id and user_id = new.id;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_take(keys text[], costs bigint[], limits bigint[], windows_secs integer[])
  RETURNS TABLE(asked bigint, allowed boolean, used bigint, reset_secs double precision)
  LANGUAGE plpgsql
@@ -1817,6 +1827,71 @@ alter table sandbox_payments enable row level security;
 alter table sandbox_payments force row level security;
 create policy tenant on sandbox_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table scim_groups (
+  tenant_id uuid not null,
+  id uuid not null,
+  display_name text not null,
+  display_name_key text not null,
+  role text not null,
+  external_id text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint scim_groups_pkey PRIMARY KEY (tenant_id, id),
+  constraint scim_groups_display_name UNIQUE (tenant_id, display_name_key),
+  constraint scim_groups_role UNIQUE (tenant_id, role),
+  constraint scim_groups_check CHECK ((display_name_key = lower(display_name))),
+  constraint scim_groups_display_name_check CHECK (((char_length(display_name) >= 1) AND (char_length(display_name) <= 255))),
+  constraint scim_groups_external_id_check CHECK (((char_length(external_id) >= 1) AND (char_length(external_id) <= 1024))),
+  constraint scim_groups_role_check CHECK ((role ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'::text)),
+  constraint scim_groups_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+alter table scim_groups enable row level security;
+alter table scim_groups force row level security;
+create policy tenant on scim_groups using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table scim_tokens (
+  tenant_id uuid not null,
+  id uuid not null,
+  token_sha256 bytea not null,
+  organization_id uuid,
+  description text,
+  roles text[] default '{}'::text[] not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  constraint scim_tokens_pkey PRIMARY KEY (tenant_id, id),
+  constraint scim_tokens_token_sha256_key UNIQUE (token_sha256),
+  constraint scim_tokens_description_check CHECK ((char_length(description) <= 255)),
+  constraint scim_tokens_roles_check CHECK ((roles <@ ARRAY['admin'::text, 'owner'::text])),
+  constraint scim_tokens_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint scim_tokens_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  constraint scim_tokens_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX scim_tokens_listed ON public.scim_tokens USING btree (tenant_id, created_at DESC, id DESC);
+alter table scim_tokens enable row level security;
+alter table scim_tokens force row level security;
+create policy tenant on scim_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table scim_users (
+  tenant_id uuid not null,
+  user_id uuid not null,
+  user_name text not null,
+  user_name_key text not null,
+  external_id text,
+  attributes jsonb default '{}'::jsonb not null,
+  updated_at timestamp with time zone not null,
+  constraint scim_users_pkey PRIMARY KEY (tenant_id, user_id),
+  constraint scim_users_user_name UNIQUE (tenant_id, user_name_key),
+  constraint scim_users_attributes_check CHECK ((pg_column_size(attributes) <= 262144)),
+  constraint scim_users_check CHECK ((user_name_key = lower(user_name))),
+  constraint scim_users_external_id_check CHECK (((char_length(external_id) >= 1) AND (char_length(external_id) <= 1024))),
+  constraint scim_users_user_name_check CHECK (((char_length(user_name) >= 1) AND (char_length(user_name) <= 320))),
+  constraint scim_users_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES tenant_users(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX scim_users_external_id ON public.scim_users USING btree (tenant_id, external_id) WHERE (external_id IS NOT NULL);
+alter table scim_users enable row level security;
+alter table scim_users force row level security;
+create policy tenant on scim_users using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table sessions (
   tenant_id uuid not null,
   id uuid not null,
@@ -2487,6 +2562,7 @@ CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys 
 CREATE TRIGGER tenant_users_delegations AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((old.status = 'active'::text) AND (new.status <> 'active'::text))) EXECUTE FUNCTION svc_end_delegations_of_person();
 CREATE TRIGGER tenant_users_fixture_limit BEFORE INSERT OR UPDATE OF status, fixture ON public.tenant_users FOR EACH ROW WHEN ((new.fixture AND (new.status = 'active'::text))) EXECUTE FUNCTION svc_limit_fixtures();
 CREATE TRIGGER tenant_users_inherit BEFORE INSERT ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_tenant_user_inherits();
+CREATE TRIGGER tenant_users_scim AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((new.status = 'removed'::text) AND (old.status <> 'removed'::text))) EXECUTE FUNCTION svc_scim_user_removed();
 CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status, account_active ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();
 CREATE TRIGGER tenants_inherit BEFORE INSERT OR UPDATE OF suspended_at, support_contact ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_inherits();

@@ -35,6 +35,8 @@ import { clientRegistrationActor } from '../actors/oauth/client-registration/act
 import { agentManagementActor } from '../actors/agents/management/actor.js'
 import { sshCertificatesActor } from '../actors/vault/ssh-certificates/actor.js'
 import { federatedLoginActor } from '../actors/identity/federated-login/actor.js'
+import { scimActor } from '../actors/identity/scim/actor.js'
+import { scimGroupsActor } from '../actors/identity/scim-groups/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
 import { rateLimitsActor } from '../actors/operations/rate-limits/actor.js'
 import { tokensActor } from '../actors/oauth/tokens/actor.js'
@@ -91,6 +93,8 @@ export const placements = [
   placement(apiResourcesActor, inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
+  placement(scimActor,         inline,                                                      C   ),
+  placement(scimGroupsActor,   inline,                                                      C   ),
   placement(auditActor,        inline,                                                      C   ),
   placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
@@ -127,15 +131,17 @@ const WORKERS: ReadonlySet<string> = new Set([
   retentionWorker.address.name,
 ])
 
-type PlacementSettings = Pick<Settings, 'commerce' | 'deployment' | 'oidc' | 'passkey'>
+type PlacementSettings = Pick<Settings, 'commerce' | 'deployment' | 'oidc' | 'passkey' | 'scim'>
 
 /** Actors of features that are off in this deployment. */
 const isAbsent = (
   actor: string,
-  { commerce, deployment, oidc, passkey }: PlacementSettings,
+  { commerce, deployment, oidc, passkey, scim }: PlacementSettings,
 ): boolean =>
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
+  (actor === scimActor.address.name && !scim.enabled) ||
+  (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
   (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
   (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)

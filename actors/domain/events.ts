@@ -75,12 +75,15 @@ export type EventFeatures = {
   readonly sso: boolean
   /** Sign-in with identity providers of tenants. */
   readonly enterpriseSso: boolean
+  /** Provisioning by directories. */
+  readonly scim: boolean
 }
 
 /** The event types of a deployment, in catalogue order. */
 export function offeredEventTypes(features: EventFeatures): readonly EventType[] {
   return EVENT_TYPES.filter((type) => {
     if (type.startsWith('commerce.')) return features.commerce
+    if (type === 'sso.user.provisioned') return features.sso || features.scim
     if (type === 'sso.configured') return features.enterpriseSso
     return !type.startsWith('sso.') || features.sso
   })

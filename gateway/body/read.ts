@@ -50,7 +50,8 @@ export function refuseMedia(
 function expectedMedia(rule: BodyRule<unknown>): readonly string[] {
   if (rule.kind === 'stream') return []
   if (rule.kind === 'raw') return rule.contentTypes
-  return rule.kind === 'json' ? ['application/json'] : ['application/x-www-form-urlencoded']
+  if (rule.kind === 'json') return [...(rule.contentTypes ?? []), 'application/json']
+  return ['application/x-www-form-urlencoded']
 }
 
 /** @param onUnknown gets the JSON pointers of unknown members of a JSON body. */

@@ -129,8 +129,11 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     ip,
   },
   'sso.user.provisioned': {
+    /** The id of the identity provider, or `scim`. */
     provider: [text, EXAMPLE_OTHER],
     email: [text.optional(), email[1]],
+    status: [text.optional(), 'pre_provisioned'],
+    fixture: [z.boolean().optional(), false],
   },
   'org.created': { name: [text, 'Acme Robotics'], slug: [text, 'acme-robotics'] },
   'org.suspended': {},

@@ -18,6 +18,7 @@ import {
   problemCode,
   type ProblemName,
 } from '../response/problems.js'
+import { SCIM_MEDIA_TYPE, ScimError } from '../response/scim-errors.js'
 import type { BodyRule, ResponseDoc, Route, Security } from '../route.js'
 
 export type Exposure = 'public' | 'internal'
@@ -139,6 +140,7 @@ export function openapiDocument(options: OpenapiOptions): object {
         },
         client_basic: { type: 'http', scheme: 'basic', description: 'Client id and secret.' },
         metrics: { type: 'http', scheme: 'bearer', description: 'server.metrics_bearer_token.' },
+        scim: { type: 'http', scheme: 'bearer', description: 'A SCIM token of the tenant.' },
         session: {
           type: 'apiKey',
           in: 'cookie',
@@ -233,6 +235,8 @@ function securityOf(security: Security): Record<string, string[]>[] {
       return [{ client_basic: [] }, {}]
     case 'metrics':
       return [{ metrics: [] }, { bearer: ['metrics:read'] }]
+    case 'scim':
+      return [{ scim: [] }]
     case 'bearer':
       return tokensWith(security.scopes ?? [])
     case 'person':
@@ -262,11 +266,12 @@ function requestBodyOf(body: BodyRule<unknown>) {
             body.schema === undefined ? {} : { schema: body.schema },
           ]),
         )
-      : {
-          [body.kind === 'json' ? 'application/json' : 'application/x-www-form-urlencoded']: {
-            schema: body.schema,
-          },
-        }
+      : Object.fromEntries(
+          (body.kind === 'json'
+            ? [...(body.contentTypes ?? []), 'application/json']
+            : ['application/x-www-form-urlencoded']
+          ).map((type) => [type, { schema: body.schema }]),
+        )
   return {
     required: body.kind !== 'json' || body.optional !== true,
     description: `At most ${body.maxBytes} bytes.`,
@@ -355,6 +360,14 @@ function pageDocs({ errors, body, security }: Route): readonly ResponseDoc[] {
   return docs
 }
 
+/** The errors of the pipeline on SCIM routes. */
+function scimDocs({ body }: Route, hasInput: boolean): readonly ResponseDoc[] {
+  const statuses = [401, 403, 429, 500, 503, 504]
+  if (hasInput) statuses.push(400)
+  if (body !== undefined) statuses.push(408, 413, 415)
+  return statuses.map((status) => ({ status, contentType: SCIM_MEDIA_TYPE, schema: ScimError }))
+}
+
 /** The form of a problem on OAuth endpoints. */
 function oauthDoc(name: ProblemName): ResponseDoc {
   const { status } = PROBLEM_TYPES[name]
@@ -380,6 +393,7 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
   // Their declarations have all responses.
   if (route.errors === 'json-rpc') return []
   if (route.errors === 'page' || route.errors === 'negotiated') return pageDocs(route)
+  if (route.errors === 'scim') return scimDocs(route, hasInput)
   if (hasInput && route.errors !== 'oauth') names.push('bad-request')
   const demanded = demandsOf(route.security)
   if (demanded !== null || route.security.scheme === 'metrics') {

@@ -6,6 +6,7 @@ import {
   type TokensProtocol,
   type Unauthenticated,
 } from '../../actors/oauth/tokens/protocol.js'
+import type { ScimProtocol } from '../../actors/identity/scim/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import { type Problem, type ProblemName, quotable } from '../response/problems.js'
 import type { Credentials, Security } from '../route.js'
@@ -107,6 +108,41 @@ export function authenticator(
       return hostProblem === null
         ? { tag: 'principal', principal }
         : { tag: 'problem', problem: hostProblem }
+    },
+  }
+}
+
+/** Verifies the bearer tokens of directories. Access tokens are unknown to the actor. */
+export function scimAuthenticator(
+  scim: ActorRef<ScimProtocol> | undefined,
+  checkTokenHost: TokenHostCheck,
+): Authenticator {
+  const refuse = (detail: string, fault: string): AuthenticationResult => ({
+    tag: 'problem',
+    problem: {
+      name: 'unauthorized',
+      detail,
+      headers: { 'www-authenticate': `Bearer realm="scim"${fault}` },
+    },
+  })
+  return {
+    async authenticate({ authorization }, host, _scopes, options) {
+      if (authorization === null)
+        return refuse('This operation needs a SCIM token in the Authorization header.', '')
+      const presented = presentedToken(authorization)
+      const verdict =
+        scim === undefined || presented?.scheme !== 'Bearer'
+          ? ({ tag: 'unknown' } as const)
+          : await scim.ask('authenticate', { token: presented.token }, options)
+      if (verdict.tag !== 'authenticated')
+        return refuse(
+          'The SCIM token is unknown or has expired.',
+          ', error="invalid_token", error_description="unknown or expired"',
+        )
+      const { principal } = verdict
+      const checking = checkTokenHost(host, principal, options)
+      const problem = checking === null ? null : await checking
+      return problem === null ? { tag: 'principal', principal } : { tag: 'problem', problem }
     },
   }
 }

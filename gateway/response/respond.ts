@@ -18,6 +18,7 @@ import {
 import { errorPage } from '../pages/platform/error.js'
 import { pagePolicy, type Rendered } from './replies.js'
 import type { RequestContext } from '../request/request-context.js'
+import { isScimPath, SCIM_MEDIA_TYPE, scimErrorOf } from './scim-errors.js'
 
 const NO_STORE = 'no-store'
 /** A too long target is not repeated in full. */
@@ -30,6 +31,8 @@ export type ResponderNeeds = {
   readonly sessionCookie: (token: string | null) => string
   readonly log: Logger
   readonly monotonicMs: () => number
+  /** True if this process serves SCIM: then unknown paths of SCIM get its errors too. */
+  readonly servesScim: boolean
   /** Counts requests without a route. */
   readonly observeUnrouted: (status: number, ms: number) => void
 }
@@ -89,7 +92,7 @@ export class Responder {
 
   problem(context: RequestContext, problem: Problem, close = false): void {
     const { status, title } = PROBLEM_TYPES[problem.name]
-    const errors = errorsOf(context)
+    const errors = errorsOf(context, this.needs.servesScim)
     const oauth = errors === 'oauth'
     if (oauth && hasOauthForm(status)) {
       const code = problem.error ?? oauthCode(problem.name)
@@ -98,6 +101,11 @@ export class Responder {
       return
     }
     const pairs = Object.entries(problemHeaders(problem))
+    if (errors === 'scim') {
+      const body = scimErrorOf(problem)
+      this.send(context, status, SCIM_MEDIA_TYPE, NO_STORE, pairs, body, close)
+      return
+    }
     if (context.route?.route.proxy === true && problem.headers?.['proxy-status'] === undefined) {
       pairs.push(['proxy-status', `${PROXY_NAME}; error=${refusalType(status)}`])
     }
@@ -272,11 +280,11 @@ function refusalType(status: number): string {
 }
 
 /** The form of errors for this route and client. */
-function errorsOf({
-  route,
-  browser,
-  exchange,
-}: RequestContext): 'problem' | 'oauth' | 'page' | 'json-rpc' {
+function errorsOf(
+  { route, browser, exchange }: RequestContext,
+  servesScim: boolean,
+): 'problem' | 'oauth' | 'page' | 'json-rpc' | 'scim' {
+  if (route === null && servesScim && isScimPath(exchange.path)) return 'scim'
   // A browser with a wrong link gets a page.
   if (route === null) return wantsPage(exchange.headers) ? 'page' : 'problem'
   const errors = route.route.errors ?? 'problem'

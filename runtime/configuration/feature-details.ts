@@ -7,7 +7,10 @@ import type { Settings } from './settings.js'
 
 export type FeatureDetails = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
-type EventSettings = Pick<Settings, 'commerce' | 'social' | 'generic_oauth' | 'enterprise_sso'>
+type EventSettings = Pick<
+  Settings,
+  'commerce' | 'social' | 'generic_oauth' | 'enterprise_sso' | 'scim'
+>
 
 /** The event types that can occur in this deployment. */
 export function eventTypesOf(settings: EventSettings): readonly EventType[] {
@@ -16,6 +19,7 @@ export function eventTypesOf(settings: EventSettings): readonly EventType[] {
     commerce: commerce.enabled || commerce.x402_enabled,
     sso: social.enabled || generic.enabled || enterprise.enabled,
     enterpriseSso: enterprise.enabled,
+    scim: settings.scim.enabled,
   })
 }
 

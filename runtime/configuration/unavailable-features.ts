@@ -37,7 +37,7 @@ export const unavailableSections = [
 ] as const
 
 /** Switches of absent features, in sections that are declared elsewhere. */
-const unavailableSwitches = ['phone.enabled', 'scim.enabled', 'tenant_assets.enabled'] as const
+const unavailableSwitches = ['phone.enabled', 'tenant_assets.enabled'] as const
 
 const switches = [
   ...unavailableSections.map(({ name }) => `${name}.enabled`),

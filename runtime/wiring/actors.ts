@@ -52,6 +52,8 @@ import {
 import { sshCertificatesMetrics } from '../../actors/vault/ssh-certificates/metrics.js'
 import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js'
 import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
+import { scimActor } from '../../actors/identity/scim/actor.js'
+import { scimGroupsActor } from '../../actors/identity/scim-groups/actor.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef } from '../kernel/actor.js'
@@ -351,6 +353,20 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       documents,
       issuer,
       tokenRequired: settings.oidc.registration_initial_access_token_required,
+    })),
+    wireActor(scimActor, () => ({
+      ...common,
+      mail: mailQueue,
+      invitations: settings.invitations,
+      issuer,
+      documentation,
+      maxResults: settings.scim.max_results,
+      groups: settings.scim.groups_enabled,
+    })),
+    wireActor(scimGroupsActor, () => ({
+      ...common,
+      issuer,
+      maxResults: settings.scim.max_results,
     })),
     wireActor(auditActor, () => ({ database })),
     wireActor(agentManagementActor, ({ ref }) => ({

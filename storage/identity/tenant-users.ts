@@ -85,12 +85,12 @@ export type TenantUserRow = {
  * True if the user has signed in or accepted. Until then a tenant sees nothing of the account, not even how its owner
  * spells the address, because a tenant can invite any address.
  */
-const HAS_SIGNED_IN = `case u.status when 'invited' then false
+export const HAS_SIGNED_IN = `case u.status when 'invited' then false
     when 'suspended' then u.suspended_from is distinct from 'invited'
     when 'removed' then u.last_login_at is not null else true end`
 
 /** The status shown to the tenant: also suspended while an operator of the deployment has suspended the account. */
-const SHOWN_STATUS = `case when not u.account_active
+export const SHOWN_STATUS = `case when not u.account_active
       and u.status in ('invited', 'pre_provisioned', 'active') then 'suspended' else u.status end`
 
 const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,

@@ -66,6 +66,8 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   [`${PUBLIC}/payment-links/{payment_link_token}/checkout`]: 'a link for everybody',
   [`${PUBLIC}/payment-links/{payment_link_token}/x402`]: 'a link for everybody',
   '/errors/{name}': 'documentation',
+  '/scim/v2/Schemas/{schema_uri}': 'documentation',
+  '/scim/v2/ResourceTypes/{name}': 'documentation',
   ...Object.fromEntries(
     [
       '/api/v1/organizations/{organization_id}/suspend',
@@ -133,10 +135,11 @@ async function ask(
 
 function tokenFor(
   path: string,
-  { workspace, personToken, registrationToken }: PopulatedTenant,
+  { workspace, personToken, registrationToken, scimToken }: PopulatedTenant,
 ): string {
   if (PEOPLE_ONLY.has(path)) return personToken
   if (path.startsWith('/oauth/register/')) return registrationToken
+  if (path.startsWith('/scim/v2/')) return scimToken
   return /^\/api\/v1\/(?:control-plane|organizations|tenants)\//.test(path)
     ? workspace.operator
     : workspace.token

@@ -150,7 +150,7 @@ const defaults: Record<string, Record<string, unknown>> = {
   },
   openapi: { enabled: true, exposure: 'public', docs_path: '/api/docs' },
   tenant: { default_tenant_slug: undefined },
-  scim: { enabled: false, max_results: 200 },
+  scim: { enabled: false, groups_enabled: false, max_results: 200 },
   tenant_assets: { enabled: false },
   email: { provider: 'log', smtp_port: 587, smtp_starttls: true },
   phone: { provider: 'none' },

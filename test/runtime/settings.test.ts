@@ -195,6 +195,7 @@ const BUILT = new Set([
   'social.enabled',
   'social.account_linking.enabled',
   'verified_domains.enabled',
+  'scim.enabled',
 ])
 
 test('every feature that is not built is refused when it is turned on', (t) => {

@@ -8,6 +8,7 @@ import type { Ajv, ValidateFunction } from 'ajv'
 import { Responder } from '../../gateway/response/respond.js'
 import { wantsPage } from '../../gateway/request/browser.js'
 import type { HttpExchange } from '../../gateway/http-exchange.js'
+import { isScimPath, SCIM_MEDIA_TYPE } from '../../gateway/response/scim-errors.js'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { PROBLEM_MEDIA_TYPE } from '../../gateway/response/problems.js'
 import type { Route } from '../../gateway/route.js'
@@ -145,10 +146,11 @@ export function watchContract(): void {
 
 /** A response without a route is a problem, its page for browsers, or the answer to a preflight. */
 function unroutedFault(
-  { method, headers }: HttpExchange,
+  { method, headers, path }: HttpExchange,
   { status, contentType }: GivenAnswer,
 ): string | null {
   if (method === 'OPTIONS' && status === 204) return null
+  if (isScimPath(path) && contentType === SCIM_MEDIA_TYPE) return null
   const expected = wantsPage(headers) ? 'text/html; charset=utf-8' : PROBLEM_MEDIA_TYPE
   return contentType === expected ? null : `${contentType} instead of ${expected}`
 }

@@ -3,21 +3,13 @@
  * of a removed user stays. A user who returns keeps the subject.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import {
-  findAccountByEmail,
-  insertAccount,
-  setAccountPassword,
-} from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
-import { endDelegations } from '../../../storage/agents/delegations.js'
 import { voidTickets } from '../../../storage/operations/mail-tickets.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
-  endHumanSessions,
   findTenantUser,
-  findTenantUserOfAccount,
   lockTenantUser,
   insertTenantUser,
   listTenantUsers,
@@ -28,17 +20,11 @@ import {
   type TenantUserRow,
   updateTenantUser,
 } from '../../../storage/identity/tenant-users.js'
-import { findTenant } from '../../../storage/identity/tenants.js'
-import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js'
-import { reclaimUnproved } from '../accounts/mailbox-proof.js'
-import { actorOf, audited, type Caller, doneBy } from '../../domain/audit.js'
-import { type EventType, eventData } from '../../domain/events.js'
-import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
+import { audited, type Caller } from '../../domain/audit.js'
+import type { EventType } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { isStrong } from '../../domain/password-rules.js'
 import { page } from '../../platform/paging.js'
-import { isReserved } from '../../platform/mail/reserved-domains.js'
-import { domainOf } from '../federated-login/rules.js'
 import type { UsersNeeds } from './needs.js'
 import { isFixtureLimit } from './fixtures.js'
 import type {
@@ -50,6 +36,8 @@ import type {
   UsersListed,
   UsersProtocol,
 } from './protocol.js'
+import { endUser, userEvent } from './ending.js'
+import { MEMBER_CONSTRAINT, provideAccount } from './provisioning.js'
 import { invitationMessages, mailThrottled, type PreparedInvitation } from './invitations.js'
 import { holdsLess, rolesBeyond, isProtectedOwner } from './rules.js'
 
@@ -57,8 +45,6 @@ const SUBJECT_BYTES = 24
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
 const ABOVE = { tag: 'owner_above_caller' } as const
 const EXISTS = { tag: 'user_exists' } as const
-/** The unique constraint in 0003_identity.sql. */
-const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
 
 type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
 
@@ -87,44 +73,22 @@ export function members(needs: UsersNeeds) {
     return { tag: 'found' as const, user: recordOf(user) }
   }
 
-  /** An event of the catalogue about a user. */
-  function event(
+  const event = (
     caller: Caller,
     user: { readonly tenantId: string; readonly id: string },
     type: EventType,
     fields: Readonly<Record<string, unknown>>,
     { requestId }: MessageContext,
-  ) {
-    const about = {
-      actor: actorOf(caller),
-      resource: { type: 'tenant_user', id: user.id },
-      requestId,
-    }
-    return {
-      id: random.uuid(),
-      tenantId: user.tenantId,
-      type,
-      occurredAt: clock.now(),
-      audit: doneBy(caller),
-      data: eventData(about, fields),
-    }
-  }
+  ) => userEvent(random, caller, user, type, fields, clock.now(), requestId)
 
-  /** Ends the user's sessions and delegations. @returns the events to append. */
-  async function endAll(
+  const endAll = (
     tx: Transaction,
     caller: Caller,
     user: TenantUserRow,
     reason: string,
     now: Date,
     { requestId }: MessageContext,
-  ) {
-    const { tenantId, sub } = user
-    // End sessions first: this waits for approvals that are being decided in one of them, and those end too.
-    await endHumanSessions(tx, user, reason, now)
-    const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
-    return delegationsRevoked(random, ended, byCaller(caller, requestId))
-  }
+  ) => endUser(tx, random, caller, user, reason, now, requestId)
 
   async function insert(
     tx: Transaction,
@@ -135,29 +99,21 @@ export function members(needs: UsersNeeds) {
   ) {
     const now = clock.now()
     const { tenantId } = caller.principal
-    const right = chosenHash === null ? 'none' : await rightToSetPassword(tx, tenantId, email)
-    const passwordHash = right === 'none' ? null : chosenHash
-    let accountId: string | undefined = random.uuid()
-    const fresh = await insertAccount(tx, {
-      id: accountId,
-      email,
-      emailVerified: false,
-      displayName: displayName ?? '',
-      passwordHash,
-      createdAt: now,
-    })
-    if (!fresh) accountId = await findAccountByEmail(tx, email)
-    if (accountId === undefined) throw new Error('the conflicting account is missing')
-    const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
+    const { accountId, status, known } = await provideAccount(
+      tx,
+      { random },
+      {
+        tenantId,
+        email,
+        displayName: displayName ?? '',
+        passwordHash: chosenHash,
+        withoutPassword: false,
+        address: caller.address,
+      },
+      context,
+      now,
+    )
     if (known !== undefined && known.status !== 'removed') return EXISTS
-    // An account with an unverified address does not lock out the owner of the domain.
-    const isOurs =
-      fresh ||
-      (right === 'owner' &&
-        passwordHash !== null &&
-        (await takeOver(tx, accountId, email, passwordHash, caller, context, now)))
-    // A user with an account keeps its password and must accept the invitation.
-    const status = isOurs && passwordHash !== null ? 'pre_provisioned' : 'invited'
     const id = known?.id ?? random.uuid()
     if (known === undefined) {
       await insertTenantUser(tx, {
@@ -189,38 +145,6 @@ export function members(needs: UsersNeeds) {
         : []),
     ])
     return { tag: 'created' as const, user: recordOf(user), replayed: false }
-  }
-
-  /**
-   * Why a tenant may set the password of a new account. `owner`: the address is in a domain it verified. `sandbox`: it
-   * is a sandbox and the domain is reserved, so no mailbox exists.
-   */
-  async function rightToSetPassword(
-    tx: Transaction,
-    tenantId: string,
-    email: string,
-  ): Promise<'owner' | 'sandbox' | 'none'> {
-    const domain = domainOf(email)
-    if (domain !== undefined && (await hasVerifiedDomain(tx, tenantId, domain))) return 'owner'
-    if (!isReserved(email)) return 'none'
-    const tenant = await findTenant(tx, tenantId)
-    return tenant?.environment === 'sandbox' ? 'sandbox' : 'none'
-  }
-
-  async function takeOver(
-    tx: Transaction,
-    accountId: string,
-    email: string,
-    passwordHash: string,
-    caller: Caller,
-    context: MessageContext,
-    now: Date,
-  ): Promise<boolean> {
-    const domain = domainOf(email)!
-    const taken = { accountId, domain, address: doneBy(caller).ip ?? '' }
-    if (!(await reclaimUnproved(tx, { random }, taken, context, now))) return false
-    await setAccountPassword(tx, accountId, passwordHash, now)
-    return true
   }
 
   return {

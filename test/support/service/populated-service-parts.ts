@@ -38,6 +38,8 @@ export async function startPopulatedService(
       SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
       SVC_ENTERPRISE_SSO__ENABLED: 'true',
       SVC_VERIFIED_DOMAINS__ENABLED: 'true',
+      SVC_SCIM__ENABLED: 'true',
+      SVC_SCIM__GROUPS_ENABLED: 'true',
       ...COMMERCE,
       SVC_COMMERCE__X402_ENABLED: 'true',
       SVC_COMMERCE__X402_FACILITATOR_URL: facilitator.url,

@@ -1,4 +1,5 @@
 /** A tenant with one real object of every kind that an operation can name. */
+import { type Directory, openDirectory, SCIM_GROUP } from '../identity/directory.js'
 import type { Answer, Api, Json, Workspace } from '../api.js'
 import {
   fixtureOf,
@@ -37,6 +38,8 @@ export interface PopulatedTenant {
   readonly fulfillmentSecret: string
   /** The registration access token of a dynamically registered application. */
   readonly registrationToken: string
+  /** The bearer token of a directory. */
+  readonly scimToken: string
 }
 
 const WITHIN_TURNS = 1_000
@@ -59,6 +62,7 @@ export async function populateTenant(
   const hook = await webhook(api, token, receiver)
   const commerce = await trade(api, token)
   const kept = await vault(make, agentId)
+  const directory = await openDirectory(api, {}, workspace)
   const requestId = await askedByCiba(api, workspace, person)
   const objects: Objects = {
     ...account(
@@ -81,6 +85,9 @@ export async function populateTenant(
     '/api/v1/observed-clients/{id}': await observed(api.at, tenantId),
     '/api/v1/tenant-users/{user_id}': userId,
     '/api/v1/sandbox/fixture-users/{user_id}': userId,
+    '/api/v1/scim/tokens/{token_id}': directory.tokenId,
+    '/scim/v2/Users/{user_id}': userId,
+    '/scim/v2/Groups/{group_id}': await groupOf(directory),
     '/api/v1/delegations/{delegation_id}': delegated.delegationId,
     '/api/v1/identity/ciba/requests/{id}': requestId,
     '/auth/requests/{id}': requestId,
@@ -97,7 +104,14 @@ export async function populateTenant(
     personToken,
     fulfillmentSecret: hook.secret,
     registrationToken: registered.accessToken,
+    scimToken: directory.token,
   }
+}
+
+/** A group of the directory. */
+async function groupOf({ send }: Directory): Promise<string> {
+  const json = { schemas: [SCIM_GROUP], displayName: 'Editors' }
+  return String(expectStatus(201, await send('POST', '/Groups', json))['id'])
 }
 
 /** One of the members of a new workspace. */

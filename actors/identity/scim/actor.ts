@@ -1,0 +1,48 @@
+/** Provisioning by directories: tokens, users, and the documents that describe the service. */
+import { defineActor } from '../../../runtime/kernel/actor.js'
+import {
+  type DocumentFacts,
+  providerConfig,
+  resourceTypeDocument,
+  schemaDocument,
+} from './documents.js'
+import { refusing } from './faults.js'
+import { scim, type ScimProtocol } from './protocol.js'
+import { scimTokens } from './tokens.js'
+import { scimUsers, type ScimUsersNeeds } from './users.js'
+
+export type ScimNeeds = ScimUsersNeeds & {
+  /** The URL of the documentation, or null. */
+  readonly documentation: string | null
+}
+
+export const scimActor = defineActor<ScimProtocol, ScimNeeds>({
+  address: scim,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: {
+    replaceUser: ({ userId }) => userId,
+    patchUser: ({ userId }) => userId,
+    deleteUser: ({ userId }) => userId,
+  },
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const { issuer, documentation, maxResults, groups } = needs
+    const facts: DocumentFacts = { base: `${issuer}/scim/v2`, documentation, maxResults, groups }
+    return {
+      ...scimTokens(needs),
+      ...scimUsers(needs),
+      describe: ({ kind, id }) =>
+        refusing(async () => {
+          const document =
+            kind === 'config'
+              ? providerConfig(facts)
+              : kind === 'schemas'
+                ? schemaDocument(facts, id)
+                : resourceTypeDocument(facts, id)
+          return { tag: 'described' as const, document }
+        }),
+      bulk: async () => ({ tag: 'not_implemented' as const }),
+    }
+  },
+})

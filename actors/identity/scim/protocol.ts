@@ -1,0 +1,156 @@
+/** Provisioning of tenant users by directories (RFC 7643, RFC 7644, docs/reference/identity.md, SCIM). */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { ListCursor } from '../../domain/paging.js'
+import type { Principal } from '../../domain/principal.js'
+
+export type ScimProtocol = {
+  /** Verifies a bearer token of a directory. Access tokens of applications are unknown here. */
+  authenticate: Ask<{ readonly token: string }, ScimAuthenticated | { readonly tag: 'unknown' }>
+  createToken: Ask<
+    CreateScimToken,
+    ScimTokenCreated | UnknownOrganization | RolesBeyond | Expired | KeyRefused
+  >
+  listTokens: Ask<ListScimTokens, ScimTokensListed>
+  deleteToken: Ask<
+    { readonly caller: Caller; readonly tokenId: string },
+    { readonly tag: 'deleted' } | { readonly tag: 'unknown_token' }
+  >
+  /** ServiceProviderConfig, Schemas and ResourceTypes. Null: all of a kind. */
+  describe: Ask<
+    { readonly kind: 'config' | 'schemas' | 'resource_types'; readonly id: string | null },
+    Described | ScimRefusal
+  >
+  createUser: Ask<WriteUser & AskedAttributes, ScimUserCreated | ScimRefusal>
+  readUser: Ask<OneScimUser & AskedAttributes, ScimUserFound | ScimRefusal>
+  listUsers: Ask<ListScimUsers & AskedAttributes, ScimUsersListed | ScimRefusal>
+  replaceUser: Ask<
+    OneScimUser & WriteUser & Conditional & AskedAttributes,
+    ScimUserFound | ScimRefusal
+  >
+  patchUser: Ask<
+    OneScimUser & WriteUser & Conditional & AskedAttributes,
+    ScimUserFound | ScimRefusal
+  >
+  deleteUser: Ask<OneScimUser & Conditional, { readonly tag: 'deleted' } | ScimRefusal>
+  /** Operations that this service does not have. */
+  bulk: Ask<Record<never, never>, { readonly tag: 'not_implemented' }>
+}
+
+/** The values of `scimType` that this service sends (RFC 7644, table 9). */
+export type ScimType =
+  | 'invalidFilter'
+  | 'invalidPath'
+  | 'invalidSyntax'
+  | 'invalidValue'
+  | 'mutability'
+  | 'noTarget'
+  | 'tooMany'
+  | 'uniqueness'
+
+export type ScimRefusal = {
+  readonly tag: 'refused'
+  readonly status: 400 | 403 | 404 | 409 | 412 | 503
+  readonly scimType: ScimType | null
+  readonly detail: string
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+export type ScimAuthenticated = { readonly tag: 'authenticated'; readonly principal: Principal }
+
+/** A role above member that a token may give and take. */
+export type GrantableRole = 'admin' | 'owner'
+
+export type CreateScimToken = {
+  readonly caller: Caller
+  readonly description: string | null
+  readonly expiresAt: Date | null
+  readonly organizationId: string | null
+  /** Undefined: `admin` if the caller may give that role. */
+  readonly roles: readonly GrantableRole[] | undefined
+  readonly idempotency: IdempotencyClaim | null
+}
+export type ScimTokenRecord = {
+  readonly id: string
+  readonly organizationId: string | null
+  readonly description: string | null
+  readonly roles: readonly GrantableRole[]
+  readonly createdAt: Date
+  readonly expiresAt: Date | null
+}
+export type ScimTokenCreated = {
+  readonly tag: 'created'
+  readonly record: ScimTokenRecord
+  /** Shown once: null on a replay. */
+  readonly token: string | null
+  readonly replayed: boolean
+}
+/** The organization is not that of the tenant. */
+export type UnknownOrganization = { readonly tag: 'unknown_organization' }
+/** The caller may not give a role that the token should give. */
+export type RolesBeyond = {
+  readonly tag: 'roles_beyond_caller'
+  readonly roles: readonly string[]
+}
+/** `expires_at` is not in the future. */
+export type Expired = { readonly tag: 'expired' }
+export type KeyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+export type ListScimTokens = {
+  readonly caller: Caller
+  readonly limit: number
+  readonly after: ListCursor | null
+}
+export type ScimTokensListed = {
+  readonly tag: 'listed'
+  readonly tokens: readonly ScimTokenRecord[]
+  readonly next: ListCursor | null
+}
+
+/** Which attributes an answer has (RFC 7644 section 3.9), as in the query. */
+export type AskedAttributes = {
+  readonly attributes: string | null
+  readonly excludedAttributes: string | null
+}
+export type OneScimUser = { readonly caller: Caller; readonly userId: string }
+export type WriteUser = { readonly caller: Caller; readonly body: JsonObject }
+export type Conditional = {
+  /** The If-Match header, or null. */
+  readonly ifMatch: string | null
+}
+export type ListScimUsers = {
+  readonly caller: Caller
+  readonly filter: string | null
+  /** As in the query. */
+  readonly startIndex: string | null
+  readonly count: string | null
+}
+
+export type Described = { readonly tag: 'described'; readonly document: JsonObject }
+/** A resource as the client gets it, with `meta`. */
+export type ScimUserFound = {
+  readonly tag: 'found'
+  readonly id: string
+  readonly resource: JsonObject
+  /** The weak entity tag. */
+  readonly version: string
+}
+export type ScimUserCreated = Omit<ScimUserFound, 'tag'> & { readonly tag: 'created' }
+export type ScimUsersListed = {
+  readonly tag: 'listed'
+  readonly total: number
+  readonly startIndex: number
+  readonly resources: readonly JsonObject[]
+}
+
+export const scim = address<ScimProtocol>('scim', [
+  'authenticate',
+  'listTokens',
+  'describe',
+  'readUser',
+  'listUsers',
+])

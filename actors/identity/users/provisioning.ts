@@ -1,0 +1,100 @@
+/** The account of a user that a tenant adds: a new one, or the one of the address with the rights of its owner kept. */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import {
+  findAccountByEmail,
+  insertAccount,
+  setAccountPassword,
+} from '../../../storage/identity/accounts.js'
+import {
+  findTenantUserOfAccount,
+  type TenantUserStatus,
+} from '../../../storage/identity/tenant-users.js'
+import { findTenant } from '../../../storage/identity/tenants.js'
+import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { isReserved } from '../../platform/mail/reserved-domains.js'
+import { reclaimUnproved } from '../accounts/mailbox-proof.js'
+import { domainOf } from '../federated-login/rules.js'
+
+/** The unique constraint in 0003_identity.sql: an account is one user of a tenant. */
+export const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
+
+export type Added = {
+  readonly tenantId: string
+  readonly email: string
+  readonly displayName: string
+  /** PHC string. It is discarded unless the tenant may set the password. */
+  readonly passwordHash: string | null
+  /** True: the user may be pre-provisioned without a password, for other ways to sign in. */
+  readonly withoutPassword: boolean
+  /** Network address of the caller. */
+  readonly address: string
+}
+
+export type ProvidedAccount = {
+  readonly accountId: string
+  /** `pre_provisioned` if the tenant may vouch for the address. Otherwise the owner of the mailbox must accept. */
+  readonly status: 'invited' | 'pre_provisioned'
+  /** The user that the account is in the tenant already. */
+  readonly known: { readonly id: string; readonly status: TenantUserStatus } | undefined
+}
+
+/** Inserts or finds the account of an address. The transaction crosses tenants. */
+export async function provideAccount(
+  tx: Transaction,
+  tools: { readonly random: Random },
+  { tenantId, email, displayName, passwordHash: chosenHash, withoutPassword, address }: Added,
+  context: MessageContext,
+  now: Date,
+): Promise<ProvidedAccount> {
+  const asks = chosenHash !== null || withoutPassword
+  const asking = asks ? rightToProvision(tx, tenantId, email) : ('none' as const)
+  // Without a password the account does not depend on the right: one round trip for both.
+  let right = chosenHash === null ? null : await asking
+  const passwordHash = right === null || right === 'none' ? null : chosenHash
+  let accountId: string | undefined = tools.random.uuid()
+  const inserting = insertAccount(tx, {
+    id: accountId,
+    email,
+    emailVerified: false,
+    displayName,
+    passwordHash,
+    createdAt: now,
+  })
+  const [fresh, granted] = await Promise.all([inserting, right ?? asking])
+  right = granted
+  const mayProvision = right !== 'none' && (passwordHash !== null || withoutPassword)
+  if (!fresh) accountId = await findAccountByEmail(tx, email)
+  if (accountId === undefined) throw new Error('the conflicting account is missing')
+  const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
+  if (known !== undefined && known.status !== 'removed')
+    return { accountId, status: 'invited', known }
+  // An account with an unverified address does not lock out the owner of the domain.
+  let isOurs = fresh
+  if (!fresh && right === 'owner' && mayProvision) {
+    const taken = { accountId, domain: domainOf(email)!, address }
+    isOurs = await reclaimUnproved(tx, tools, taken, context, now)
+    if (isOurs && passwordHash !== null) await setAccountPassword(tx, accountId, passwordHash, now)
+  }
+  // A user with an account keeps its password and must accept the invitation.
+  return { accountId, status: isOurs && mayProvision ? 'pre_provisioned' : 'invited', known }
+}
+
+/**
+ * Why a tenant may vouch for the address of a new account. `owner`: the address is in a domain it verified. `sandbox`:
+ * it is a sandbox and the domain is reserved, so no mailbox exists.
+ */
+async function rightToProvision(
+  tx: Transaction,
+  tenantId: string,
+  email: string,
+): Promise<'owner' | 'sandbox' | 'none'> {
+  const domain = domainOf(email)
+  const [isOwner, tenant] = await Promise.all([
+    domain === undefined ? false : hasVerifiedDomain(tx, tenantId, domain),
+    isReserved(email) ? findTenant(tx, tenantId) : undefined,
+  ])
+  if (isOwner) return 'owner'
+  return tenant?.environment === 'sandbox' ? 'sandbox' : 'none'
+}

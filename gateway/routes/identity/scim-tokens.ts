@@ -1,0 +1,140 @@
+/** The bearer tokens of directories, for operators of a tenant. */
+import { z } from 'zod'
+import { scim, type ScimTokenRecord } from '../../../actors/identity/scim/protocol.js'
+import { callerOf } from '../../request/caller.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { empty, json, problem, type Route, reply, route } from '../../route.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+
+const TOKENS = '/api/v1/scim/tokens'
+const tags = ['SCIM'] as const
+const managers = { scheme: 'bearer', scopes: ['users:manage'] } as const
+
+const Role = z.enum(['admin', 'owner'])
+const ScimToken = z
+  .object({
+    id: z.uuid(),
+    description: z.string().nullable(),
+    organization_id: z.uuid().nullable(),
+    roles: z.array(Role).meta({ description: 'Roles above member that it may give and take.' }),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'ScimToken' })
+const NewScimToken = ScimToken.extend({
+  token: z.string().optional().meta({ description: 'Shown once; absent in a replay' }),
+}).meta({ id: 'NewScimToken' })
+
+const CreateScimToken = z
+  .object({
+    description: z.string().max(255).nullable().optional(),
+    expires_at: z.iso
+      .datetime({ offset: true })
+      .nullable()
+      .optional()
+      .meta({ description: 'In the future. Without it the token does not expire.' }),
+    organization_id: z.uuid().nullable().optional().meta({ description: 'That of the tenant.' }),
+    roles: z
+      .array(Role)
+      .max(2)
+      .optional()
+      .meta({
+        description:
+          'Roles above member that the token may give and take, at most those that the caller may give. Default: admin ' +
+          'if the caller may give it. A token without owner cannot change owners.',
+      }),
+  })
+  .meta({ id: 'CreateScimToken' })
+
+function tokenJson(token: ScimTokenRecord): z.input<typeof ScimToken> {
+  return {
+    id: token.id,
+    description: token.description,
+    organization_id: token.organizationId,
+    roles: [...token.roles],
+    created_at: token.createdAt.toISOString(),
+    expires_at: token.expiresAt?.toISOString() ?? null,
+  }
+}
+
+export const scimTokenRoutes: readonly Route[] = [
+  route(scim, 'listTokens', {
+    method: 'GET',
+    path: TOKENS,
+    operationId: 'listScimTokens',
+    summary: 'List the SCIM tokens of the tenant, newest first',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    query: PageQuery,
+    message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
+    replies: {
+      listed: reply(
+        200,
+        z.array(ScimToken),
+        ({ tokens }) => tokens.map(tokenJson),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(scim, 'createToken', {
+    method: 'POST',
+    path: TOKENS,
+    operationId: 'createScimToken',
+    summary: 'Create a SCIM token',
+    description: 'A bearer token for a directory. It is valid below /scim/v2 only.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    idempotent: true,
+    onceOnly: true,
+    body: json(CreateScimToken, { optional: true }),
+    message: (request) => ({
+      caller: callerOf(request),
+      description: request.body.description ?? null,
+      expiresAt: request.body.expires_at == null ? null : new Date(request.body.expires_at),
+      organizationId: request.body.organization_id?.toLowerCase() ?? null,
+      roles: request.body.roles,
+      idempotency: request.idempotency,
+    }),
+    replies: {
+      created: reply(
+        201,
+        NewScimToken,
+        ({ record, token }) => ({ ...tokenJson(record), ...(token === null ? {} : { token }) }),
+        ({ record }) => ({ location: `${TOKENS}/${record.id}` }),
+      ),
+      expired: problem(400, 'bad-request', {
+        detail: 'expires_at must be in the future.',
+        errors: [{ pointer: '#/expires_at', detail: 'must be in the future' }],
+      }),
+      unknown_organization: problem(404, 'not-found', {
+        detail: 'The organization does not exist.',
+      }),
+      roles_beyond_caller: problem(
+        403,
+        'insufficient-scope',
+        ({ roles }: { roles: readonly string[] }) => ({
+          detail: `The roles would grant more than the token has: ${roles.join(' ')}.`,
+        }),
+      ),
+      ...idempotencyRefusals,
+    },
+  }),
+  route(scim, 'deleteToken', {
+    method: 'DELETE',
+    path: `${TOKENS}/{token_id}`,
+    operationId: 'deleteScimToken',
+    summary: 'Delete a SCIM token',
+    description: 'It is refused within a second.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: z.object({ token_id: z.string().max(64) }),
+    message: (request) => ({ caller: callerOf(request), tokenId: request.params.token_id }),
+    replies: {
+      deleted: empty(204),
+      unknown_token: problem(404, 'not-found', { detail: 'The token does not exist.' }),
+    },
+  }),
+]

@@ -1,0 +1,179 @@
+/** SCIM groups: the roles of a tenant by the names that a directory has for them. The members are the users with the role. */
+import type { Transaction } from '../platform/sql.js'
+
+export type ScimGroupRow = {
+  readonly id: string
+  readonly tenantId: string
+  readonly displayName: string
+  readonly role: string
+  readonly externalId: string | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+const COLUMNS = `id, tenant_id as "tenantId", display_name as "displayName", role, external_id as "externalId",
+  created_at as "createdAt", updated_at as "updatedAt"`
+
+/**
+ * Inserts a group unless the tenant has `most` groups. A taken name violates `scim_groups_display_name`, a taken role
+ * `scim_groups_role`.
+ */
+export async function insertScimGroup(
+  tx: Transaction,
+  group: ScimGroupRow,
+  most: number,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'scim_group.insert',
+    text: `insert into scim_groups (tenant_id, id, display_name, display_name_key, role, external_id, created_at,
+             updated_at)
+           select $1, $2, $3, lower($3), $4, $5, $6, $6
+           where (select count(*) from scim_groups where tenant_id = $1) < $7`,
+    values: [
+      group.tenantId,
+      group.id,
+      group.displayName,
+      group.role,
+      group.externalId,
+      group.createdAt,
+      most,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** All groups of a tenant, oldest first. Their number is bounded by `insertScimGroup`. */
+export async function listScimGroups(tx: Transaction, tenantId: string): Promise<ScimGroupRow[]> {
+  const { rows } = await tx.query<ScimGroupRow>({
+    name: 'scim_group.list',
+    text: `select ${COLUMNS} from scim_groups where tenant_id = $1 order by created_at, id`,
+    values: [tenantId],
+  })
+  return rows
+}
+
+/** A group, locked until the transaction ends if the caller changes it. */
+export async function findScimGroup(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  isLocked: boolean,
+): Promise<ScimGroupRow | undefined> {
+  const { rows } = await tx.query<ScimGroupRow>({
+    name: isLocked ? 'scim_group.hold' : 'scim_group.find',
+    text: `select ${COLUMNS} from scim_groups where tenant_id = $1 and id = $2${isLocked ? ' for update' : ''}`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+export async function updateScimGroup(
+  tx: Transaction,
+  group: Pick<ScimGroupRow, 'tenantId' | 'id' | 'displayName' | 'externalId'>,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'scim_group.update',
+    text: `update scim_groups set display_name = $3, display_name_key = lower($3), external_id = $4,
+             updated_at = $5
+           where tenant_id = $1 and id = $2`,
+    values: [group.tenantId, group.id, group.displayName, group.externalId, now],
+  })
+}
+
+export async function deleteScimGroup(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<void> {
+  await tx.query({
+    name: 'scim_group.delete',
+    text: 'delete from scim_groups where tenant_id = $1 and id = $2',
+    values: [tenantId, id],
+  })
+}
+
+export type ScimMemberRow = {
+  readonly role: string
+  readonly id: string
+  readonly display: string | null
+}
+
+/** The users with these roles, in the order of their creation. */
+export async function membersWithRoles(
+  tx: Transaction,
+  tenantId: string,
+  roles: readonly string[],
+): Promise<ScimMemberRow[]> {
+  const { rows } = await tx.query<ScimMemberRow>({
+    name: 'scim_group.members',
+    text: `select r.role, u.id, u.display_name as display
+           from tenant_users u, unnest(u.roles) r (role)
+           where u.tenant_id = $1 and u.roles && $2 and u.status <> 'removed' and r.role = any ($2)
+           order by u.created_at, u.id`,
+    values: [tenantId, roles],
+  })
+  return rows
+}
+
+export type RoleChanged = {
+  readonly id: string
+  readonly tenantId: string
+  readonly sub: string
+  readonly accountId: string
+  /** After the change. */
+  readonly roles: readonly string[]
+}
+
+const CHANGED = `returning id, tenant_id as "tenantId", sub, account_id as "accountId", roles`
+
+/** Gives users a role. Returns those who did not have it. */
+export async function giveRole(
+  tx: Transaction,
+  tenantId: string,
+  role: string,
+  userIds: readonly string[],
+  now: Date,
+): Promise<RoleChanged[]> {
+  const { rows } = await tx.query<RoleChanged>({
+    name: 'scim_group.give_role',
+    text: `update tenant_users set roles = roles || $2::text, updated_at = $4
+           where tenant_id = $1 and id = any ($3::uuid[]) and status <> 'removed' and not $2 = any (roles)
+           ${CHANGED}`,
+    values: [tenantId, role, userIds, now],
+  })
+  return rows
+}
+
+/** Takes a role from users. Returns those who had it. */
+export async function takeRole(
+  tx: Transaction,
+  tenantId: string,
+  role: string,
+  userIds: readonly string[],
+  now: Date,
+): Promise<RoleChanged[]> {
+  const { rows } = await tx.query<RoleChanged>({
+    name: 'scim_group.take_role',
+    text: `update tenant_users set roles = array_remove(roles, $2::text), updated_at = $4
+           where tenant_id = $1 and id = any ($3::uuid[]) and $2 = any (roles)
+           ${CHANGED}`,
+    values: [tenantId, role, userIds, now],
+  })
+  return rows
+}
+
+/** How many of these users the tenant has, without removed ones. */
+export async function countTenantUsers(
+  tx: Transaction,
+  tenantId: string,
+  userIds: readonly string[],
+): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>({
+    name: 'scim_group.count_users',
+    text: `select count(*) as count from tenant_users
+           where tenant_id = $1 and id = any ($2::uuid[]) and status <> 'removed'`,
+    values: [tenantId, userIds],
+  })
+  return rows[0]!.count
+}

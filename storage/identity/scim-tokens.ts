@@ -1,0 +1,103 @@
+/** The bearer tokens of directories (docs/reference/identity.md, SCIM). Only their SHA-256 is stored. */
+import type { Transaction } from '../platform/sql.js'
+
+export type ScimTokenRow = {
+  readonly id: string
+  readonly tenantId: string
+  readonly organizationId: string | null
+  readonly description: string | null
+  /** The roles above member that the token may give and take. */
+  readonly roles: readonly ('admin' | 'owner')[]
+  readonly createdAt: Date
+  /** Null: the token does not expire. */
+  readonly expiresAt: Date | null
+}
+
+export async function insertScimToken(
+  tx: Transaction,
+  token: ScimTokenRow & { readonly tokenSha256: Uint8Array },
+): Promise<void> {
+  await tx.query({
+    name: 'scim_token.insert',
+    text: `insert into scim_tokens (tenant_id, id, token_sha256, organization_id, description, roles, created_at,
+             expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    values: [
+      token.tenantId,
+      token.id,
+      Buffer.from(token.tokenSha256),
+      token.organizationId,
+      token.description,
+      token.roles,
+      token.createdAt,
+      token.expiresAt,
+    ],
+  })
+}
+
+const COLUMNS = `s.id, s.tenant_id as "tenantId", s.organization_id as "organizationId", s.description, s.roles,
+  s.created_at as "createdAt", s.expires_at as "expiresAt"`
+
+/** A page of a tenant's tokens, newest first, also expired ones. */
+export async function listScimTokens(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<ScimTokenRow[]> {
+  const { rows } = await tx.query<ScimTokenRow>({
+    name: 'scim_token.list',
+    text: `select ${COLUMNS} from scim_tokens s
+           where s.tenant_id = $1
+             and ($3::timestamptz is null or (s.created_at, s.id) < ($3, $4::uuid))
+           order by s.created_at desc, s.id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/**
+ * Finds a token that is not expired, of an active tenant. The tenant is not known before, so the transaction crosses
+ * tenants.
+ */
+export async function findScimToken(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  now: Date,
+): Promise<ScimTokenRow | undefined> {
+  const { rows } = await tx.query<ScimTokenRow>({
+    name: 'scim_token.find',
+    text: `select ${COLUMNS} from scim_tokens s join tenants t on t.id = s.tenant_id and t.status = 'active'
+           where s.token_sha256 = $1 and (s.expires_at is null or s.expires_at > $2)`,
+    values: [Buffer.from(tokenSha256), now],
+  })
+  return rows[0]
+}
+
+/** Deletes a token. False if there is none with this id. */
+export async function deleteScimToken(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'scim_token.delete',
+    text: 'delete from scim_tokens where tenant_id = $1 and id = $2',
+    values: [tenantId, id],
+  })
+  return rowCount === 1
+}
+
+/** True if the organization is the one that the tenant belongs to. */
+export async function isOrganizationOfTenant(
+  tx: Transaction,
+  tenantId: string,
+  organizationId: string,
+): Promise<boolean> {
+  const { rows } = await tx.query({
+    name: 'scim_token.organization',
+    text: 'select from tenants where id = $1 and organization_id = $2',
+    values: [tenantId, organizationId],
+  })
+  return rows.length === 1
+}
