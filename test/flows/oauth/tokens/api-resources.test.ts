@@ -277,6 +277,13 @@ test('another tenant cannot get tokens for the resource', async (t) => {
   t.deepEqual([answer.status, answer.body['error']], [400, 'invalid_target'])
 })
 
+test('an application cannot have the resource of another tenant as its audience', async (t) => {
+  const { resource } = await registered()
+  const agent = await tenantAgent(running.baseUrl)
+  const body = { name: 'Stranger', audience: resource }
+  t.is((await agent.ask('POST', '/api/v1/applications', body)).status, 409)
+})
+
 test('client_credentials gives the scopes that the application lists', async (t) => {
   const { id, resource } = await registered()
   const client = await party()
