@@ -266,3 +266,30 @@ test('preflights allow MCP-Protocol-Version', async (t) => {
     t.true(allowed.split(', ').includes('mcp-protocol-version'), path)
   }
 })
+
+test('an issuer with a path has its metadata at the addresses that clients try', async (t) => {
+  const issuer = 'http://localhost:8099/t1'
+  const service = await testService({ environment: { SVC_OIDC__ISSUER_URL: issuer } })
+  t.teardown(() => service.end())
+  for (const path of [
+    '/.well-known/oauth-authorization-server/t1',
+    '/.well-known/openid-configuration/t1',
+    '/t1/.well-known/openid-configuration',
+    '/.well-known/oauth-authorization-server',
+  ]) {
+    const { status, body } = await callAt(service.baseUrl, path)
+    t.deepEqual([status, body['issuer']], [200, issuer], path)
+  }
+  for (const path of [
+    '/.well-known/oauth-authorization-server/t2',
+    '/t2/.well-known/openid-configuration',
+  ])
+    t.is((await callAt(service.baseUrl, path)).status, 404, path)
+  const here = '/.well-known/oauth-authorization-server/t1'
+  t.is((await callAt(running.baseUrl, here)).status, 404)
+})
+
+test('the service lists the feature', async (t) => {
+  const { body } = await callAt(running.baseUrl, '/api/v1/capabilities')
+  t.true((body['capabilities'] as string[]).includes('oauth.api_resources'))
+})
