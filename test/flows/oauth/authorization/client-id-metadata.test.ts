@@ -168,7 +168,9 @@ test.serial('documents that break a rule are refused on a page, never redirected
     'a method with a secret': serve('method', (url) =>
       document(url, { token_endpoint_auth_method: 'client_secret_post' }),
     ),
-    'a private key': serve('private', (url) => document(url, { jwks: { keys: [{ ...KEY, d: 'c' }] } })),
+    'a private key': serve('private', (url) =>
+      document(url, { jwks: { keys: [{ ...KEY, d: 'c' }] } }),
+    ),
     'a symmetric key': serve('symmetric', (url) =>
       document(url, { jwks: { keys: [{ kty: 'oct', k: 'c' }] } }),
     ),
@@ -184,7 +186,10 @@ test.serial('documents that break a rule are refused on a page, never redirected
     null: serve('null', () => 'null'),
     'duplicate members': serve('twice', (url) => `{"client_id":"${url}",${document(url).slice(1)}`),
     'invalid UTF-8': serve('utf8', (url) =>
-      Buffer.concat([Buffer.from(document(url).slice(0, -1)), Buffer.from([0x2c, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])]),
+      Buffer.concat([
+        Buffer.from(document(url).slice(0, -1)),
+        Buffer.from([0x2c, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+      ]),
     ),
     'dot segments': `${host.origin}/bad/%2e%2e/client-1.json`,
     'a user': host.client().replace('https://', 'https://user@'),
@@ -195,7 +200,11 @@ test.serial('documents that break a rule are refused on a page, never redirected
   }
   for (const [name, url] of Object.entries(bad)) {
     const { status, body, headers } = await authorize(url)
-    t.deepEqual([status, body['error']], [400, 'invalid_client'], `${name}: ${JSON.stringify(body)}`)
+    t.deepEqual(
+      [status, body['error']],
+      [400, 'invalid_client'],
+      `${name}: ${JSON.stringify(body)}`,
+    )
     t.is(headers.get('location'), null, name)
   }
   const browser = openBrowser(running)
@@ -254,21 +263,26 @@ test.serial('redirect URIs are exact, apart from the port of a loopback one', as
   t.is((await post(running.baseUrl, '/oauth/token', form)).status, 200)
 })
 
-test.serial('PKCE is required, and client_credentials is not a grant of such a client', async (t) => {
-  const url = host.client({ grant_types: ['authorization_code', 'client_credentials'] })
-  const query = new URLSearchParams({
-    client_id: url,
-    response_type: 'code',
-    redirect_uri: CLIENT_CALLBACK,
-  })
-  const answer = await fetch(`${running.baseUrl}/oauth/authorize?${query}`, { redirect: 'manual' })
-  t.is(((await answer.json()) as { error: string }).error, 'pkce_required')
-  const { status, body } = await post(running.baseUrl, '/oauth/token', {
-    grant_type: 'client_credentials',
-    client_id: url,
-  })
-  t.deepEqual([status, body['error']], [403, 'unauthorized_client'])
-})
+test.serial(
+  'PKCE is required, and client_credentials is not a grant of such a client',
+  async (t) => {
+    const url = host.client({ grant_types: ['authorization_code', 'client_credentials'] })
+    const query = new URLSearchParams({
+      client_id: url,
+      response_type: 'code',
+      redirect_uri: CLIENT_CALLBACK,
+    })
+    const answer = await fetch(`${running.baseUrl}/oauth/authorize?${query}`, {
+      redirect: 'manual',
+    })
+    t.is(((await answer.json()) as { error: string }).error, 'pkce_required')
+    const { status, body } = await post(running.baseUrl, '/oauth/token', {
+      grant_type: 'client_credentials',
+      client_id: url,
+    })
+    t.deepEqual([status, body['error']], [403, 'unauthorized_client'])
+  },
+)
 
 test.serial('a document that changes after the decision does not change it', async (t) => {
   const { publicKey, privateKey } = await generateKeyPair('ES256')
