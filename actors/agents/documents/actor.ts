@@ -13,7 +13,7 @@ import {
   agentKeySet,
   type AgentProfile,
   CLIENT_DOCUMENT_BYTES_MAX,
-} from '../../domain/agent-documents.js'
+} from '../../domain/agents/documents.js'
 import { audited } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { redirectUriFault } from '../../domain/redirect-uri.js'

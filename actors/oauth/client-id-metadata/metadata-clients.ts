@@ -23,7 +23,7 @@ import {
   agentClientDocument,
   agentKeySet,
   type AgentProfile,
-} from '../../domain/agent-documents.js'
+} from '../../domain/agents/documents.js'
 import { eventData } from '../../domain/events.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'

@@ -71,6 +71,9 @@ async function authorize(clientId: string, more: Record<string, string> = {}, at
   return { status: answer.status, headers: answer.headers, body }
 }
 
+const formOf = ({ path }: { readonly path: string }) =>
+  Object.fromEntries(new URL(path, running.baseUrl).searchParams)
+
 /** The document is fetched again at the next use. */
 async function forgetFreshness(url: string) {
   const text = `update remote_documents set fresh_until = now() - interval '1 minute' where url = $1`
@@ -141,7 +144,19 @@ test.serial('the token endpoint refuses other clients, and the id of the row', a
   const byId = await post(running.baseUrl, '/oauth/token', { ...form, client_id: row!.id })
   t.deepEqual([byId.status, byId.body['error']], [401, 'invalid_client'])
   t.is((await authorize(row!.id)).body['error'], 'invalid_client')
-  t.is((await post(running.baseUrl, '/oauth/token', form)).status, 200)
+  const from = async (origin: string) => {
+    const body = new URLSearchParams(form)
+    const headers = { origin }
+    return fetch(`${running.baseUrl}/oauth/token`, { method: 'POST', headers, body })
+  }
+  const foreign = await from('https://evil.example')
+  t.is(foreign.headers.get('access-control-allow-origin'), null)
+  t.is((await authorize(url)).status, 303)
+  const { form: next } = await codeOf(running, person, url)
+  Object.assign(form, next)
+  const own = await from('https://client.example')
+  t.is(own.status, 200)
+  t.is(own.headers.get('access-control-allow-origin'), 'https://client.example')
 })
 
 const KEY = { kty: 'EC', crv: 'P-256', x: 'a', y: 'b' }
@@ -462,18 +477,14 @@ test.serial('new clients are limited by the hour, and known ones are not', async
   t.regex(String(headers.get('retry-after')), /^[1-9]\d*$/)
   t.false(host.asked.some((path) => url.endsWith(path)))
   t.is((await authorize(known)).status, 303)
-  const pushed = await post(running.baseUrl, '/oauth/par', {
-    ...Object.fromEntries(new URL(begin(url).path, running.baseUrl).searchParams),
-  })
+  const pushed = await post(running.baseUrl, '/oauth/par', formOf(begin(url)))
   t.is(pushed.status, 429)
 })
 
 test.serial('a client pushes its request, and needs only request_uri at the page', async (t) => {
   const url = host.client()
   const begun = begin(url)
-  const { status, body } = await post(running.baseUrl, '/oauth/par', {
-    ...Object.fromEntries(new URL(begun.path, running.baseUrl).searchParams),
-  })
+  const { status, body } = await post(running.baseUrl, '/oauth/par', formOf(begun))
   t.is(status, 201, JSON.stringify(body))
   const query = new URLSearchParams({ client_id: url, request_uri: String(body['request_uri']) })
   const page = await arrived(openBrowser(running), person, `/oauth/authorize?${query}`)
