@@ -42,6 +42,7 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
   mailbox: { capacity: 4096, inflightMax: 256 },
   create: () => ({
     document: async () => ({ tag: 'published', body: KEY_SET, etag: '"k1"', maxAgeSecs: 300 }),
+    documentAtPath: async () => ({ tag: 'not_enabled' }),
     tenantDocument: async () => ({ tag: 'not_enabled' }),
     requestCredential: async () => ({ tag: 'not_enabled' }),
   }),

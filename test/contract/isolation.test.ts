@@ -47,6 +47,9 @@ const cases: readonly Case[] = Object.entries(document['paths'] as Record<string
 
 /** Paths whose parameter is not an object of a tenant, with the reason. */
 const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
+  '/.well-known/openid-configuration/{issuer_path}': 'public metadata',
+  '/{issuer_path}/.well-known/openid-configuration': 'public metadata',
+  '/.well-known/oauth-authorization-server/{issuer_path}': 'public metadata',
   '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}': 'public metadata',
   '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}': 'public metadata',
   '/credential-issuers/{tenant_slug}/.well-known/jwks.json': 'public metadata',

@@ -14,6 +14,7 @@ import {
   replaceApplication,
   rotateApplicationSecret,
 } from '../../../storage/oauth/applications.js'
+import { findResourceByUri, resourceKey } from '../../../storage/oauth/api-resources.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
@@ -63,6 +64,18 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       if (subjectType !== 'agent') return false
       const resolved = await tenants.ask('resolve', { tenantId }, context)
       return resolved.tag !== 'resolved' || resolved.tenant.controlPlane
+    }
+
+    /** True if the audience is an API resource of another tenant: its tokens are that tenant's to issue. */
+    async function isOfAnotherTenant(
+      audience: string | undefined,
+      tenantId: string,
+      { signal }: MessageContext,
+    ): Promise<boolean> {
+      if (audience === undefined || resourceKey(audience) === null) return false
+      // The resource may belong to any tenant, so the look-up crosses tenants.
+      const owner = await database.system((tx) => findResourceByUri(tx, audience), { signal })
+      return owner !== undefined && owner.tenantId !== tenantId
     }
 
     /** Inserts the application. Only the outcome contains its secret. */
@@ -197,6 +210,8 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         // A creator can act as the client, so the client must not have scopes that its creator lacks.
         const beyond = scopesBeyond(draft, principal.scopes)
         if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
+        if (await isOfAnotherTenant(draft.audience, tenantId, context))
+          return { tag: 'audience_taken' }
         try {
           return await database.tenant(
             principal.tenantId,
@@ -227,6 +242,8 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         // Who configures a client can act as it.
         const beyond = scopesBeyond(draft, principal.scopes)
         if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
+        if (await isOfAnotherTenant(draft.audience, tenantId, context))
+          return { tag: 'audience_taken' }
         try {
           return await changing(principal.tenantId, applicationId, context.signal, (tx, row) =>
             replaceLocked(tx, row, message, context.requestId),

@@ -187,7 +187,7 @@ export type SecretRotated = {
 /** The application authenticates without a secret. */
 export type NoSecretToRotate = { readonly tag: 'no_secret' }
 
-/** Another application of the tenant has this audience. */
+/** Another application of the tenant has this audience, or it is an API resource of another tenant. */
 export type AudienceTaken = { readonly tag: 'audience_taken' }
 export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }

@@ -22,6 +22,7 @@ import {
   type DocumentName,
   discovery,
   type KeysUnavailable,
+  type NamedDocument,
   type PublishedDocument,
 } from './protocol.js'
 
@@ -75,16 +76,25 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
       return tenant.credentialIssuerEnabled && tenant.status === 'active' ? tenant : undefined
     }
 
+    const ownPath = new URL(facts.issuer).pathname.slice(1)
+
+    async function documentOf({ name, host }: NamedDocument, context: MessageContext) {
+      if (name === 'jwks') return keySet(context)
+      if (name !== 'openid-configuration' && name !== 'oauth-authorization-server')
+        return documents[name]
+      const types = await detailTypesAt(host, context)
+      return types === null
+        ? documents[name]
+        : publish({ ...METADATA[name](facts), authorization_details_types_supported: types })
+    }
+
     return {
-      async document({ name, host }, context) {
-        if (name === 'jwks') return keySet(context)
-        if (name !== 'openid-configuration' && name !== 'oauth-authorization-server')
-          return documents[name]
-        const types = await detailTypesAt(host, context)
-        return types === null
-          ? documents[name]
-          : publish({ ...METADATA[name](facts), authorization_details_types_supported: types })
-      },
+      document: documentOf,
+
+      documentAtPath: async (message, context) =>
+        ownPath !== '' && message.issuerPath === ownPath
+          ? documentOf(message, context)
+          : { tag: 'not_enabled' },
 
       async requestCredential({ tenantSlug }, context) {
         const enabled = tenantSlug === null || (await issuing(tenantSlug, context)) !== undefined

@@ -137,7 +137,8 @@ const beyondCaller = problem(
   }),
 )
 const audienceTaken = problem(409, 'conflict', {
-  detail: 'Another application of this tenant has this audience.',
+  detail:
+    'Another application of this tenant has this audience, or it is an API resource of another tenant.',
 })
 const not_a_tenant_token = problem(403, 'policy-denied', {
   detail:

@@ -47,6 +47,29 @@ function document(
   })
 }
 
+/** The metadata of an issuer with a path: clients insert or append it (RFC 8414 section 3.1, section 5). */
+function documentAtPath(
+  name: 'openid-configuration' | 'oauth-authorization-server',
+  path: string,
+  operationId: string,
+): Route {
+  return route(discovery, 'documentAtPath', {
+    ...anonymous,
+    path,
+    operationId,
+    summary: 'The same document, at the address of an issuer with a path',
+    params: z.object({ issuer_path: z.string().max(255) }),
+    message: ({ host, params }) => ({ name, host, issuerPath: params.issuer_path }),
+    replies: {
+      published: published(Metadata),
+      keys_unavailable: unavailable,
+      not_enabled: problem(404, 'not-found', {
+        detail: 'The path does not belong to the issuer.',
+      }),
+    },
+  })
+}
+
 function tenantDocument(
   name: TenantDocument['name'],
   path: string,
@@ -110,6 +133,9 @@ export const discoveryRoutes: readonly Route[] = [
   document('jwks', '/.well-known/jwks.json', 'getKeySet', 'All verifiable signing keys of the issuer', KeySet),
   document('openid-configuration', '/.well-known/openid-configuration', 'getOpenidConfiguration', 'OpenID Connect discovery document'),
   document('oauth-authorization-server', '/.well-known/oauth-authorization-server', 'getAuthorizationServerMetadata', 'Authorization server metadata (RFC 8414)'),
+  documentAtPath('openid-configuration', '/.well-known/openid-configuration/{issuer_path}', 'getOpenidConfigurationAtPath'),
+  documentAtPath('openid-configuration', '/{issuer_path}/.well-known/openid-configuration', 'getOpenidConfigurationBelowPath'),
+  documentAtPath('oauth-authorization-server', '/.well-known/oauth-authorization-server/{issuer_path}', 'getAuthorizationServerMetadataAtPath'),
   document('oauth-protected-resource', '/.well-known/oauth-protected-resource', 'getProtectedResourceMetadata', 'Protected resource metadata (RFC 9728)'),
   document('openid-credential-issuer', '/.well-known/openid-credential-issuer', 'getCredentialIssuerMetadata', 'Credential issuer metadata'),
   document('jwt-vc-issuer', '/.well-known/jwt-vc-issuer', 'getJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata'),

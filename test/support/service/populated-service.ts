@@ -79,6 +79,7 @@ export async function populateTenant(
     '/api/v1/agents/{agent_id}/anchors/{anchor}': key.did,
     '/api/v1/applications/{application_id}': String(body['application_id']),
     '/api/v1/observed-clients/{id}': await observed(api.at, tenantId),
+    '/api/v1/api-resources/{id}': await apiResource(api, token),
     '/api/v1/tenant-users/{user_id}': userId,
     '/api/v1/sandbox/fixture-users/{user_id}': userId,
     '/api/v1/delegations/{delegation_id}': delegated.delegationId,
@@ -168,6 +169,12 @@ async function application(api: Api, token: string) {
     clientId: String(client['client_id']),
     accessToken: String(client['registration_access_token']),
   }
+}
+
+async function apiResource(api: Api, token: string): Promise<string> {
+  const resource = `https://${crypto.randomUUID()}.files.test/mcp`
+  const body = { resource, name: 'Files', scopes: [{ name: 'files:read' }] }
+  return String(expectStatus(201, await api.post('/api/v1/api-resources', token, body))['id'])
 }
 
 /** A subscription to payments with one delivery that has arrived. */

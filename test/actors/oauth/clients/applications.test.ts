@@ -85,6 +85,7 @@ test.serial('absent members get the documented defaults', async (t) => {
     idTokenSignedResponseAlg: 'ES256',
     logoUri: null,
     requirePkce: false,
+    loopbackAnyPort: false,
     authorizationDetailsTypes: [],
   })
   t.like(await actor.ref.ask('read', { principal: principal(), applicationId: id }), {

@@ -16,6 +16,7 @@ import {
   signedIn,
 } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
+import { until } from '../../../support/service/watch.js'
 import { testService, type TestService } from '../../../support/service.js'
 
 const RESOURCES = '/api/v1/api-resources'
@@ -277,6 +278,13 @@ test('another tenant cannot get tokens for the resource', async (t) => {
   t.deepEqual([answer.status, answer.body['error']], [400, 'invalid_target'])
 })
 
+test('an application cannot have the resource of another tenant as its audience', async (t) => {
+  const { resource } = await registered()
+  const agent = await tenantAgent(running.baseUrl)
+  const body = { name: 'Stranger', audience: resource }
+  t.is((await agent.ask('POST', '/api/v1/applications', body)).status, 409)
+})
+
 test('client_credentials gives the scopes that the application lists', async (t) => {
   const { id, resource } = await registered()
   const client = await party()
@@ -435,4 +443,57 @@ test('a device code is for its resource', async (t) => {
   t.is(answer.body['scope'], 'openid files:read')
   const unknown = await form('/oauth/device/code', { ...fields, scope: 'vault:list' }, credentials)
   t.is(unknown.body['error'], 'invalid_scope')
+})
+
+test('a user withdraws the consent for a resource on the account page', async (t) => {
+  const { resource } = await registered()
+  const client = await party()
+  const asked = { scope: 'openid files:read', resource }
+  const { browser, tokens } = await signedIn(running, client, person, asked)
+  t.teardown(() => browser.close())
+  const page = await browser.get('/auth/account')
+  t.true(page.html.includes('files:read'))
+  await browser.submit(page, {}, `/auth/account/consents/${client.clientId}/withdraw`)
+  t.is(await isActive(client, tokens.access_token), false)
+  const again = await journey(client, asked)
+  t.true(isConsent(await browser.get(pathOf(again.url))))
+})
+
+test('a code for a resource is redeemed once of 20 times at once', async (t) => {
+  const { resource } = await registered()
+  const client = await party()
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const begun = await journey(client, { scope: 'openid files:read', resource })
+  const callback = callbackOf(await authorized(browser, person, begun.url))
+  const fields = {
+    grant_type: 'authorization_code',
+    code: callback.searchParams.get('code')!,
+    redirect_uri: CALLBACK,
+    code_verifier: begun.verifier,
+    resource,
+  }
+  const answers = await Promise.all(Array.from({ length: 20 }, () => ask(client, fields)))
+  t.is(answers.filter(({ status }) => status === 200).length, 1)
+})
+
+test('another process refuses a deleted resource within a second', async (t) => {
+  const second = await testService({ beside: running })
+  t.teardown(() => second.end())
+  const { id, resource } = await registered()
+  const client = await party({ scopes: ['openid', 'files:read'] })
+  const granted = () =>
+    callAt(second.baseUrl, '/oauth/token', {
+      method: 'POST',
+      headers: basic(client.clientId, client.secret),
+      body: new URLSearchParams({ grant_type: 'client_credentials', resource }),
+    })
+  t.is((await granted()).status, 200)
+  await admin(person, 'DELETE', `${RESOURCES}/${id}`)
+  let error: unknown
+  await until('the second process refuses', 10_000, async () => {
+    error = (await granted()).body['error']
+    return error !== undefined
+  })
+  t.is(error, 'invalid_target')
 })
