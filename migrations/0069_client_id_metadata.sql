@@ -4,7 +4,7 @@
 -- writes from the document. Null: a registered client, whose client_id is its id.
 alter table applications add column metadata_url text;
 create unique index applications_by_metadata_url
-  on applications (tenant_id, metadata_url) where metadata_url is not null;
+  on applications (metadata_url, tenant_id) where metadata_url is not null;
 
 -- What a tenant knows about such a client. `id` is that of its application.
 create table observed_clients (

@@ -672,7 +672,7 @@ create table applications (
   constraint applications_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['none'::text, 'client_secret_basic'::text, 'client_secret_post'::text, 'private_key_jwt'::text]))),
   constraint applications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
-CREATE UNIQUE INDEX applications_by_metadata_url ON public.applications USING btree (tenant_id, metadata_url) WHERE (metadata_url IS NOT NULL);
+CREATE UNIQUE INDEX applications_by_metadata_url ON public.applications USING btree (metadata_url, tenant_id) WHERE (metadata_url IS NOT NULL);
 CREATE INDEX applications_listed ON public.applications USING btree (tenant_id, created_at DESC, id DESC);
 CREATE INDEX applications_origins ON public.applications USING gin (allowed_origins);
 alter table applications enable row level security;

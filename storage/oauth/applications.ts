@@ -377,6 +377,22 @@ export async function knownAudiences(
   return rows.map(({ audience }) => audience)
 }
 
+/** The same for the client of a metadata document, in any tenant. Crosses tenants. */
+export async function originListedByUrl(
+  tx: Transaction,
+  origin: string,
+  metadataUrl: string,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ listed: boolean }>({
+    name: 'application.origin_listed_by_url',
+    text: `select exists (select from applications
+             where metadata_url = $2 and allowed_origins @> array[$1::text]
+               and status = 'active') as listed`,
+    values: [origin, metadataUrl],
+  })
+  return rows[0]!.listed
+}
+
 /** True if the application, or any active application if null, lists the origin. Crosses tenants. */
 export async function originListed(
   tx: Transaction,

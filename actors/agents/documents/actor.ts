@@ -13,7 +13,7 @@ import {
   agentKeySet,
   type AgentProfile,
   CLIENT_DOCUMENT_BYTES_MAX,
-} from '../../domain/agent-documents.js'
+} from '../../domain/agents/documents.js'
 import { audited } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { redirectUriFault } from '../../domain/redirect-uri.js'
@@ -44,7 +44,9 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
     async document({ agentId, name }, { signal }) {
       if (!isUuid(agentId)) return UNKNOWN_AGENT
       // The documents are public, and the agent may be of any tenant.
-      const agent = await database.system((tx) => findAgentProfile<AgentProfile>(tx, agentId), { signal })
+      const agent = await database.system((tx) => findAgentProfile<AgentProfile>(tx, agentId), {
+        signal,
+      })
       if (agent === undefined) return UNKNOWN_AGENT
       const documents = {
         client: () => agentClientDocument(issuer, agent),

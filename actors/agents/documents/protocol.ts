@@ -1,6 +1,6 @@
 /** The documents that agents publish as clients of other services (docs/guides/agents/agent-documents.md). */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
-import type { AgentProfile } from '../../domain/agent-documents.js'
+import type { AgentProfile } from '../../domain/agents/documents.js'
 import type { Caller } from '../../domain/audit.js'
 
 export type AgentDocumentsProtocol = {

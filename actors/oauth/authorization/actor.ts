@@ -89,7 +89,8 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       if (metadataClients.isUrl(clientId)) return documentedClient(clientId, form, host, context)
       const client = await clientOf(clientId, context)
       // The id of a client that a metadata document identifies is not its client_id.
-      if (client === null || client.metadataUrl !== null) return refused('invalid_client', 'the application does not exist')
+      if (client === null || client.metadataUrl !== null)
+        return refused('invalid_client', 'the application does not exist')
       const named = await namedTenant(tenants, form, client, host, context)
       if (named === 'conflicting') return refused('invalid_request', CONFLICTING_TENANT)
       return named === 'theirs' ? { client } : refused('invalid_client', ANOTHER_TENANT)
@@ -304,7 +305,9 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
 
       async withdrawConsent({ tenantId, subject, clientId }) {
         const ended = await database.tenant(tenantId, async (tx) => {
-          const id = isUuid(clientId) ? clientId : (await findByMetadataUrl(tx, tenantId, clientId))?.id
+          const id = isUuid(clientId)
+            ? clientId
+            : (await findByMetadataUrl(tx, tenantId, clientId))?.id
           if (id === undefined) return undefined
           return withdrawConsent(tx, { tenantId, subject, clientId: id }, clock.now())
         })

@@ -81,7 +81,7 @@ export type ConsentAsked = {
   readonly clientName: string
   /** Of the redirect URI: the host, or the scheme of an installed application. */
   readonly clientHost: string
-  /** Of a client that its metadata document identifies. Null for a registered client. */
+  /** Facts about a client that its metadata document identifies. Null for a registered client. */
   readonly documented: DocumentedClient | null
   readonly email: string
   readonly scopes: readonly string[]

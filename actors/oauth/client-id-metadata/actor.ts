@@ -2,7 +2,10 @@
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import { deleteObservedClient, listObservedClients } from '../../../storage/oauth/observed-clients.js'
+import {
+  deleteObservedClient,
+  listObservedClients,
+} from '../../../storage/oauth/observed-clients.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { audited } from '../../domain/audit.js'

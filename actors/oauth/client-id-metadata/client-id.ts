@@ -19,7 +19,8 @@ const AGENT_PATH =
 
 export function metadataUrls(issuer: string): MetadataUrls {
   return {
-    isUrl: (clientId) => clientId.startsWith('https://') || clientId.startsWith(`${issuer}/agents/`),
+    isUrl: (clientId) =>
+      clientId.startsWith('https://') || clientId.startsWith(`${issuer}/agents/`),
     agentOf(url) {
       if (!url.startsWith(issuer)) return null
       const found = AGENT_PATH.exec(url.slice(issuer.length))

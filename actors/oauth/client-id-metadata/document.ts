@@ -100,12 +100,12 @@ function read(
     clientType: method === 'none' ? 'public' : 'confidential',
     tokenEndpointAuthMethod: method,
     redirectUris,
-    postLogoutRedirectUris: texts(from('post_logout_redirect_uris'), 'post_logout_redirect_uris')
-      .filter((uri) => redirectUriFault(uri) === undefined),
+    postLogoutRedirectUris: texts(
+      from('post_logout_redirect_uris'),
+      'post_logout_redirect_uris',
+    ).filter((uri) => redirectUriFault(uri) === undefined),
     // Scripts of the pages that receive the code may redeem it.
-    allowedOrigins: [
-      ...new Set(redirectUris.filter(isWeb).map((uri) => new URL(uri).origin)),
-    ],
+    allowedOrigins: [...new Set(redirectUris.filter(isWeb).map((uri) => new URL(uri).origin))],
     grantTypes,
     scopes: scopes(from('scope')),
     jwks,
@@ -119,7 +119,9 @@ function read(
     members,
     document,
     sha256: sha256Of(document),
-    decisionSha256: sha256Of(Object.fromEntries(DECISIVE.map((name) => [name, from(name) ?? null]))),
+    decisionSha256: sha256Of(
+      Object.fromEntries(DECISIVE.map((name) => [name, from(name) ?? null])),
+    ),
   }
 }
 

@@ -19,7 +19,11 @@ import {
 } from '../../../storage/oauth/observed-clients.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { agentClientDocument, agentKeySet, type AgentProfile } from '../../domain/agent-documents.js'
+import {
+  agentClientDocument,
+  agentKeySet,
+  type AgentProfile,
+} from '../../domain/agents/documents.js'
 import { eventData } from '../../domain/events.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
@@ -45,7 +49,12 @@ export type NotAdmitted =
       readonly why: 'faulty' | 'unreachable'
       readonly description: string
     }
-  | { readonly tag: 'not_admitted'; readonly why: 'rate_limited'; readonly description: string; readonly retryAfterSecs: number }
+  | {
+      readonly tag: 'not_admitted'
+      readonly why: 'rate_limited'
+      readonly description: string
+      readonly retryAfterSecs: number
+    }
 
 export interface MetadataClients {
   /** True for a client_id that names a metadata document. Always false if the feature is off. */
@@ -106,7 +115,10 @@ export function createMetadataClients(needs: MetadataClientsNeeds): MetadataClie
     return { policy }
   }
 
-  async function currentDocument(clientId: string, live: boolean): Promise<ReadDocument | NotAdmitted> {
+  async function currentDocument(
+    clientId: string,
+    live: boolean,
+  ): Promise<ReadDocument | NotAdmitted> {
     const own = urls.agentOf(clientId)
     if (own !== null) {
       if (own.name !== 'client') return faulty('client_id does not name a metadata document')
@@ -245,9 +257,12 @@ export function createMetadataClients(needs: MetadataClientsNeeds): MetadataClie
       const own = urls.agentOf(jwksUri)
       if (own !== null) {
         // The agent may be of any tenant.
-        const agent = await database.system((tx) => findAgentProfile<AgentProfile>(tx, own.agentId), {
-          pool: 'identity',
-        })
+        const agent = await database.system(
+          (tx) => findAgentProfile<AgentProfile>(tx, own.agentId),
+          {
+            pool: 'identity',
+          },
+        )
         return agent === undefined ? [] : agentKeySet(agent).keys
       }
       const found = await remote.get({

@@ -25,12 +25,7 @@ import {
   triesBasic,
 } from './clients/client-authentication.js'
 import { grantClientCredentials } from './grants/client-credentials.js'
-import {
-  type Client,
-  createClients,
-  type KnownClient,
-  publicClientId,
-} from './clients/clients.js'
+import { type Client, createClients, type KnownClient, publicClientId } from './clients/clients.js'
 import { grantDelegated } from './grants/delegation.js'
 import { describeRepeated, type OAuthForm, readForm } from './form.js'
 import { resourceLookup } from './issue/api-resource.js'
@@ -40,10 +35,7 @@ import { tokenMetrics } from './metrics.js'
 import type { MetadataClients } from '../client-id-metadata/metadata-clients.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
-import {
-  authenticateMetadataClient,
-  presentedUrl,
-} from './clients/metadata-client.js'
+import { authenticateMetadataClient, presentedUrl } from './clients/metadata-client.js'
 import { createDpopVerifier } from './verify/dpop-verifier.js'
 import { createDpopNonces } from './verify/dpop-nonces.js'
 import {

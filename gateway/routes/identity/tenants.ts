@@ -68,15 +68,19 @@ const host = z
   .string()
   .max(255)
   .transform((text) => text.toLowerCase())
-  .refine((text) => /^(?:\*|(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?|\[[0-9a-f:.]+\])$/.test(text), {
-    message: 'a host name, *.example.com or *',
-  })
+  .refine(
+    (text) => /^(?:\*|(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?|\[[0-9a-f:.]+\])$/.test(text),
+    {
+      message: 'a host name, *.example.com or *',
+    },
+  )
 const hosts = z.array(host).max(200)
 const ClientIdMetadata = z
   .object({
     enabled: z.boolean().default(true),
     allow: hosts.default(['*']).meta({
-      description: 'Hosts of admitted client ids: names, `*.example.com` for every name below, or `*`.',
+      description:
+        'Hosts of admitted client ids: names, `*.example.com` for every name below, or `*`.',
     }),
     deny: hosts.default([]).meta({ description: 'As allow, and wins. Never fetched.' }),
     require_auth: z.boolean().default(false).meta({

@@ -12,9 +12,9 @@ const ObservedClient = z
   .object({
     id: z.uuid(),
     client_id: z.string().meta({ description: 'The URL of the metadata document.' }),
-    client_name: z
-      .string()
-      .meta({ description: 'What the client calls itself, or the host of its client_id. Not verified.' }),
+    client_name: z.string().meta({
+      description: 'What the client calls itself, or the host of its client_id. Not verified.',
+    }),
     document_sha256: z
       .string()
       .regex(/^[0-9a-f]{64}$/)

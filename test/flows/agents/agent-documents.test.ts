@@ -80,7 +80,12 @@ test.serial('a profile is checked', async (t) => {
     { redirect_uris: ['http://client.example/callback'] },
     { redirect_uris: ['https://client.example/#part'] },
     { client_uri: 'http://agent.example' },
-    { redirect_uris: Array.from({ length: 50 }, (_, n) => `https://x.example/${'y'.repeat(200)}${n}`) },
+    {
+      redirect_uris: Array.from(
+        { length: 50 },
+        (_, n) => `https://x.example/${'y'.repeat(200)}${n}`,
+      ),
+    },
   ]) {
     const { status } = await agent.ask('PATCH', '/api/v1/agents/me/profile', change)
     t.is(status, 400, JSON.stringify(change).slice(0, 80))

@@ -46,7 +46,11 @@ export async function arrived(
   return browser.follow(await browser.submit(page, { email, password }))
 }
 
-export type TokenAnswer = { readonly status: number; readonly body: Json; readonly headers: Headers }
+export type TokenAnswer = {
+  readonly status: number
+  readonly body: Json
+  readonly headers: Headers
+}
 
 export async function post(
   baseUrl: string,

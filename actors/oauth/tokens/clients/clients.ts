@@ -6,12 +6,13 @@ import {
   findClient,
   isSecretOf,
   originListed,
+  originListedByUrl,
   secretsInForce,
 } from '../../../../storage/oauth/applications.js'
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
-import { agentJwk } from '../../../domain/agent-documents.js'
+import { agentJwk } from '../../../domain/agents/documents.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './client-assertion.js'
@@ -152,7 +153,12 @@ export function createClients({
 
   return {
     async lists(origin, clientId) {
-      if (clientId !== null && !isUuid(clientId)) return false
+      if (clientId !== null && !isUuid(clientId)) {
+        if (!/^https?:\/\/[\x21-\x7e]{1,2048}$/.test(clientId)) return false
+        return origins.get(`${clientId} ${origin}`, [], () =>
+          database.system((tx) => originListedByUrl(tx, origin, clientId), { pool: 'identity' }),
+        )
+      }
       return origins.get(`${clientId} ${origin}`, clientId === null ? [] : [clientId], () =>
         database.system((tx) => originListed(tx, origin, clientId), { pool: 'identity' }),
       )

@@ -11,7 +11,11 @@ import { findClient } from '../../../../storage/oauth/applications.js'
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
-import type { Admitted, MetadataClients, NotAdmitted } from '../../client-id-metadata/metadata-clients.js'
+import type {
+  Admitted,
+  MetadataClients,
+  NotAdmitted,
+} from '../../client-id-metadata/metadata-clients.js'
 import {
   NO_SUCH_RESOURCE,
   NO_TENANT,
@@ -66,7 +70,11 @@ export function presentedUrl(
 export async function authenticateMetadataClient(
   needs: MetadataClientNeeds,
   clientId: string,
-  request: { readonly presented: ClientAuthentication; readonly form: OAuthForm; readonly host: string },
+  request: {
+    readonly presented: ClientAuthentication
+    readonly form: OAuthForm
+    readonly host: string
+  },
   context: MessageContext,
 ): Promise<Client | OAuthRefused> {
   const { database, metadataClients, clock, issuer } = needs
@@ -96,7 +104,10 @@ export async function authenticateMetadataClient(
       return refuse('invalid_client', 'this client must authenticate with private_key_jwt')
     const read = readAssertion(presented.assertion, issuer, clock.nowSecs())
     if ('fault' in read)
-      return refuse('invalid_client', `client authentication failed, client_assertion: ${read.fault}`)
+      return refuse(
+        'invalid_client',
+        `client authentication failed, client_assertion: ${read.fault}`,
+      )
     const refused = await assertionRefusal(needs, clientId, read, admitted)
     if (refused !== null) return refused
   }
@@ -138,7 +149,11 @@ async function grantOf(
   if (code !== null) {
     const row = await lookups.code(hashRefreshToken(code))
     if (row !== undefined)
-      grant = { tenantId: row.tenantId, applicationId: row.clientId, documentSha256: row.documentSha256 }
+      grant = {
+        tenantId: row.tenantId,
+        applicationId: row.clientId,
+        documentSha256: row.documentSha256,
+      }
   } else if (token?.includes('.') === true) {
     const read = await verifier.read(token, context)
     if (read?.principal.clientId === clientId)

@@ -67,12 +67,7 @@ export async function grantCode(
   if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
   if (!row.standing)
     return refuse('invalid_grant', 'the session or the user behind the code is no longer active')
-  const resources = await resourcesOfGrant(
-    needs.resources,
-    row,
-    publicClientId(client),
-    form,
-  )
+  const resources = await resourcesOfGrant(needs.resources, row, publicClientId(client), form)
   if ('tag' in resources) return resources
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
   const scopes = effectiveScopes(row.scopes, client, resources)

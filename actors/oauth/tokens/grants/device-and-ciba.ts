@@ -124,12 +124,7 @@ async function redeem(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const { commits, random, jwt, metrics, issuer } = needs
-  const resources = await resourcesOfGrant(
-    needs.resources,
-    row,
-    publicClientId(client),
-    form,
-  )
+  const resources = await resourcesOfGrant(needs.resources, row, publicClientId(client), form)
   if ('tag' in resources) return resources
   if (jkt === null && demandsDpop(resources)) return refusal(RESOURCE_NEEDS_PROOF)
   const scopes = effectiveScopes(row.scopes, client, resources)

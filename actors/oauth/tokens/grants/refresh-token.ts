@@ -128,12 +128,7 @@ async function rotate(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const resources = await resourcesOfGrant(
-    needs.resources,
-    row,
-    publicClientId(client),
-    form,
-  )
+  const resources = await resourcesOfGrant(needs.resources, row, publicClientId(client), form)
   if ('tag' in resources) return resources
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
   const effective = effectiveScopes(row.scopes, client, resources)

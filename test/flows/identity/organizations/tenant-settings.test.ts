@@ -15,6 +15,13 @@ const SANDBOX = {
   checkout_redirect_hosts: [],
   x402_pay_to: {},
   logout_revokes_offline: false,
+  client_id_metadata: {
+    enabled: true,
+    allow: ['*'],
+    deny: [],
+    require_auth: false,
+    max_new_clients_per_hour: 100,
+  },
   branding: {},
   session: {},
   social: {},

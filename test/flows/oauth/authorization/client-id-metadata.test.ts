@@ -71,6 +71,9 @@ async function authorize(clientId: string, more: Record<string, string> = {}, at
   return { status: answer.status, headers: answer.headers, body }
 }
 
+const formOf = ({ path }: { readonly path: string }) =>
+  Object.fromEntries(new URL(path, running.baseUrl).searchParams)
+
 /** The document is fetched again at the next use. */
 async function forgetFreshness(url: string) {
   const text = `update remote_documents set fresh_until = now() - interval '1 minute' where url = $1`
@@ -141,7 +144,19 @@ test.serial('the token endpoint refuses other clients, and the id of the row', a
   const byId = await post(running.baseUrl, '/oauth/token', { ...form, client_id: row!.id })
   t.deepEqual([byId.status, byId.body['error']], [401, 'invalid_client'])
   t.is((await authorize(row!.id)).body['error'], 'invalid_client')
-  t.is((await post(running.baseUrl, '/oauth/token', form)).status, 200)
+  const from = async (origin: string) => {
+    const body = new URLSearchParams(form)
+    const headers = { origin }
+    return fetch(`${running.baseUrl}/oauth/token`, { method: 'POST', headers, body })
+  }
+  const foreign = await from('https://evil.example')
+  t.is(foreign.headers.get('access-control-allow-origin'), null)
+  t.is((await authorize(url)).status, 303)
+  const { form: next } = await codeOf(running, person, url)
+  Object.assign(form, next)
+  const own = await from('https://client.example')
+  t.is(own.status, 200)
+  t.is(own.headers.get('access-control-allow-origin'), 'https://client.example')
 })
 
 const KEY = { kty: 'EC', crv: 'P-256', x: 'a', y: 'b' }
@@ -168,7 +183,9 @@ test.serial('documents that break a rule are refused on a page, never redirected
     'a method with a secret': serve('method', (url) =>
       document(url, { token_endpoint_auth_method: 'client_secret_post' }),
     ),
-    'a private key': serve('private', (url) => document(url, { jwks: { keys: [{ ...KEY, d: 'c' }] } })),
+    'a private key': serve('private', (url) =>
+      document(url, { jwks: { keys: [{ ...KEY, d: 'c' }] } }),
+    ),
     'a symmetric key': serve('symmetric', (url) =>
       document(url, { jwks: { keys: [{ kty: 'oct', k: 'c' }] } }),
     ),
@@ -184,7 +201,10 @@ test.serial('documents that break a rule are refused on a page, never redirected
     null: serve('null', () => 'null'),
     'duplicate members': serve('twice', (url) => `{"client_id":"${url}",${document(url).slice(1)}`),
     'invalid UTF-8': serve('utf8', (url) =>
-      Buffer.concat([Buffer.from(document(url).slice(0, -1)), Buffer.from([0x2c, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])]),
+      Buffer.concat([
+        Buffer.from(document(url).slice(0, -1)),
+        Buffer.from([0x2c, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+      ]),
     ),
     'dot segments': `${host.origin}/bad/%2e%2e/client-1.json`,
     'a user': host.client().replace('https://', 'https://user@'),
@@ -195,7 +215,11 @@ test.serial('documents that break a rule are refused on a page, never redirected
   }
   for (const [name, url] of Object.entries(bad)) {
     const { status, body, headers } = await authorize(url)
-    t.deepEqual([status, body['error']], [400, 'invalid_client'], `${name}: ${JSON.stringify(body)}`)
+    t.deepEqual(
+      [status, body['error']],
+      [400, 'invalid_client'],
+      `${name}: ${JSON.stringify(body)}`,
+    )
     t.is(headers.get('location'), null, name)
   }
   const browser = openBrowser(running)
@@ -254,21 +278,26 @@ test.serial('redirect URIs are exact, apart from the port of a loopback one', as
   t.is((await post(running.baseUrl, '/oauth/token', form)).status, 200)
 })
 
-test.serial('PKCE is required, and client_credentials is not a grant of such a client', async (t) => {
-  const url = host.client({ grant_types: ['authorization_code', 'client_credentials'] })
-  const query = new URLSearchParams({
-    client_id: url,
-    response_type: 'code',
-    redirect_uri: CLIENT_CALLBACK,
-  })
-  const answer = await fetch(`${running.baseUrl}/oauth/authorize?${query}`, { redirect: 'manual' })
-  t.is(((await answer.json()) as { error: string }).error, 'pkce_required')
-  const { status, body } = await post(running.baseUrl, '/oauth/token', {
-    grant_type: 'client_credentials',
-    client_id: url,
-  })
-  t.deepEqual([status, body['error']], [403, 'unauthorized_client'])
-})
+test.serial(
+  'PKCE is required, and client_credentials is not a grant of such a client',
+  async (t) => {
+    const url = host.client({ grant_types: ['authorization_code', 'client_credentials'] })
+    const query = new URLSearchParams({
+      client_id: url,
+      response_type: 'code',
+      redirect_uri: CLIENT_CALLBACK,
+    })
+    const answer = await fetch(`${running.baseUrl}/oauth/authorize?${query}`, {
+      redirect: 'manual',
+    })
+    t.is(((await answer.json()) as { error: string }).error, 'pkce_required')
+    const { status, body } = await post(running.baseUrl, '/oauth/token', {
+      grant_type: 'client_credentials',
+      client_id: url,
+    })
+    t.deepEqual([status, body['error']], [403, 'unauthorized_client'])
+  },
+)
 
 test.serial('a document that changes after the decision does not change it', async (t) => {
   const { publicKey, privateKey } = await generateKeyPair('ES256')
@@ -448,18 +477,14 @@ test.serial('new clients are limited by the hour, and known ones are not', async
   t.regex(String(headers.get('retry-after')), /^[1-9]\d*$/)
   t.false(host.asked.some((path) => url.endsWith(path)))
   t.is((await authorize(known)).status, 303)
-  const pushed = await post(running.baseUrl, '/oauth/par', {
-    ...Object.fromEntries(new URL(begin(url).path, running.baseUrl).searchParams),
-  })
+  const pushed = await post(running.baseUrl, '/oauth/par', formOf(begin(url)))
   t.is(pushed.status, 429)
 })
 
 test.serial('a client pushes its request, and needs only request_uri at the page', async (t) => {
   const url = host.client()
   const begun = begin(url)
-  const { status, body } = await post(running.baseUrl, '/oauth/par', {
-    ...Object.fromEntries(new URL(begun.path, running.baseUrl).searchParams),
-  })
+  const { status, body } = await post(running.baseUrl, '/oauth/par', formOf(begun))
   t.is(status, 201, JSON.stringify(body))
   const query = new URLSearchParams({ client_id: url, request_uri: String(body['request_uri']) })
   const page = await arrived(openBrowser(running), person, `/oauth/authorize?${query}`)
