@@ -1878,6 +1878,48 @@ alter table statements enable row level security;
 alter table statements force row level security;
 create policy tenant on statements using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table status_entries (
+  tenant_id uuid not null,
+  list_id uuid not null,
+  idx integer not null,
+  ref text not null,
+  expires_at timestamp with time zone not null,
+  invalid_at timestamp with time zone,
+  constraint status_entries_pkey PRIMARY KEY (list_id, idx),
+  constraint status_entries_idx_check CHECK ((idx >= 0)),
+  constraint status_entries_tenant_id_list_id_fkey FOREIGN KEY (tenant_id, list_id) REFERENCES status_lists(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX status_entries_invalid ON public.status_entries USING btree (list_id, idx) WHERE (invalid_at IS NOT NULL);
+CREATE INDEX status_entries_of ON public.status_entries USING btree (tenant_id, ref);
+alter table status_entries enable row level security;
+alter table status_entries force row level security;
+create policy tenant on status_entries using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table status_lists (
+  tenant_id uuid not null,
+  id uuid not null,
+  purpose text not null,
+  issuer text not null,
+  size integer default 131072 not null,
+  created_at timestamp with time zone not null,
+  full_at timestamp with time zone,
+  token text,
+  token_invalid integer,
+  signed_at timestamp with time zone,
+  signing_at timestamp with time zone,
+  constraint status_lists_pkey PRIMARY KEY (tenant_id, id),
+  constraint status_lists_id_key UNIQUE (id),
+  constraint status_lists_check CHECK ((((token IS NULL) = (signed_at IS NULL)) AND ((token IS NULL) = (token_invalid IS NULL)))),
+  constraint status_lists_purpose_check CHECK ((purpose = ANY (ARRAY['credential'::text, 'access_token'::text]))),
+  constraint status_lists_size_check CHECK (((size >= 131072) AND ((size & (size - 1)) = 0))),
+  constraint status_lists_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX status_lists_full ON public.status_lists USING btree (full_at) WHERE (full_at IS NOT NULL);
+CREATE UNIQUE INDEX status_lists_open ON public.status_lists USING btree (tenant_id, purpose, issuer) WHERE (full_at IS NULL);
+alter table status_lists enable row level security;
+alter table status_lists force row level security;
+create policy tenant on status_lists using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table subscriptions (
   tenant_id uuid not null,
   id uuid not null,

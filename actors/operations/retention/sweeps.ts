@@ -25,6 +25,7 @@ import { removeEndedCodes } from '../../../storage/oauth/authorization-codes.js'
 import { removeEndedBackchannelRequests } from '../../../storage/oauth/backchannel-requests.js'
 import { removeEndedAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
 import { removeEndedRegistrationTokens } from '../../../storage/oauth/client-registration.js'
+import { removeEndedStatusLists } from '../../../storage/oauth/status-lists.js'
 import { removeEndedRevocations } from '../../../storage/oauth/revoked-tokens.js'
 import { removeExpiredSignInFlows } from '../../../storage/identity/sign-in-flows.js'
 import { removeExpiredUpstreamSignIns } from '../../../storage/identity/upstream-sign-ins.js'
@@ -35,6 +36,8 @@ import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webh
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
 
 const BATCH_ROWS = 1_000
+/** A status list takes up to 131,072 entries with it. */
+const STATUS_LISTS = 1
 /** Rows left after this many batches wait for the next round. */
 const BATCHES_PER_ROUND = 50
 /** An ended challenge is still recognised for this time. */
@@ -91,6 +94,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeEndedDelegations(tx, ago(now, DELEGATION_RETENTION_MS), BATCH_ROWS),
   registration_tokens: (tx, now) =>
     removeEndedRegistrationTokens(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+  status_lists: (tx, now) => removeEndedStatusLists(tx, ago(now, DAY_MS), STATUS_LISTS),
   revoked_tokens: (tx, now) =>
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>
