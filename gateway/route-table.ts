@@ -22,6 +22,7 @@ import { organizationMemberRoutes } from './routes/identity/organization-members
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
+import { statusListRoutes } from './routes/oauth/status-lists.js'
 import { registrationRoutes } from './routes/oauth/client-registration.js'
 import { agentManagementRoutes } from './routes/agents/agent-management.js'
 import { signingKeyRoutes } from './routes/oauth/signing-keys.js'
@@ -43,6 +44,7 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
   ...discoveryRoutes,
   ...signingKeyRoutes,
+  ...statusListRoutes,
   ...oauthRoutes,
   ...authorizeRoutes,
   ...deviceRoutes,

@@ -21,6 +21,7 @@ import { identityProvidersActor } from '../actors/identity/identity-providers/ac
 import { discoveryActor } from '../actors/oauth/discovery/actor.js'
 import { egressActor } from '../actors/vault/egress/actor.js'
 import { healthActor } from '../actors/operations/health/actor.js'
+import { statusListsActor } from '../actors/oauth/status-lists/actor.js'
 import { signingKeysActor } from '../actors/oauth/signing-keys/actor.js'
 import { organizationsActor } from '../actors/identity/organizations/actor.js'
 import { mailWorker } from '../actors/operations/mail/worker.js'
@@ -67,6 +68,7 @@ export const placements = [
   placement(rateLimitsActor,   inline,                                                   A, C, J),
   placement(tokensActor,       inline,                                                   A, C, J),
   placement(discoveryActor,    inline,                                                   A, C   ),
+  placement(statusListsActor,  inline,                                                   A, C   ),
   placement(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A, C   ),
   placement(passwordsActor,    pool('passwords', { threadsMax: PASSWORD_THREADS_MAX }),  A, C   ),
   placement(usersActor,        inline,                                                   A, C   ),

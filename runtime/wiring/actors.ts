@@ -19,6 +19,7 @@ import { passwordRecoveryActor } from '../../actors/identity/password-recovery/a
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
+import { statusListsActor } from '../../actors/oauth/status-lists/actor.js'
 import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
@@ -143,6 +144,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         registrationEnabled: settings.oidc.dynamic_registration_enabled,
         documentation,
       },
+    })),
+    wireActor(statusListsActor, ({ ref }) => ({
+      keys: ref(signingKeys),
+      database,
+      clock,
+      baseUrl: issuer,
     })),
     wireActor(powActor, (context) => ({
       compute: pooled(context, resources, powPool(processors(context))),

@@ -60,6 +60,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     revocation_endpoint: `${baseUrl}/oauth/revoke`,
     ...(registrationEnabled ? { registration_endpoint: `${baseUrl}/oauth/register` } : {}),
     jwks_uri: jwksUri(facts),
+    status_list_aggregation_endpoint: `${baseUrl}/status-lists`,
     response_types_supported: RESPONSE_TYPES,
     response_modes_supported: RESPONSE_MODES,
     code_challenge_methods_supported: CODE_CHALLENGE_METHODS,
