@@ -23,6 +23,8 @@ import { organizationRecordRoutes } from './routes/identity/organization-records
 import { organizationRoutes } from './routes/identity/organizations.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
 import { statusListRoutes } from './routes/oauth/status-lists.js'
+import { credentialIssuanceRoutes } from './routes/oauth/credential-issuance.js'
+import { credentialOfferRoutes } from './routes/oauth/credential-offers.js'
 import { registrationRoutes } from './routes/oauth/client-registration.js'
 import { agentManagementRoutes } from './routes/agents/agent-management.js'
 import { signingKeyRoutes } from './routes/oauth/signing-keys.js'
@@ -45,6 +47,8 @@ export const routes: readonly Route[] = [
   ...discoveryRoutes,
   ...signingKeyRoutes,
   ...statusListRoutes,
+  ...credentialOfferRoutes,
+  ...credentialIssuanceRoutes,
   ...oauthRoutes,
   ...authorizeRoutes,
   ...deviceRoutes,

@@ -148,6 +148,8 @@ export type BodyRule<Body> =
   | {
       readonly kind: 'raw'
       readonly contentTypes: readonly string[]
+      /** For OpenAPI. The actor parses and validates the body. */
+      readonly schema?: z.ZodType | undefined
       readonly maxBytes: number
       readonly bytes?: Body
     }
@@ -213,9 +215,9 @@ export function isQueryFields(schema: z.ZodType): boolean {
 /** Raw bytes. An empty list of content types accepts all types. */
 export function raw(
   contentTypes: readonly string[],
-  { maxBytes }: { maxBytes: number },
+  { maxBytes, schema }: { maxBytes: number; schema?: z.ZodType | undefined },
 ): BodyRule<Uint8Array> {
-  return { kind: 'raw', contentTypes, maxBytes }
+  return { kind: 'raw', contentTypes, maxBytes, schema }
 }
 
 /** Raw bytes as a stream. */

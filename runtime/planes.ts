@@ -21,6 +21,7 @@ import { identityProvidersActor } from '../actors/identity/identity-providers/ac
 import { discoveryActor } from '../actors/oauth/discovery/actor.js'
 import { egressActor } from '../actors/vault/egress/actor.js'
 import { healthActor } from '../actors/operations/health/actor.js'
+import { credentialIssuanceActor } from '../actors/oauth/credential-issuance/actor.js'
 import { statusListsActor } from '../actors/oauth/status-lists/actor.js'
 import { signingKeysActor } from '../actors/oauth/signing-keys/actor.js'
 import { organizationsActor } from '../actors/identity/organizations/actor.js'
@@ -69,6 +70,7 @@ export const placements = [
   placement(tokensActor,       inline,                                                   A, C, J),
   placement(discoveryActor,    inline,                                                   A, C   ),
   placement(statusListsActor,  inline,                                                   A, C   ),
+  placement(credentialIssuanceActor, inline,                                             A, C   ),
   placement(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A, C   ),
   placement(passwordsActor,    pool('passwords', { threadsMax: PASSWORD_THREADS_MAX }),  A, C   ),
   placement(usersActor,        inline,                                                   A, C   ),

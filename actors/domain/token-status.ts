@@ -1,10 +1,14 @@
 /** The query for the status of a token: every party and object that can revoke it. */
+import { ANONYMOUS_CLIENT } from './credentials/catalogue.js'
 import type { Principal } from './principal.js'
 
 /** The query of `readTokenStatus` for a principal. */
 export function tokenStatusQuery(principal: Principal) {
   const { tenantId, sessionId, clientId, subjectType, subject, tokenId, delegationId } = principal
   const { organizationId } = principal
+  // The credential endpoint, for which such a token is, checks the person itself: a tenant may offer a credential to a
+  // user before the first sign-in.
+  const isPreAuthorized = subjectType === 'human' && sessionId === null && principal.acr === null
   const agentIds = [{ sub: subject, subjectType }, ...principal.actors]
     .filter((party) => party.subjectType === 'agent')
     .map(({ sub }) => sub)
@@ -13,10 +17,10 @@ export function tokenStatusQuery(principal: Principal) {
     sessionId,
     /** Every agent of the actor chain, including the subject. */
     agentIds,
-    applicationId: agentIds.includes(clientId) ? null : clientId,
+    applicationId: agentIds.includes(clientId) || clientId === ANONYMOUS_CLIENT ? null : clientId,
     tokenId,
     grantId: principal.grantId ?? null,
-    personSub: subjectType === 'human' ? subject : null,
+    personSub: subjectType === 'human' && !isPreAuthorized ? subject : null,
     delegationId,
     organizationId,
   }

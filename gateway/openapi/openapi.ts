@@ -257,7 +257,10 @@ function requestBodyOf(body: BodyRule<unknown>) {
   const content =
     body.kind === 'raw'
       ? Object.fromEntries(
-          (body.contentTypes.length === 0 ? ['*/*'] : body.contentTypes).map((type) => [type, {}]),
+          (body.contentTypes.length === 0 ? ['*/*'] : body.contentTypes).map((type) => [
+            type,
+            body.schema === undefined ? {} : { schema: body.schema },
+          ]),
         )
       : {
           [body.kind === 'json' ? 'application/json' : 'application/x-www-form-urlencoded']: {

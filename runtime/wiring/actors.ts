@@ -19,6 +19,7 @@ import { passwordRecoveryActor } from '../../actors/identity/password-recovery/a
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
+import { credentialIssuanceActor } from '../../actors/oauth/credential-issuance/actor.js'
 import { statusListsActor } from '../../actors/oauth/status-lists/actor.js'
 import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
@@ -127,6 +128,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         issuer,
         jwt,
         dpop,
+        credentials: settings.credentials.enabled,
         vault,
       }
     }),
@@ -142,6 +144,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         dpopEnabled: dpop.enabled,
         passkeys: settings.passkey.enabled,
         registrationEnabled: settings.oidc.dynamic_registration_enabled,
+        credentials: settings.credentials.enabled,
         documentation,
       },
     })),
@@ -150,6 +153,17 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       database,
       clock,
       baseUrl: issuer,
+    })),
+    wireActor(credentialIssuanceActor, ({ ref }) => ({
+      ...common,
+      coordination,
+      sealer,
+      keys: ref(signingKeys),
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      issuer,
+      defaultTenantSlug: settings.tenant.default_tenant_slug,
+      settings: settings.credentials,
     })),
     wireActor(powActor, (context) => ({
       compute: pooled(context, resources, powPool(processors(context))),

@@ -26,7 +26,7 @@ export async function holdCredentialPerson(
   const { rows } = await tx.query<CredentialPerson>({
     name: 'issued_credential.person',
     text: `select u.id as "userId", u.sub as subject, u.roles, a.email,
-             a.email_verified and u.status = 'active' as "emailVerified", t.name as "tenantName",
+             a.email_verified and u.status in ('active', 'pre_provisioned') as "emailVerified", t.name as "tenantName",
              o.id as "organizationId", o.name as "organizationName"
            from tenant_users u
            join accounts a on a.id = u.account_id

@@ -3,10 +3,12 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { type RequestedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
 import { consumeAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
 import { rememberConsent } from '../../../storage/oauth/consents.js'
+import { redeemIssuerState } from '../../../storage/oauth/credential-offers.js'
 import { openPersonSession } from '../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { hashRefreshToken } from '../tokens/grants/refresh-token.js'
+import { grantedDetails } from './credential-requests.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import { codeLocation } from './locations.js'
 import type { Answered, Refused } from './protocol.js'
@@ -21,6 +23,8 @@ export type Granting = {
   readonly consented: readonly string[]
   readonly audience: readonly string[]
   readonly claims: RequestedClaims | null
+  /** The credential offer that the code redeems. Null without one. */
+  readonly offerId: string | null
 }
 
 /** Rolls the transaction back: a concurrent request consumed the request, or the session ended. */
@@ -53,7 +57,7 @@ async function write(
   { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   tx: Transaction,
   { client, request, pushedId, stored, allowed }: PendingRequest,
-  { session, scopes, consented, audience, claims }: Granting,
+  { session, scopes, consented, audience, claims, offerId }: Granting,
   code: string,
 ): Promise<void> {
   const now = clock.now()
@@ -72,12 +76,18 @@ async function write(
     expiresAt: expiry(sessionSecsMax),
   })
   if (!isOpen) throw new RequestConsumed('the session has ended')
+  const grantId = random.uuid()
+  if (
+    offerId !== null &&
+    !(await redeemIssuerState(tx, tenantId, { id: offerId, subject, grantId, now }))
+  )
+    throw new RequestConsumed('the credential offer was used or has expired')
   if (allowed !== null) {
     await rememberConsent(tx, { tenantId, subject, clientId }, consented, now)
   }
   await insertCode(tx, {
     tenantId,
-    id: random.uuid(),
+    id: grantId,
     codeSha256: hashRefreshToken(code),
     clientId,
     sessionId,
@@ -92,7 +102,7 @@ async function write(
     level,
     amr,
     authTime,
-    authorizationDetails: request.details,
+    authorizationDetails: grantedDetails(random, request.details),
     claims,
     createdAt: now,
     expiresAt: expiry(oidc.code_ttl_secs),

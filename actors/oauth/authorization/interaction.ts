@@ -9,11 +9,13 @@ import { insertAuthorizationRequest } from '../../../storage/oauth/authorization
 import { consentedScopes } from '../../../storage/oauth/consents.js'
 import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
+import { CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { knownAudience, tokenAudience } from '../tokens/issue/audience.js'
 import { type Granting, issueCode } from './code.js'
+import { hasKnownLocations, offeredTo } from './credential-requests.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
 import type { Answered, ConsentAsked, Interaction, Refused, ReturnedError } from './protocol.js'
@@ -46,16 +48,23 @@ export async function proceed(
   const { database, issuer } = needs
   const audience = await knownAudience(database, issuer, client, request.audience, context)
   if (audience === null) return back('invalid_target', 'the audience is not known in this tenant')
+  if (!(await hasKnownLocations(needs, client, request.details, context)))
+    return back('invalid_authorization_details', 'locations must name the credential issuer')
 
   const found = await findSession(needs, pending, sub, context)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
   const { session } = found
-  const userScopes: readonly string[] = HUMAN_SCOPES[session.role]
+  const offered = await offeredTo(needs, request.issuerState, session, context)
+  if ('fault' in offered) return back(...offered.fault)
+  const userScopes: readonly string[] = [...HUMAN_SCOPES[session.role], ...CREDENTIAL_SCOPES]
   const may = (scope: string) => client.scopes.includes(scope) && userScopes.includes(scope)
   const scopes = request.scopes.filter(may)
   if (scopes.length === 0) return back('access_denied', 'the user has none of the requested scopes')
   const whom = tokenAudience(audience, { own: client.audience, issuer, scopes })
-  const granting = grantingOf(pending, session, { scopes, audience: whom }, may)
+  const granting = {
+    ...grantingOf(pending, session, { scopes, audience: whom }, may),
+    offerId: offered.offerId,
+  }
 
   const isConsented = isAllowed(pending.allowed, granting)
   if (isConsented || !(await asksConsent(needs, pending, granting, context)))
@@ -165,7 +174,7 @@ function grantingOf(
   session: BrowserSession,
   { scopes, audience }: Pick<Granting, 'scopes' | 'audience'>,
   may: (scope: string) => boolean,
-): Granting {
+): Omit<Granting, 'offerId'> {
   const { claims } = request
   const allowed = (names: readonly string[]) =>
     names.filter((name) => scopesOfClaims([name]).every(may))

@@ -6,6 +6,7 @@
  */
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
+import { CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { SCOPES } from '../../domain/scopes.js'
 import { readRequestedAudience } from '../tokens/issue/audience.js'
 import { type OAuthForm, readScope } from '../tokens/form.js'
@@ -58,6 +59,7 @@ type Check<Error> = (request: RequestToValidate) => Fault<Error> | undefined
 const TEXT_CHARACTERS_MAX = 2048
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const SECONDS = /^\d{1,10}$/
+const KNOWN_SCOPES: ReadonlySet<string> = new Set([...SCOPES, ...CREDENTIAL_SCOPES])
 
 /** Redirect URIs are compared as strings, without normalisation (RFC 9700 section 2.1). */
 export function isRegistered(redirectUri: string, registered: readonly string[]): boolean {
@@ -149,7 +151,7 @@ function hasS256Method({ form }: RequestToValidate): Fault<RefusedError> | undef
 }
 
 function hasBoundedParameters({ form }: RequestToValidate): Fault<ReturnedError> | undefined {
-  const bounded = ['state', 'nonce', 'login_hint', 'ui_locales', 'acr_values']
+  const bounded = ['state', 'nonce', 'login_hint', 'ui_locales', 'acr_values', 'issuer_state']
   return bounded.some((name) => isLong(form, name))
     ? ['invalid_request', `a parameter is longer than ${TEXT_CHARACTERS_MAX} characters`]
     : undefined
@@ -225,7 +227,7 @@ function hasValidDpopThumbprint({ form }: RequestToValidate): Fault<ReturnedErro
 function hasKnownScopes({ form }: RequestToValidate): Fault<ReturnedError> | undefined {
   const scope = form.get('scope')
   const requested = scope === null ? [] : readScope(scope)
-  return requested?.every((one) => (SCOPES as readonly string[]).includes(one))
+  return requested?.every((one) => KNOWN_SCOPES.has(one))
     ? undefined
     : ['invalid_scope', 'a scope is malformed or unknown']
 }
@@ -239,7 +241,7 @@ function hasValidAuthorizationDetails({
   form,
   client,
 }: RequestToValidate): Fault<ReturnedError> | undefined {
-  const details = readDetails(form.get('authorization_details'), client.authorizationDetailsTypes)
+  const details = readDetails(form.get('authorization_details'), client)
   return details !== null && 'fault' in details
     ? ['invalid_authorization_details', details.fault]
     : undefined
@@ -299,7 +301,7 @@ function readRequest(
   const prompts = readPrompts(form)
   const claims = readClaims(form.get('claims'))!
   const audience = readRequestedAudience(form) as { readonly requested: readonly string[] }
-  const details = readDetails(form.get('authorization_details'), client.authorizationDetailsTypes)
+  const details = readDetails(form.get('authorization_details'), client)
   const scope = form.get('scope')
   const maxAge = form.get('max_age')
   return {
@@ -324,6 +326,7 @@ function readRequest(
     idTokenHint: form.get('id_token_hint'),
     loginHint: form.get('login_hint'),
     uiLocales: form.get('ui_locales'),
+    issuerState: form.get('issuer_state'),
   }
 }
 

@@ -4,6 +4,8 @@ import { type ActorRef, defineActor, type MessageContext } from '../../../runtim
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
+import { supportedConfigurations } from '../../domain/credentials/configurations.js'
+import { CREDENTIAL_DETAILS_TYPE } from '../../domain/credentials/catalogue.js'
 import { isSlug } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -48,13 +50,16 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
   mailbox: { capacity: 8192, inflightMax: 1024 },
   create: ({ keys, tenants, facts, ...needs }) => {
     const detailTypesAt = detailTypes({ ...needs, tenants })
+    const configurations = facts.credentials ? supportedConfigurations(facts.baseUrl) : null
     const documents: Record<Exclude<DocumentName, 'jwks'>, PublishedDocument> = {
       'openid-configuration': publish(openidConfiguration(facts)),
       'oauth-authorization-server': publish(authorizationServer(facts)),
       'oauth-protected-resource': publish(protectedResource(facts)),
-      'openid-credential-issuer': publish(credentialIssuer(facts, null)),
+      'openid-credential-issuer': publish(credentialIssuer(facts, null, null)),
       'jwt-vc-issuer': publish(jwtVcIssuer(facts, null)),
     }
+
+    const issuingRoot = publish(credentialIssuer(facts, null, configurations))
 
     async function keySet(context: MessageContext): Promise<PublishedDocument | KeysUnavailable> {
       const found = await keys.ask('keySet', null, context)
@@ -75,20 +80,30 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
       return tenant.credentialIssuerEnabled && tenant.status === 'active' ? tenant : undefined
     }
 
+    /** The root issuer issues the credentials of the default tenant. */
+    async function rootIssuer(context: MessageContext): Promise<PublishedDocument> {
+      const { defaultTenantSlug } = needs.tenancy
+      if (defaultTenantSlug === undefined || configurations === null)
+        return documents['openid-credential-issuer']
+      const issues = (await issuing(defaultTenantSlug, context)) !== undefined
+      return issues ? issuingRoot : documents['openid-credential-issuer']
+    }
+
     return {
       async document({ name, host }, context) {
         if (name === 'jwks') return keySet(context)
+        if (name === 'openid-credential-issuer') return rootIssuer(context)
         if (name !== 'openid-configuration' && name !== 'oauth-authorization-server')
           return documents[name]
         const types = await detailTypesAt(host, context)
         return types === null
           ? documents[name]
-          : publish({ ...METADATA[name](facts), authorization_details_types_supported: types })
-      },
-
-      async requestCredential({ tenantSlug }, context) {
-        const enabled = tenantSlug === null || (await issuing(tenantSlug, context)) !== undefined
-        return { tag: enabled ? 'unknown_configuration' : 'not_enabled' }
+          : publish({
+              ...METADATA[name](facts),
+              authorization_details_types_supported: facts.credentials
+                ? [...types, CREDENTIAL_DETAILS_TYPE]
+                : types,
+            })
       },
 
       async tenantDocument({ name, tenantSlug }, context) {
@@ -99,7 +114,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
           case 'jwks':
             return keySet(context)
           case 'openid-credential-issuer':
-            return publish(credentialIssuer(facts, tenant))
+            return publish(credentialIssuer(facts, tenant, configurations))
           case 'jwt-vc-issuer':
             return publish(jwtVcIssuer(facts, tenant))
         }

@@ -3,8 +3,6 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type DiscoveryProtocol = {
   document: Ask<NamedDocument, PublishedDocument | KeysUnavailable>
-  /** A request to a credential endpoint (OpenID4VCI section 8). No configuration is offered yet. */
-  requestCredential: Ask<CredentialRequest, ConfigurationUnknown | IssuerNotEnabled>
   tenantDocument: Ask<TenantDocument, PublishedDocument | IssuerNotEnabled | KeysUnavailable>
 }
 
@@ -34,10 +32,6 @@ export type PublishedDocument = {
 }
 /** The key set could not be built. */
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
-/** Null for the root issuer. */
-export type CredentialRequest = { readonly tenantSlug: string | null }
-/** The issuer's metadata lists no such configuration (OpenID4VCI section 8.3.1.2). */
-export type ConfigurationUnknown = { readonly tag: 'unknown_configuration' }
 /** The tenant is unknown or not a credential issuer. Both get the same response. */
 export type IssuerNotEnabled = { readonly tag: 'not_enabled' }
 

@@ -5,7 +5,7 @@ import {
   type DocumentName,
   type TenantDocument,
 } from '../../../actors/oauth/discovery/protocol.js'
-import { bytes, json, oauthError, problem, type Route, route } from '../../route.js'
+import { bytes, problem, type Route, route } from '../../route.js'
 
 const KeySet = z
   .object({ keys: z.array(z.record(z.string(), z.unknown())) })
@@ -71,40 +71,6 @@ function tenantDocument(
   })
 }
 
-/** OpenID4VCI section 8.3.1.2: the metadata lists no credential configuration. */
-const credential = {
-  method: 'POST',
-  tags: ['Discovery and keys'],
-  exposure: 'public',
-  security: { scheme: 'bearer' },
-  body: json(z.record(z.string(), z.unknown()).meta({ id: 'CredentialRequest' })),
-  replies: {
-    unknown_configuration: oauthError(400, 'unknown_credential_configuration', {
-      description: 'use a configuration of credential_configurations_supported of the issuer',
-    }),
-    not_enabled: problem(404, 'not-found', {
-      detail: 'This URL does not belong to a credential issuer.',
-    }),
-  },
-} as const
-
-const rootCredential = route(discovery, 'requestCredential', {
-  ...credential,
-  path: '/credential',
-  operationId: 'requestCredential',
-  summary: 'Request a credential of the root issuer',
-  message: () => ({ tenantSlug: null }),
-})
-
-const tenantCredential = route(discovery, 'requestCredential', {
-  ...credential,
-  path: '/credential-issuers/{tenant_slug}/credential',
-  operationId: 'requestTenantCredential',
-  summary: 'Request a credential of a tenant',
-  params: z.object({ tenant_slug: z.string().max(63) }),
-  message: ({ params }) => ({ tenantSlug: params.tenant_slug }),
-})
-
 // biome-ignore format: one document a line
 export const discoveryRoutes: readonly Route[] = [
   document('jwks', '/.well-known/jwks.json', 'getKeySet', 'All verifiable signing keys of the issuer', KeySet),
@@ -116,6 +82,4 @@ export const discoveryRoutes: readonly Route[] = [
   tenantDocument('openid-credential-issuer', '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}', 'getTenantCredentialIssuerMetadata', 'Credential issuer metadata of a tenant'),
   tenantDocument('jwt-vc-issuer', '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}', 'getTenantJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata of a tenant'),
   tenantDocument('jwks', '/credential-issuers/{tenant_slug}/.well-known/jwks.json', 'getTenantKeySet', 'Key set of a tenant', KeySet),
-  rootCredential,
-  tenantCredential,
 ]

@@ -1,5 +1,5 @@
 /** Client authentication at the token endpoint. See docs/reference/oauth.md. */
-import { createHash, ECDH } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import {
   type ClientRow,
@@ -11,6 +11,7 @@ import {
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
+import { agentKeyJwk } from '../../../domain/credentials/agent-key.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './client-assertion.js'
@@ -162,20 +163,8 @@ export function createClients({
 }
 
 function agentKeys(row: AgentClientRow): readonly NamedKey[] {
-  return row.keys.flatMap(({ algorithm, publicKey, fingerprint }) => {
-    const key = readPublicJwk(agentJwk(algorithm, Buffer.from(publicKey, 'hex')))
+  return row.keys.flatMap(({ fingerprint, ...stored }) => {
+    const key = readPublicJwk(agentKeyJwk(stored))
     return key === null ? [] : [{ kid: fingerprint, key }]
   })
-}
-
-/** The agent's raw key as a JWK. Stored P-256 points are compressed. */
-function agentJwk(algorithm: 'ed25519' | 'es256', raw: Buffer): Record<string, string> {
-  if (algorithm === 'ed25519') return { kty: 'OKP', crv: 'Ed25519', x: raw.toString('base64url') }
-  const point = ECDH.convertKey(raw, 'prime256v1', undefined, undefined, 'uncompressed') as Buffer
-  return {
-    kty: 'EC',
-    crv: 'P-256',
-    x: point.subarray(1, 33).toString('base64url'),
-    y: point.subarray(33).toString('base64url'),
-  }
 }

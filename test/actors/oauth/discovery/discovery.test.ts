@@ -134,12 +134,6 @@ test.serial('a tenant publishes metadata only if it issues credentials', async (
   // The tenant cache keeps old values for a while.
   fixture.clock.advance(3600_000)
   for (const name of names) t.is((await ask('issuing', name)).tag, 'published', name)
-  for (const [tenantSlug, tag] of [
-    [null, 'unknown_configuration'],
-    ['issuing', 'unknown_configuration'],
-    ['unknown-slug', 'not_enabled'],
-  ] as const)
-    t.is((await discovery.ask('requestCredential', { tenantSlug })).tag, tag)
   const issuer = await ask('issuing', 'jwt-vc-issuer')
   if (issuer.tag !== 'published') return t.fail(issuer.tag)
   const identifier = `${ISSUER}/credential-issuers/issuing`
