@@ -171,7 +171,6 @@ const credential = {
   method: 'POST',
   // The actor verifies the token, because its audience is the credential issuer.
   security: { scheme: 'client' },
-  errors: 'oauth',
   description:
     'OpenID4VCI section 8. The access token comes from a pre-authorized code or an authorization code. ' +
     'proofs.jwt has 1 to 10 key proofs with a c_nonce of the nonce endpoint. The response has one SD-JWT VC ' +
@@ -183,7 +182,6 @@ const notification = {
   ...wallet,
   method: 'POST',
   security: { scheme: 'client' },
-  errors: 'oauth',
   description: 'OpenID4VCI section 11. A repeated notification changes nothing.',
   body: raw(['application/json'], { maxBytes: BODY_BYTES_MAX, schema: NotificationRequest }),
   replies: {

@@ -15,8 +15,11 @@ export type IssuingTenant = Workspace & {
 }
 
 /** A workspace whose tenant issues credentials. */
-export async function issuingTenant(api: Api): Promise<IssuingTenant> {
-  const workspace = await api.workspace()
+export const issuingTenant = async (api: Api): Promise<IssuingTenant> =>
+  issuing(api, await api.workspace())
+
+/** Lets the tenant of a workspace issue credentials. */
+export async function issuing(api: Api, workspace: Workspace): Promise<IssuingTenant> {
   const slug = String(workspace.body['tenant_slug'])
   const on = { json: { credential_issuer_enabled: true }, token: workspace.token }
   const changed = await api.call('PATCH', '/api/v1/tenant/settings', on)
