@@ -53,7 +53,6 @@ export async function populateTenant(
   const personToken = await ownToken(api, workspace, person)
   const delegated = await delegate(api, token, person)
   const { agentId, key } = await api.register(tenantId)
-  const slug = String(body['tenant_slug'])
   const userId = String((body['fixture_end_user'] as Json)['id'])
   const registered = await application(api, token)
   const hook = await webhook(api, token, receiver)
