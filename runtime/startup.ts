@@ -239,6 +239,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop } = settings
   const names = {
     'oauth.dpop': dpop.enabled,
+    'oauth.verifiable_credentials': settings.credentials.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,
     'sso.enterprise': enterprise_sso.enabled,

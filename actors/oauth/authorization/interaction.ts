@@ -9,7 +9,7 @@ import { insertAuthorizationRequest } from '../../../storage/oauth/authorization
 import { consentedScopes } from '../../../storage/oauth/consents.js'
 import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
-import { CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
+import { CREDENTIAL_DETAILS_TYPE, CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
@@ -60,7 +60,10 @@ export async function proceed(
   const may = (scope: string) => client.scopes.includes(scope) && userScopes.includes(scope)
   const scopes = request.scopes.filter(may)
   if (scopes.length === 0) return back('access_denied', 'the user has none of the requested scopes')
-  const whom = tokenAudience(audience, { own: client.audience, issuer, scopes })
+  const named = tokenAudience(audience, { own: client.audience, issuer, scopes })
+  // Details for credentials need a token that the credential issuer accepts, whatever its scopes.
+  const asksCredential = request.details?.some(({ type }) => type === CREDENTIAL_DETAILS_TYPE)
+  const whom = asksCredential && !named.includes(issuer) ? [...named, issuer] : named
   const granting = {
     ...grantingOf(pending, session, { scopes, audience: whom }, may),
     offerId: offered.offerId,
