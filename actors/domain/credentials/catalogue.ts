@@ -44,5 +44,5 @@ export function credentialTypeUrl(baseUrl: string, id: CredentialConfigurationId
   return `${baseUrl}/credential-types/${id}`
 }
 
-/** `client_id` of a token that an unknown wallet got for a pre-authorized code (OpenID4VCI section 6.1). */
+/** The `client_id` for an unknown wallet with a pre-authorized code (OpenID4VCI section 6.1). */
 export const ANONYMOUS_CLIENT = 'anonymous'

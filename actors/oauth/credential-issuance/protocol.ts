@@ -63,7 +63,7 @@ export type OfferRecord = {
   readonly expiresAt: Date
 }
 
-/** The parts of an offer that contain its secret. Returned once. */
+/** The members with the secret of an offer. Returned once. */
 export type OfferSecrets = {
   readonly uri: string
   /** OpenID4VCI section 4.1.1. */

@@ -5,7 +5,6 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { supportedConfigurations } from '../../domain/credentials/configurations.js'
-import { CREDENTIAL_DETAILS_TYPE } from '../../domain/credentials/catalogue.js'
 import { isSlug } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -49,7 +48,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
   asks: { keys: signingKeys, tenants },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   create: ({ keys, tenants, facts, ...needs }) => {
-    const detailTypesAt = detailTypes({ ...needs, tenants })
+    const detailTypesAt = detailTypes({ ...needs, tenants, credentials: facts.credentials })
     const configurations = facts.credentials ? supportedConfigurations(facts.baseUrl) : null
     const documents: Record<Exclude<DocumentName, 'jwks'>, PublishedDocument> = {
       'openid-configuration': publish(openidConfiguration(facts)),
@@ -98,12 +97,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
         const types = await detailTypesAt(host, context)
         return types === null
           ? documents[name]
-          : publish({
-              ...METADATA[name](facts),
-              authorization_details_types_supported: facts.credentials
-                ? [...types, CREDENTIAL_DETAILS_TYPE]
-                : types,
-            })
+          : publish({ ...METADATA[name](facts), authorization_details_types_supported: types })
       },
 
       async tenantDocument({ name, tenantSlug }, context) {

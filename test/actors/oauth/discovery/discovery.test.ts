@@ -70,6 +70,7 @@ test.serial('the lists are those of the token endpoint, without disabled feature
       'backchannel_authentication_endpoint',
       'introspection_endpoint',
       'revocation_endpoint',
+      'status_list_aggregation_endpoint',
     ],
   )
   for (const member of ['subject_types_supported', 'id_token_signing_alg_values_supported'])
