@@ -43,7 +43,7 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
   create: () => ({
     document: async () => ({ tag: 'published', body: KEY_SET, etag: '"k1"', maxAgeSecs: 300 }),
     tenantDocument: async () => ({ tag: 'not_enabled' }),
-    requestCredential: async () => ({ tag: 'not_enabled' }),
+    issuerMetadata: async () => ({ tag: 'not_enabled' }),
   }),
 })
 

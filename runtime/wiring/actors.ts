@@ -156,6 +156,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     })),
     wireActor(credentialIssuanceActor, ({ ref }) => ({
       ...common,
+      registry,
       coordination,
       sealer,
       keys: ref(signingKeys),

@@ -178,6 +178,7 @@ for (const [key, good, bad] of [
 /** Feature switches of this build. */
 const BUILT = new Set([
   'commerce.enabled',
+  'credentials.enabled',
   'openapi.enabled',
   'dpop.enabled',
   'server.endpoint_throttle.enabled',

@@ -1,5 +1,6 @@
 /** Offers and issues verifiable credentials. See docs/guides/oauth/verifiable-credentials.md. */
 import { createHash } from 'node:crypto'
+import type { Registry } from 'prom-client'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -20,6 +21,7 @@ import { ANONYMOUS_CLIENT, isCredentialConfiguration } from '../../domain/creden
 import { isUuid } from '../../domain/ids.js'
 import type { ImportedKey } from '../../platform/jose/jwk.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
+import { counter } from '../../platform/metrics.js'
 import { page } from '../../platform/paging.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
@@ -55,6 +57,7 @@ export type CredentialIssuanceNeeds = {
   readonly tokens: ActorRef<TokensProtocol>
   readonly clock: Clock
   readonly random: Random
+  readonly registry: Registry
   /** `oidc.issuer_url`: the authorization server, and the public base URL. */
   readonly issuer: string
   readonly defaultTenantSlug: string | undefined
@@ -75,6 +78,12 @@ export const credentialIssuanceActor = defineActor<
     const issuers = credentialIssuers({ ...needs, baseUrl, enabled: settings.enabled })
     const nonces = credentialNonces({ ...needs, ttlSecs: settings.nonce_ttl_secs })
     const tokenNeeds = { ...needs, baseUrl, authorizationServer: needs.issuer, defaultTenantSlug }
+    const issued = counter(
+      needs.registry,
+      'svc_credentials_issued_total',
+      'Verifiable credentials issued.',
+      ['configuration'],
+    )
     const issuing = { ...needs, baseUrl, lifetimeSecs: settings.lifetime_secs }
 
     /** The keys of valid proofs whose nonces are now used up, in the order of the proofs. */
@@ -200,11 +209,14 @@ export const credentialIssuanceActor = defineActor<
         if ('tag' in keys) return keys
         const { configurationId } = requested
         const { address } = request
-        return issueCredentials(
+        const outcome = await issueCredentials(
           issuing,
           { issuer, configurationId, token, proofKeys: keys, address },
           context,
         )
+        if (outcome.tag === 'issued')
+          issued.inc({ configuration: configurationId }, outcome.credentials.length)
+        return outcome
       },
 
       async notification(request, context) {

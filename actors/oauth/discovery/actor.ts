@@ -24,9 +24,12 @@ import {
   discovery,
   type KeysUnavailable,
   type PublishedDocument,
+  type SignedMetadata,
 } from './protocol.js'
 
 const MAX_AGE_SECS = 300
+/** OpenID4VCI section 12.2.3. */
+const SIGNED_METADATA_TYPE = 'openidvci-issuer-metadata+jwt'
 
 export type DiscoveryNeeds = {
   readonly keys: ActorRef<SigningKeysProtocol>
@@ -88,6 +91,27 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
       return issues ? issuingRoot : documents['openid-credential-issuer']
     }
 
+    async function sign(
+      { body }: PublishedDocument,
+      context: MessageContext,
+    ): Promise<SignedMetadata | KeysUnavailable> {
+      const metadata = JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
+      const claims = {
+        iss: metadata['credential_issuer'],
+        sub: metadata['credential_issuer'],
+        iat: needs.clock.nowSecs(),
+        ...metadata,
+      }
+      const signed = await keys.ask(
+        'sign',
+        { typ: SIGNED_METADATA_TYPE, claims: JSON.stringify(claims), algorithm: 'ES256' },
+        context,
+      )
+      return signed.tag === 'signed'
+        ? { tag: 'signed', token: signed.token }
+        : { tag: 'keys_unavailable' }
+    }
+
     return {
       async document({ name, host }, context) {
         if (name === 'jwks') return keySet(context)
@@ -98,6 +122,17 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
         return types === null
           ? documents[name]
           : publish({ ...METADATA[name](facts), authorization_details_types_supported: types })
+      },
+
+      async issuerMetadata({ tenantSlug, signed }, context) {
+        let document: PublishedDocument
+        if (tenantSlug === null) document = await rootIssuer(context)
+        else {
+          const tenant = await issuing(tenantSlug, context)
+          if (tenant === undefined) return { tag: 'not_enabled' }
+          document = publish(credentialIssuer(facts, tenant, configurations))
+        }
+        return signed ? sign(document, context) : document
       },
 
       async tenantDocument({ name, tenantSlug }, context) {

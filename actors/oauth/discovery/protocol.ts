@@ -3,8 +3,22 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type DiscoveryProtocol = {
   document: Ask<NamedDocument, PublishedDocument | KeysUnavailable>
+  /** The metadata of a credential issuer, as JSON or signed (OpenID4VCI section 12.2.2). */
+  issuerMetadata: Ask<
+    IssuerMetadataQuery,
+    PublishedDocument | SignedMetadata | IssuerNotEnabled | KeysUnavailable
+  >
   tenantDocument: Ask<TenantDocument, PublishedDocument | IssuerNotEnabled | KeysUnavailable>
 }
+
+export type IssuerMetadataQuery = {
+  /** Null for the root issuer. */
+  readonly tenantSlug: string | null
+  /** True if the client prefers the signed form. */
+  readonly signed: boolean
+}
+/** The signed form (OpenID4VCI section 12.2.3): a JWT with the metadata as claims. */
+export type SignedMetadata = { readonly tag: 'signed'; readonly token: string }
 
 export type DocumentName =
   | 'openid-configuration'
@@ -35,4 +49,8 @@ export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 /** The tenant is unknown or not a credential issuer. Both get the same response. */
 export type IssuerNotEnabled = { readonly tag: 'not_enabled' }
 
-export const discovery = address<DiscoveryProtocol>('discovery', ['document', 'tenantDocument'])
+export const discovery = address<DiscoveryProtocol>('discovery', [
+  'document',
+  'issuerMetadata',
+  'tenantDocument',
+])

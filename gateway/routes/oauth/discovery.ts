@@ -1,4 +1,5 @@
 /** Discovery metadata and JWK Sets (anonymous GET). */
+import Negotiator from 'negotiator'
 import { z } from 'zod'
 import {
   discovery,
@@ -71,15 +72,69 @@ function tenantDocument(
   })
 }
 
+const MetadataHeaders = z.object({ accept: z.string().max(1024).optional() })
+
+/** True if the client takes the signed form rather than JSON. */
+const prefersSigned = (accept: string | undefined): boolean =>
+  accept !== undefined &&
+  new Negotiator({ headers: { accept } }).mediaType(['application/json', 'application/jwt']) ===
+    'application/jwt'
+
+const issuerReplies = {
+  published: bytes<{ body: Uint8Array; etag: string; maxAgeSecs: number }>(
+    200,
+    'application/json',
+    ({ body, etag, maxAgeSecs }) => ({ body, etag, maxAgeSecs, headers: { vary: 'Accept' } }),
+    Metadata,
+  ),
+  signed: bytes<{ token: string }>(
+    200,
+    'application/jwt',
+    ({ token }) => ({ body: token, headers: { vary: 'Accept' } }),
+    z.string(),
+  ),
+  keys_unavailable: unavailable,
+  not_enabled: problem(404, 'not-found', {
+    detail: 'This URL does not belong to a credential issuer.',
+  }),
+}
+const issuerFacts = {
+  ...anonymous,
+  description:
+    'With Accept: application/jwt the metadata is a signed JWT (OpenID4VCI section 12.2.3).',
+  headers: MetadataHeaders,
+  replies: issuerReplies,
+} as const
+
+const rootIssuer = route(discovery, 'issuerMetadata', {
+  ...issuerFacts,
+  path: '/.well-known/openid-credential-issuer',
+  operationId: 'getCredentialIssuerMetadata',
+  summary: 'Credential issuer metadata',
+  message: ({ headers }) => ({ tenantSlug: null, signed: prefersSigned(headers.accept) }),
+})
+
+const tenantIssuer = route(discovery, 'issuerMetadata', {
+  ...issuerFacts,
+  path: '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}',
+  operationId: 'getTenantCredentialIssuerMetadata',
+  summary: 'Credential issuer metadata of a tenant',
+  params: z.object({ tenant_slug: z.string().max(63) }),
+  message: ({ params, headers }) => ({
+    tenantSlug: params.tenant_slug,
+    signed: prefersSigned(headers.accept),
+  }),
+})
+
 // biome-ignore format: one document a line
 export const discoveryRoutes: readonly Route[] = [
   document('jwks', '/.well-known/jwks.json', 'getKeySet', 'All verifiable signing keys of the issuer', KeySet),
   document('openid-configuration', '/.well-known/openid-configuration', 'getOpenidConfiguration', 'OpenID Connect discovery document'),
   document('oauth-authorization-server', '/.well-known/oauth-authorization-server', 'getAuthorizationServerMetadata', 'Authorization server metadata (RFC 8414)'),
   document('oauth-protected-resource', '/.well-known/oauth-protected-resource', 'getProtectedResourceMetadata', 'Protected resource metadata (RFC 9728)'),
-  document('openid-credential-issuer', '/.well-known/openid-credential-issuer', 'getCredentialIssuerMetadata', 'Credential issuer metadata'),
   document('jwt-vc-issuer', '/.well-known/jwt-vc-issuer', 'getJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata'),
-  tenantDocument('openid-credential-issuer', '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}', 'getTenantCredentialIssuerMetadata', 'Credential issuer metadata of a tenant'),
   tenantDocument('jwt-vc-issuer', '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}', 'getTenantJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata of a tenant'),
   tenantDocument('jwks', '/credential-issuers/{tenant_slug}/.well-known/jwks.json', 'getTenantKeySet', 'Key set of a tenant', KeySet),
+  rootIssuer,
+  tenantIssuer,
 ]

@@ -1,6 +1,7 @@
 /** What a credential issuer publishes, the root issuer, the page of an offer, and the switch. */
 import * as oidc from 'openid-client'
 import test from 'ava'
+import { createRemoteJWKSet, jwtVerify } from 'jose'
 import { apiOf, type Api, type Json } from '../../../support/api.js'
 import { fixtureOf } from '../../../support/agents/delegation.js'
 import { openBrowser } from '../../../support/pages/browser.js'
@@ -63,6 +64,27 @@ test('the metadata of a tenant names endpoints that exist', async (t) => {
   t.is((await api.get('/credential-types/Passport')).status, 404)
   for (const path of ['nonce', 'credential', 'notification'])
     t.is((await api.post(`/credential-issuers/unknown-slug/${path}`)).status, 404, path)
+})
+
+test('oid4vci-1_0-issuer-metadata-test-signed: the metadata as a signed JWT', async (t) => {
+  const get = (accept: string) =>
+    fetch(running.baseUrl + issuerAt(tenant.at), { headers: { accept } })
+  const signed = await get('application/jwt')
+  t.regex(String(signed.headers.get('content-type')), /^application\/jwt/)
+  const keys = createRemoteJWKSet(new URL(`${running.baseUrl}${tenant.at}/.well-known/jwks.json`))
+  const { payload } = await jwtVerify(await signed.text(), keys, {
+    typ: 'openidvci-issuer-metadata+jwt',
+    algorithms: ['ES256'],
+    subject: tenant.identifier,
+  })
+  const { iss, sub, iat, ...metadata } = payload
+  t.is(iss, sub)
+  t.true(Math.abs(Number(iat) - Date.now() / 1000) < 60)
+  for (const accept of ['application/json', '*/*', 'application/json, application/jwt;q=0.5']) {
+    const plain = await get(accept)
+    t.regex(String(plain.headers.get('content-type')), /^application\/json/, accept)
+    t.deepEqual(await plain.json(), metadata)
+  }
 })
 
 test('the authorization server offers the grant, the details and the scopes', async (t) => {
