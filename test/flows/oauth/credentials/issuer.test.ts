@@ -1,4 +1,5 @@
 /** What a credential issuer publishes, the root issuer, the page of an offer, and the switch. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import * as oidc from 'openid-client'
 import test from 'ava'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
@@ -7,6 +8,7 @@ import { fixtureOf } from '../../../support/agents/delegation.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import {
   authorized,
+  CALLBACK,
   callbackOf,
   journey,
   relyingParty,
@@ -18,6 +20,7 @@ import {
   issuingTenant,
   nonceOf,
   offer,
+  offeredToken,
   partsOf,
   proofOf,
   redeem,
@@ -135,7 +138,7 @@ test('authorization_details give identifiers; a wallet needs no offer for its ow
   })
   const [granted] = tokens.authorization_details as unknown as Json[]
   t.like(granted, named)
-  const [identifier] = granted?.['credential_identifiers'] as string[]
+  const [identifier] = granted!['credential_identifiers'] as string[]
   const answer = await requestCredential(api, tenant, tokens.access_token, {
     credential_configuration_id: undefined,
     credential_identifier: identifier,
@@ -199,6 +202,54 @@ test('an offer is created once per idempotency key, and its secrets are returned
       'tx_code',
     ])
       t.false(secret in again, secret)
+})
+
+test('a wallet pushes its request for a credential', async (t) => {
+  const push = (more: Record<string, string>) =>
+    api.form('/oauth/par', {
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'VerifiedEmail',
+      ...more,
+    })
+  const wallet = await relyingParty(
+    running,
+    tenant,
+    { scopes: ['openid', 'VerifiedEmail'], tokenEndpointAuthMethod: 'client_secret_post' },
+    oidc.ClientSecretPost(),
+  )
+  const own = { client_id: wallet.clientId, client_secret: wallet.secret }
+  t.is((await push({ ...own, resource: tenant.identifier })).status, 201)
+  t.is((await push({ ...own, issuer_state: 'x'.repeat(3000) })).body['error'], 'invalid_request')
+  const elsewhere = { ...own, resource: 'https://elsewhere.example' }
+  t.is((await push(elsewhere)).body['error'], 'invalid_target')
+  t.is((await push({ ...own, scope: 'Passport' })).body['error'], 'invalid_scope')
+})
+
+test.serial('offers and nonces expire', async (t) => {
+  const environment = {
+    SVC_CREDENTIALS__OFFER_TTL_SECS: '1',
+    SVC_CREDENTIALS__NONCE_TTL_SECS: '1',
+  }
+  const beside = await testService({ beside: running, environment })
+  const brief = apiOf(beside)
+  t.teardown(async () => {
+    await brief.close()
+    await beside.end()
+  })
+  const { id, code } = await offer(brief, tenant)
+  const nonce = await nonceOf(brief, tenant)
+  const status = async () =>
+    (await brief.get(`/api/v1/credential-offers/${id}`, tenant.token)).body['status']
+  while ((await status()) === 'offered') await sleep(100)
+  t.is(await status(), 'expired')
+  t.is((await redeem(brief, code)).body['error'], 'invalid_grant')
+  const token = await offeredToken(api, tenant)
+  const answer = await api.post(`${tenant.at}/credential`, token, {
+    credential_configuration_id: 'TenantMembership',
+    proofs: { jwt: [await proofOf(await walletKey(), tenant, nonce)] },
+  })
+  t.is(answer.body['error'], 'invalid_nonce')
 })
 
 test.serial('the root issuer issues for the default tenant', async (t) => {

@@ -249,7 +249,7 @@ test('details in the token request give identifiers, which the wallet must then 
   t.is(tokens.status, 200, JSON.stringify(tokens.body))
   const [granted] = tokens.body['authorization_details'] as Json[]
   t.like(granted, detail)
-  const [identifier] = granted?.['credential_identifiers'] as string[]
+  const [identifier] = granted!['credential_identifiers'] as string[]
   const bearer = String(tokens.body['access_token'])
   const byId = await requestCredential(api, tenant, bearer)
   t.is(byId.body['error'], 'invalid_credential_request')

@@ -149,7 +149,7 @@ for (const alg of ['ES256', 'EdDSA'] as const)
     const row = rows.find(({ offer_id: id }) => id === body['id'])
     await api.post(`/api/v1/issued-credentials/${String(row?.['id'])}/revoke`, tenant.token)
     await t.throwsAsync(verifier().verify(credential), { message: /status/i })
-    const { idx, uri } = row?.['status_list'] as { idx: number; uri: string }
+    const { idx, uri } = row!['status_list'] as { idx: number; uri: string }
     const list = getListFromStatusListJWT(await (await fetch(uri)).text())
     t.is(list.getStatus(idx), 1)
   })
