@@ -1,4 +1,5 @@
-/** Issues SD-JWT VCs for key proofs (OpenID4VCI section 8, SD-JWT VC). */
+/** Issues SD-JWT VCs for key proofs (OpenID4VCI section 8, SD-JWT VC, RFC 9901). */
+import { createHash } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
@@ -30,12 +31,14 @@ import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { typeMetadata } from '../../domain/credentials/configurations.js'
 import type { Issuer } from './issuers.js'
 import { type CredentialRefused, credentialRefused, type CredentialsIssued } from './protocol.js'
-import { disclosable, withDisclosures } from './sd-jwt.js'
 import type { WalletToken } from './wallet-token.js'
 
 const CREDENTIAL_TYPE = 'dc+sd-jwt'
 /** Times are rounded down to minutes, so that they link fewer credentials. */
 const ROUNDING_SECS = 60
+const SALT_BYTES = 16
+const DECOYS_MIN = 2
+const DECOYS_MAX = 5
 
 export type IssueNeeds = {
   readonly database: Database
@@ -252,4 +255,35 @@ function claimsOf(
 function rounded(time: Date): number {
   const secs = Math.floor(time.getTime() / 1000)
   return secs - (secs % ROUNDING_SECS)
+}
+
+type Disclosable = {
+  /** The members `_sd` and `_sd_alg` of the payload. */
+  readonly payload: { readonly _sd: readonly string[]; readonly _sd_alg: 'sha-256' }
+  readonly disclosures: readonly string[]
+}
+
+/**
+ * Makes each claim selectively disclosable. Two to five decoy digests hide how many claims there are, and the
+ * digests are sorted, so that their order tells nothing.
+ */
+function disclosable(random: Random, claims: Readonly<Record<string, unknown>>): Disclosable {
+  const disclosures = Object.entries(claims).map(([name, value]) =>
+    Buffer.from(JSON.stringify([random.token(SALT_BYTES), name, value])).toString('base64url'),
+  )
+  const span = DECOYS_MAX - DECOYS_MIN + 1
+  const decoys = Array.from({ length: DECOYS_MIN + (random.bytes(1)[0]! % span) }, () =>
+    digest(random.token(32)),
+  )
+  const digests = [...disclosures.map(digest), ...decoys].toSorted()
+  return { payload: { _sd: digests, _sd_alg: 'sha-256' }, disclosures }
+}
+
+/** The issued form: the JWT, the disclosures and no key binding JWT (RFC 9901 section 4). */
+function withDisclosures(jwt: string, disclosures: readonly string[]): string {
+  return `${[jwt, ...disclosures].join('~')}~`
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text, 'ascii').digest('base64url')
 }

@@ -240,8 +240,10 @@ export function credentialOffers(needs: OffersNeeds) {
   /** True if the URL is that of the offer's issuer. The page belongs to no issuer. */
   function isOf({ issuer }: CredentialOfferRow, slug: string | null | undefined): boolean {
     if (slug === undefined) return true
-    if (slug === null) return issuer === baseUrl
-    return credentialIssuersOf(baseUrl, slug, needs.defaultTenantSlug).includes(issuer)
+    // The root issuer is that of the default tenant.
+    const of = slug ?? needs.defaultTenantSlug
+    if (of === undefined) return false
+    return credentialIssuersOf(baseUrl, of, needs.defaultTenantSlug).includes(issuer)
   }
 
   function deletion(caller: Caller, row: CredentialOfferRow, requestId: string | undefined) {

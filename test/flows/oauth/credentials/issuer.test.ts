@@ -264,7 +264,10 @@ test.serial('the root issuer issues for the default tenant', async (t) => {
   t.is(body['credential_issuer'], running.issuer)
   t.is(Object.keys(body['credential_configurations_supported'] as Json).length, 3)
   const root = { ...tenant, at: '', identifier: running.issuer }
-  const { code } = await offer(rooted, tenant)
+  const { code, body: made } = await offer(rooted, tenant)
+  const handle = String(made['credential_offer_uri']).split('/').at(-1)
+  t.deepEqual((await rooted.get(`/credential-offers/${handle}`)).body, made['credential_offer'])
+  t.is((await api.get(`/credential-offers/${handle}`)).status, 404, 'without a default tenant')
   const token = String((await redeem(rooted, code)).body['access_token'])
   const [credential = ''] = credentialsOf(await requestCredential(rooted, root, token))
   t.is(partsOf(credential).payload['iss'], running.issuer)
