@@ -23,6 +23,9 @@ import { organizationMemberRoutes } from './routes/identity/organization-members
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
+import { statusListRoutes } from './routes/oauth/status-lists.js'
+import { credentialIssuanceRoutes } from './routes/oauth/credential-issuance.js'
+import { credentialOfferRoutes } from './routes/oauth/credential-offers.js'
 import { registrationRoutes } from './routes/oauth/client-registration.js'
 import { agentDocumentRoutes } from './routes/agents/agent-documents.js'
 import { observedClientRoutes } from './routes/oauth/observed-clients.js'
@@ -49,6 +52,9 @@ export const routes: readonly Route[] = [
   ...healthRoutes,
   ...discoveryRoutes,
   ...signingKeyRoutes,
+  ...statusListRoutes,
+  ...credentialOfferRoutes,
+  ...credentialIssuanceRoutes,
   ...oauthRoutes,
   ...authorizeRoutes,
   ...deviceRoutes,

@@ -154,11 +154,11 @@ export type BodyRule<Body> =
   | {
       readonly kind: 'raw'
       readonly contentTypes: readonly string[]
+      /** For OpenAPI. The actor parses and validates the body. */
+      readonly schema?: z.ZodType | undefined
       readonly maxBytes: number
       /** Time limit of the body, if it is shorter than that of the request. */
       readonly withinSecs?: number | undefined
-      /** For OpenAPI. */
-      readonly schema?: z.ZodType | undefined
       readonly bytes?: Body
     }
   /** Read by the actor as a stream, with back pressure. */

@@ -209,6 +209,17 @@ exception
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_credential_revoked()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update status_entries set invalid_at = new.revoked_at
+  where list_id = new.list_id and idx = new.idx and invalid_at is null;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_end_delegations_in_tenant()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -346,6 +357,57 @@ CREATE OR REPLACE FUNCTION public.svc_refuse_audit_change()
 AS $function$
 begin
   raise exception 'audit events are only ever added' using errcode = 'insufficient_privilege';
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_revoke_credentials_of_delegation()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update issued_credentials set revoked_at = new.revoked_at, revoked_reason = 'delegation_ended'
+  where tenant_id = new.tenant_id and delegation_id = new.id and revoked_at is null;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_revoke_credentials_of_email()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update issued_credentials c set revoked_at = now(), revoked_reason = 'email_changed'
+  from tenant_users u
+  where u.account_id = new.id and c.tenant_id = u.tenant_id and c.subject = u.sub
+    and c.configuration_id = 'VerifiedEmail' and c.revoked_at is null;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_revoke_credentials_of_person()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update issued_credentials set revoked_at = now(),
+    revoked_reason = case
+      when tg_op = 'DELETE' then 'user_removed'
+      when new.status in ('removed', 'suspended') then 'user_' || new.status
+      else 'user_suspended' end
+  where tenant_id = old.tenant_id and subject = old.sub and revoked_at is null;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_revoke_credentials_of_role()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update issued_credentials set revoked_at = now(), revoked_reason = 'role_lost'
+  where tenant_id = new.tenant_id and subject = new.sub and revoked_at is null
+    and not roles <@ new.roles;
+  return null;
 end
 $function$;
 
@@ -1030,6 +1092,43 @@ create table coordination_values (
 );
 CREATE INDEX coordination_values_expiry ON public.coordination_values USING btree (expires_at);
 
+create table credential_offers (
+  tenant_id uuid not null,
+  id uuid not null,
+  issuer text not null,
+  configuration_id text not null,
+  user_id uuid not null,
+  subject text not null,
+  delegation_id uuid,
+  grant_type text not null,
+  handle_sha256 bytea not null,
+  code_sha256 bytea not null,
+  tx_code_sha256 bytea,
+  tx_failures smallint default 0 not null,
+  status text default 'offered'::text not null,
+  token_id uuid,
+  grant_id uuid,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint credential_offers_pkey PRIMARY KEY (tenant_id, id),
+  constraint credential_offers_code_sha256_key UNIQUE (code_sha256),
+  constraint credential_offers_handle_sha256_key UNIQUE (handle_sha256),
+  constraint credential_offers_code_sha256_check CHECK ((length(code_sha256) = 32)),
+  constraint credential_offers_grant_type_check CHECK ((grant_type = ANY (ARRAY['authorization_code'::text, 'pre-authorized_code'::text]))),
+  constraint credential_offers_handle_sha256_check CHECK ((length(handle_sha256) = 32)),
+  constraint credential_offers_status_check CHECK ((status = ANY (ARRAY['offered'::text, 'redeemed'::text, 'issued'::text, 'burned'::text]))),
+  constraint credential_offers_tx_code_sha256_check CHECK ((length(tx_code_sha256) = 32)),
+  constraint credential_offers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint credential_offers_tenant_id_subject_fkey FOREIGN KEY (tenant_id, subject) REFERENCES tenant_users(tenant_id, sub) ON DELETE CASCADE
+);
+CREATE INDEX credential_offers_expired ON public.credential_offers USING btree (expires_at);
+CREATE INDEX credential_offers_listed ON public.credential_offers USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX credential_offers_of_grant ON public.credential_offers USING btree (tenant_id, grant_id) WHERE (grant_id IS NOT NULL);
+CREATE INDEX credential_offers_of_token ON public.credential_offers USING btree (tenant_id, token_id) WHERE (token_id IS NOT NULL);
+alter table credential_offers enable row level security;
+alter table credential_offers force row level security;
+create policy tenant on credential_offers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table data_key_rotations (
   tenant_id uuid not null,
   version integer not null,
@@ -1225,6 +1324,36 @@ CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (exp
 alter table idempotency_keys enable row level security;
 alter table idempotency_keys force row level security;
 create policy tenant on idempotency_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table issued_credentials (
+  tenant_id uuid not null,
+  id uuid not null,
+  offer_id uuid,
+  user_id uuid not null,
+  subject text not null,
+  delegation_id uuid,
+  configuration_id text not null,
+  roles text[] default '{}'::text[] not null,
+  list_id uuid not null,
+  idx integer not null,
+  notification_id uuid not null,
+  notified_event text,
+  issued_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  revoked_at timestamp with time zone,
+  revoked_reason text,
+  constraint issued_credentials_pkey PRIMARY KEY (tenant_id, id),
+  constraint issued_credentials_check CHECK (((revoked_at IS NULL) = (revoked_reason IS NULL))),
+  constraint issued_credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX issued_credentials_expired ON public.issued_credentials USING btree (expires_at);
+CREATE INDEX issued_credentials_listed ON public.issued_credentials USING btree (tenant_id, issued_at DESC, id DESC);
+CREATE INDEX issued_credentials_of_delegation ON public.issued_credentials USING btree (tenant_id, delegation_id) WHERE ((revoked_at IS NULL) AND (delegation_id IS NOT NULL));
+CREATE INDEX issued_credentials_of_person ON public.issued_credentials USING btree (tenant_id, subject) WHERE (revoked_at IS NULL);
+CREATE INDEX issued_credentials_of_response ON public.issued_credentials USING btree (tenant_id, notification_id);
+alter table issued_credentials enable row level security;
+alter table issued_credentials force row level security;
+create policy tenant on issued_credentials using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table ledger_accounts (
   tenant_id uuid not null,
@@ -2069,6 +2198,48 @@ alter table statements enable row level security;
 alter table statements force row level security;
 create policy tenant on statements using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table status_entries (
+  tenant_id uuid not null,
+  list_id uuid not null,
+  idx integer not null,
+  ref text not null,
+  expires_at timestamp with time zone not null,
+  invalid_at timestamp with time zone,
+  constraint status_entries_pkey PRIMARY KEY (list_id, idx),
+  constraint status_entries_idx_check CHECK ((idx >= 0)),
+  constraint status_entries_tenant_id_list_id_fkey FOREIGN KEY (tenant_id, list_id) REFERENCES status_lists(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX status_entries_invalid ON public.status_entries USING btree (list_id, idx) WHERE (invalid_at IS NOT NULL);
+CREATE INDEX status_entries_of ON public.status_entries USING btree (tenant_id, ref);
+alter table status_entries enable row level security;
+alter table status_entries force row level security;
+create policy tenant on status_entries using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table status_lists (
+  tenant_id uuid not null,
+  id uuid not null,
+  purpose text not null,
+  issuer text not null,
+  size integer default 131072 not null,
+  created_at timestamp with time zone not null,
+  full_at timestamp with time zone,
+  token text,
+  token_invalid integer,
+  signed_at timestamp with time zone,
+  signing_at timestamp with time zone,
+  constraint status_lists_pkey PRIMARY KEY (tenant_id, id),
+  constraint status_lists_id_key UNIQUE (id),
+  constraint status_lists_check CHECK ((((token IS NULL) = (signed_at IS NULL)) AND ((token IS NULL) = (token_invalid IS NULL)))),
+  constraint status_lists_purpose_check CHECK ((purpose = ANY (ARRAY['credential'::text, 'access_token'::text]))),
+  constraint status_lists_size_check CHECK (((size >= 131072) AND ((size & (size - 1)) = 0))),
+  constraint status_lists_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX status_lists_full ON public.status_lists USING btree (full_at) WHERE (full_at IS NOT NULL);
+CREATE UNIQUE INDEX status_lists_open ON public.status_lists USING btree (tenant_id, purpose, issuer) WHERE (full_at IS NULL);
+alter table status_lists enable row level security;
+alter table status_lists force row level security;
+create policy tenant on status_lists using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table subscriptions (
   tenant_id uuid not null,
   id uuid not null,
@@ -2534,6 +2705,7 @@ alter table x402_payments enable row level security;
 alter table x402_payments force row level security;
 create policy tenant on x402_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+CREATE TRIGGER accounts_credentials AFTER UPDATE OF email_key, email_verified ON public.accounts FOR EACH ROW WHEN (((old.email_key <> new.email_key) OR (old.email_verified AND (NOT new.email_verified)))) EXECUTE FUNCTION svc_revoke_credentials_of_email();
 CREATE TRIGGER accounts_tenant_users AFTER UPDATE OF status ON public.accounts FOR EACH ROW EXECUTE FUNCTION svc_tenant_users_follow();
 CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
 CREATE TRIGGER agent_suspensions_delegations AFTER INSERT ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_in_tenant();
@@ -2547,7 +2719,9 @@ CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applicatio
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
+CREATE TRIGGER delegations_credentials AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_revoke_credentials_of_delegation();
 CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_end_tokens_of_delegation();
+CREATE TRIGGER issued_credentials_status AFTER UPDATE OF revoked_at ON public.issued_credentials FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_credential_revoked();
 CREATE CONSTRAINT TRIGGER ledger_entries_balanced AFTER INSERT ON public.ledger_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entries FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();
 CREATE TRIGGER ledger_balance AFTER INSERT ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_balance();
@@ -2559,6 +2733,9 @@ CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.re
 CREATE TRIGGER revoked_tokens_standing AFTER INSERT ON public.revoked_tokens FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys FOR EACH STATEMENT EXECUTE FUNCTION svc_announce_signing_keys();
+CREATE TRIGGER tenant_users_credentials_deleted AFTER DELETE ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_revoke_credentials_of_person();
+CREATE TRIGGER tenant_users_credentials_ended AFTER UPDATE OF status, account_active ON public.tenant_users FOR EACH ROW WHEN ((((new.status = ANY (ARRAY['removed'::text, 'suspended'::text])) AND (old.status <> new.status)) OR (old.account_active AND (NOT new.account_active)))) EXECUTE FUNCTION svc_revoke_credentials_of_person();
+CREATE TRIGGER tenant_users_credentials_roles AFTER UPDATE OF roles ON public.tenant_users FOR EACH ROW WHEN ((NOT (old.roles <@ new.roles))) EXECUTE FUNCTION svc_revoke_credentials_of_role();
 CREATE TRIGGER tenant_users_delegations AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((old.status = 'active'::text) AND (new.status <> 'active'::text))) EXECUTE FUNCTION svc_end_delegations_of_person();
 CREATE TRIGGER tenant_users_fixture_limit BEFORE INSERT OR UPDATE OF status, fixture ON public.tenant_users FOR EACH ROW WHEN ((new.fixture AND (new.status = 'active'::text))) EXECUTE FUNCTION svc_limit_fixtures();
 CREATE TRIGGER tenant_users_inherit BEFORE INSERT ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_tenant_user_inherits();

@@ -24,6 +24,8 @@ import { identityProvidersActor } from '../actors/identity/identity-providers/ac
 import { discoveryActor } from '../actors/oauth/discovery/actor.js'
 import { egressActor } from '../actors/vault/egress/actor.js'
 import { healthActor } from '../actors/operations/health/actor.js'
+import { credentialIssuanceActor } from '../actors/oauth/credential-issuance/actor.js'
+import { statusListsActor } from '../actors/oauth/status-lists/actor.js'
 import { signingKeysActor } from '../actors/oauth/signing-keys/actor.js'
 import { organizationsActor } from '../actors/identity/organizations/actor.js'
 import { mailWorker } from '../actors/operations/mail/worker.js'
@@ -72,6 +74,8 @@ export const placements = [
   placement(rateLimitsActor,   inline,                                                   A, C, J),
   placement(tokensActor,       inline,                                                   A, C, J),
   placement(discoveryActor,    inline,                                                   A, C   ),
+  placement(statusListsActor,  inline,                                                   A, C   ),
+  placement(credentialIssuanceActor, inline,                                             A, C   ),
   placement(powActor,          pool('pow', { threadsMax: POW_THREADS_MAX }),             A, C   ),
   placement(passwordsActor,    pool('passwords', { threadsMax: PASSWORD_THREADS_MAX }),  A, C   ),
   placement(usersActor,        inline,                                                   A, C   ),

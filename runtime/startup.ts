@@ -244,6 +244,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
   const names = {
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,
+    'oauth.verifiable_credentials': settings.credentials.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,
     'sso.enterprise': enterprise_sso.enabled,

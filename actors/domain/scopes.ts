@@ -27,6 +27,7 @@ export const TENANT_SCOPES = [
   'commerce:manage',
   'audit:read',
   'tokens:introspect',
+  'credentials:issue',
 ] as const
 
 /** Scopes for claims about a user, as opposed to APIs of the service. */
@@ -131,6 +132,7 @@ const HUMAN_ADMIN_SCOPES: readonly Scope[] = [
   'commerce:read',
   'commerce:manage',
   'audit:read',
+  'credentials:issue',
 ]
 
 /** Scopes of users by role. A delegation grants the intersection with them. */

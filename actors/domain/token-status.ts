@@ -6,6 +6,9 @@ import type { Principal } from './principal.js'
 export function tokenStatusQuery(principal: Principal) {
   const { tenantId, sessionId, clientId, subjectType, subject, tokenId, delegationId } = principal
   const { organizationId } = principal
+  // The credential endpoint, for which such a token is, checks the person itself: a tenant may offer a credential to a
+  // user before the first sign-in.
+  const isPreAuthorized = subjectType === 'human' && sessionId === null && principal.acr === null
   const agentIds = [{ sub: subject, subjectType }, ...principal.actors]
     .filter((party) => party.subjectType === 'agent')
     .map(({ sub }) => sub)
@@ -14,11 +17,11 @@ export function tokenStatusQuery(principal: Principal) {
     sessionId,
     /** Every agent of the actor chain, including the subject. */
     agentIds,
-    // A client_id that is a URL names no row: deleting such a client revokes its grants.
+    // A client_id that is a URL or `anonymous` names no row.
     applicationId: agentIds.includes(clientId) || !isUuid(clientId) ? null : clientId,
     tokenId,
     grantId: principal.grantId ?? null,
-    personSub: subjectType === 'human' ? subject : null,
+    personSub: subjectType === 'human' && !isPreAuthorized ? subject : null,
     delegationId,
     organizationId,
     resourceIds: principal.resourceIds ?? null,

@@ -24,6 +24,7 @@ import {
 } from '../../actors/identity/federated-login/settings.js'
 import { tenantSettings } from '../../actors/identity/tenants/settings.js'
 import { dpopSettings, jwtSettings, oidcSettings } from '../../actors/oauth/tokens/settings.js'
+import { credentialsSettings } from '../../actors/oauth/credential-issuance/settings.js'
 import { vaultSettings } from '../../actors/vault/vault/settings.js'
 import { openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { kmsSettings } from '../../storage/platform/kms/settings.js'
@@ -48,6 +49,7 @@ export const sections = [
   jwtSettings,
   oidcSettings,
   dpopSettings,
+  credentialsSettings,
   authSettings,
   sessionCookieSettings,
   twoFactorSettings,

@@ -24,6 +24,8 @@ import { passwordRecoveryActor } from '../../actors/identity/password-recovery/a
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
+import { credentialIssuanceActor } from '../../actors/oauth/credential-issuance/actor.js'
+import { statusListsActor } from '../../actors/oauth/status-lists/actor.js'
 import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
@@ -151,6 +153,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         issuer,
         jwt,
         dpop,
+        credentials: settings.credentials.enabled,
         vault,
         documented: {
           tenants: ref(tenants),
@@ -172,8 +175,27 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         passkeys: settings.passkey.enabled,
         registrationEnabled: settings.oidc.dynamic_registration_enabled,
         clientIdMetadata: settings.oidc.client_id_metadata_enabled,
+        credentials: settings.credentials.enabled,
         documentation,
       },
+    })),
+    wireActor(statusListsActor, ({ ref }) => ({
+      keys: ref(signingKeys),
+      database,
+      clock,
+      baseUrl: issuer,
+    })),
+    wireActor(credentialIssuanceActor, ({ ref }) => ({
+      ...common,
+      registry,
+      coordination,
+      sealer,
+      keys: ref(signingKeys),
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      issuer,
+      defaultTenantSlug: settings.tenant.default_tenant_slug,
+      settings: settings.credentials,
     })),
     wireActor(powActor, (context) => ({
       compute: pooled(context, resources, powPool(processors(context))),

@@ -362,17 +362,25 @@ export async function findByMetadataUrl(
   return rows[0]
 }
 
-/** The audiences among these that belong to an active application of the tenant (RFC 8707). */
+/**
+ * The audiences among these that belong to an active application of the tenant, or to the tenant as credential issuer
+ * (RFC 8707). @param baseUrl public base URL of the service. Null leaves out the credential issuer.
+ */
 export async function knownAudiences(
   tx: Transaction,
   tenantId: string,
   audiences: readonly string[],
+  baseUrl: string | null = null,
 ): Promise<string[]> {
   const { rows } = await tx.query<{ audience: string }>({
     name: 'application.audiences',
     text: `select audience from applications
-           where tenant_id = $1 and audience = any($2) and status = 'active'`,
-    values: [tenantId, audiences],
+           where tenant_id = $1 and audience = any($2) and status = 'active'
+           union
+           select i.audience from (select $3::text || '/credential-issuers/' || slug as audience
+             from tenants where id = $1 and credential_issuer_enabled) i
+           where i.audience = any($2)`,
+    values: [tenantId, audiences, baseUrl],
   })
   return rows.map(({ audience }) => audience)
 }

@@ -39,6 +39,12 @@ const PROMISED = [
   ['get',  '/.well-known/openid-credential-issuer',                                           [200]],
   ['get',  '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}',          [200, 404]],
   ['get',  '/credential-issuers/{tenant_slug}/.well-known/jwks.json',                         [200, 404]],
+  ['get',  '/status-lists',                                                                   [200]],
+  ['get',  '/status-lists/{status_list_id}',                                                  [200, 404, 501]],
+  ['post', '/nonce',                                                                          [200, 404]],
+  ['post', '/credential-issuers/{tenant_slug}/nonce',                                         [200, 404]],
+  ['get',  '/credential-issuers/{tenant_slug}/credential-offers/{offer_handle}',              [200, 404]],
+  ['get',  '/credential-types/{credential_type}',                                             [200, 404]],
   ['get',  '/api/v1/capabilities',                                                            [200]],
   // MCP discovery
   ['post', '/mcp',                                                        [200, 202, 400, 401, 403, 405, 406, 408, 413, 415]],

@@ -109,6 +109,12 @@ const defaults: Record<string, Record<string, unknown>> = {
     registration_initial_access_token_required: true,
   },
   dpop: { enabled: true, require_nonce: false, proof_max_age_secs: 300 },
+  credentials: {
+    enabled: true,
+    offer_ttl_secs: 300,
+    nonce_ttl_secs: 300,
+    lifetime_secs: 2_592_000,
+  },
   vault: {
     egress_buffered_response_max_bytes: 10_485_760,
     egress_body_max_bytes: 33_554_432,

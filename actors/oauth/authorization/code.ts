@@ -4,10 +4,12 @@ import { type RequestedClaims, insertCode } from '../../../storage/oauth/authori
 import type { ApiResourceRow } from '../../../storage/oauth/api-resources.js'
 import { consumeAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
 import { rememberConsent, rememberResourceConsent } from '../../../storage/oauth/consents.js'
+import { redeemIssuerState } from '../../../storage/oauth/credential-offers.js'
 import { openPersonSession } from '../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { hashRefreshToken } from '../tokens/grants/refresh-token.js'
+import { grantedDetails } from './credential-requests.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import { scopesAt } from './resource-consent.js'
 import { codeLocation } from './locations.js'
@@ -25,6 +27,8 @@ export type Granting = {
   /** The API resources among the audience. Empty for other audiences. */
   readonly resources: readonly ApiResourceRow[]
   readonly claims: RequestedClaims | null
+  /** The credential offer that the code redeems. Null without one. */
+  readonly offerId: string | null
 }
 
 /** Rolls the transaction back: a concurrent request consumed the request, or the session ended. */
@@ -57,7 +61,7 @@ async function write(
   { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   tx: Transaction,
   { client, request, pushedId, stored, allowed }: PendingRequest,
-  { session, scopes, consented, audience, resources, claims }: Granting,
+  { session, scopes, consented, audience, resources, claims, offerId }: Granting,
   code: string,
 ): Promise<void> {
   const now = clock.now()
@@ -76,6 +80,12 @@ async function write(
     expiresAt: expiry(sessionSecsMax),
   })
   if (!isOpen) throw new RequestConsumed('the session has ended')
+  const grantId = random.uuid()
+  if (
+    offerId !== null &&
+    !(await redeemIssuerState(tx, tenantId, { id: offerId, subject, grantId, now }))
+  )
+    throw new RequestConsumed('the credential offer was used or has expired')
   if (allowed !== null) {
     const key = { tenantId, subject, clientId }
     if (resources.length === 0) await rememberConsent(tx, key, consented, now)
@@ -90,7 +100,7 @@ async function write(
   }
   await insertCode(tx, {
     tenantId,
-    id: random.uuid(),
+    id: grantId,
     codeSha256: hashRefreshToken(code),
     clientId,
     sessionId,
@@ -106,7 +116,7 @@ async function write(
     level,
     amr,
     authTime,
-    authorizationDetails: request.details,
+    authorizationDetails: grantedDetails(random, request.details),
     claims,
     documentSha256: request.documentSha256 ?? null,
     createdAt: now,

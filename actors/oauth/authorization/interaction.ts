@@ -12,6 +12,7 @@ import { type ConsentsBefore, readConsents } from '../../../storage/oauth/consen
 import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
 import { isLoopbackOnly } from '../../domain/redirect-uri.js'
+import { CREDENTIAL_DETAILS_TYPE, CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
@@ -23,6 +24,7 @@ import {
 } from '../tokens/issue/api-resource.js'
 import { knownAudience, tokenAudience } from '../tokens/issue/audience.js'
 import { type Granting, issueCode } from './code.js'
+import { hasKnownLocations, offeredTo } from './credential-requests.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
 import type {
@@ -70,11 +72,15 @@ export async function proceed(
       ? resources.map(({ resource }) => resource)
       : await knownAudience(database, issuer, client, request.audience, context)
   if (audience === null) return back('invalid_target', UNKNOWN_AUDIENCE)
+  if (!(await hasKnownLocations(needs, client, request.details, context)))
+    return back('invalid_authorization_details', 'locations must name the credential issuer')
 
   const found = await findSession(needs, pending, sub, context)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
   const { session } = found
-  const userScopes: readonly string[] = HUMAN_SCOPES[session.role]
+  const offered = await offeredTo(needs, request.issuerState, session, context)
+  if ('fault' in offered) return back(...offered.fault)
+  const userScopes: readonly string[] = [...HUMAN_SCOPES[session.role], ...CREDENTIAL_SCOPES]
   const may = (scope: string) => client.scopes.includes(scope) && userScopes.includes(scope)
   const held = scopesBeside(client).filter((scope) => userScopes.includes(scope))
   const scopes =
@@ -83,11 +89,15 @@ export async function proceed(
       : request.scopes.filter(may)
   const isEmpty = scopes.length === 0 && (resources.length === 0 || request.scopes.length > 0)
   if (isEmpty) return back('access_denied', 'the user has none of the requested scopes')
-  const whom =
-    resources.length > 0
-      ? audience
-      : tokenAudience(audience, { own: client.audience, issuer, scopes })
-  const granting = grantingOf(pending, session, { scopes, audience: whom, resources }, may)
+  const granting = {
+    ...grantingOf(
+      pending,
+      session,
+      { scopes, audience: grantedAudience(pending, { audience, resources, scopes }, issuer), resources },
+      may,
+    ),
+    offerId: offered.offerId,
+  }
 
   if (isAllowed(pending.allowed, granting)) return issueCode(needs, pending, granting, context)
   const before = await consentsBefore(needs, pending, granting, context)
@@ -192,12 +202,25 @@ export async function demandedPerson(
     : { fault: 'the hints name different users' }
 }
 
+/** The audience of the token: that of the API resources alone, otherwise with the issuer where it is needed. */
+function grantedAudience(
+  { client, request }: PendingRequest,
+  { audience, resources, scopes }: Pick<Granting, 'audience' | 'resources' | 'scopes'>,
+  issuer: string,
+): readonly string[] {
+  if (resources.length > 0) return audience
+  const named = tokenAudience(audience, { own: client.audience, issuer, scopes })
+  // Details for credentials need a token that the credential issuer accepts, whatever its scopes.
+  const asksCredential = request.details?.some(({ type }) => type === CREDENTIAL_DETAILS_TYPE)
+  return asksCredential === true && !named.includes(issuer) ? [...named, issuer] : named
+}
+
 function grantingOf(
   { request }: PendingRequest,
   session: BrowserSession,
   { scopes, audience, resources }: Pick<Granting, 'scopes' | 'audience' | 'resources'>,
   may: (scope: string) => boolean,
-): Granting {
+): Omit<Granting, 'offerId'> {
   const { claims } = request
   const allowed = (names: readonly string[]) =>
     names.filter((name) => scopesOfClaims([name]).every(may))

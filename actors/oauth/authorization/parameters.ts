@@ -4,6 +4,10 @@ import type {
   RequestedClaims,
   AuthorizationDetails,
 } from '../../../storage/oauth/authorization-codes.js'
+import {
+  CREDENTIAL_DETAILS_TYPE,
+  isCredentialConfiguration,
+} from '../../domain/credentials/catalogue.js'
 import { personClaims } from '../../domain/person-claims.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
@@ -31,6 +35,8 @@ export type AuthorizationRequest = {
   readonly uiLocales: string | null
   /** The metadata document that identifies the client. Absent for a registered one. */
   readonly documentSha256?: string | undefined
+  /** Of a credential offer (OpenID4VCI section 5.1.3). Absent in requests that an earlier version stored. */
+  readonly issuerState?: string | null | undefined
 }
 
 const ACR = /^aal([123])$/
@@ -84,7 +90,10 @@ export function readClaims(text: string | null): ReadClaims | null {
 /** `authorization_details` (RFC 9396 section 2) of the given types. Null if absent. */
 export function readDetails(
   text: string | null,
-  types: readonly string[],
+  client: {
+    readonly authorizationDetailsTypes: readonly string[]
+    readonly scopes: readonly string[]
+  },
 ): AuthorizationDetails | null | { readonly fault: string } {
   if (text === null) return null
   // Strict JSON, so that the user is shown what the API reads, whatever parser it uses.
@@ -95,12 +104,26 @@ export function readDetails(
   if (!Array.isArray(parsed) || parsed.length === 0 || parsed.length > DETAILS_MAX)
     return { fault: `authorization_details must be an array of 1 to ${DETAILS_MAX} objects` }
   if (!parsed.every(isObject)) return { fault: 'authorization_details must hold objects' }
+  const types = [...client.authorizationDetailsTypes, CREDENTIAL_DETAILS_TYPE]
   const known = parsed.every(({ type }) => typeof type === 'string' && types.includes(type))
   if (!known) return { fault: 'a type is missing or not registered for the application' }
   const lost = findJsonLoss(text, parsed)
   if (lost !== null) return { fault: `a member cannot be represented exactly: ${lost.detail}` }
+  const credential = parsed.find(
+    (one) => one['type'] === CREDENTIAL_DETAILS_TYPE && !isCredentialDetail(one, client.scopes),
+  )
+  if (credential !== undefined)
+    return { fault: 'credential_configuration_id is missing, or not a scope of the application' }
   const mistaken = parsed.map(mistakenMember).find((name) => name !== undefined)
   return mistaken === undefined ? parsed : { fault: `${mistaken} has the wrong type` }
+}
+
+/** OpenID4VCI section 5.1.1. The scope of a configuration is its id. */
+function isCredentialDetail(
+  { credential_configuration_id: id }: Readonly<Record<string, unknown>>,
+  scopes: readonly string[],
+): boolean {
+  return isCredentialConfiguration(id) && scopes.includes(id)
 }
 
 /** The first common member that violates RFC 9396 section 2.2. */

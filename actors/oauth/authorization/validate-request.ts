@@ -7,6 +7,7 @@
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { isRegisteredRedirect } from '../../domain/redirect-uri.js'
+import { CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { SCOPES } from '../../domain/scopes.js'
 import {
   defaultResourceScopes,
@@ -71,6 +72,7 @@ const TEXT_CHARACTERS_MAX = 2048
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const NO_TARGET: NamedResources = { resources: [] }
 const SECONDS = /^\d{1,10}$/
+const KNOWN_SCOPES: ReadonlySet<string> = new Set([...SCOPES, ...CREDENTIAL_SCOPES])
 
 /** True if the redirect URI is one of the application. */
 export function isRegistered(
@@ -165,7 +167,7 @@ function hasS256Method({ form }: RequestToValidate): Fault<RefusedError> | undef
 }
 
 function hasBoundedParameters({ form }: RequestToValidate): Fault<ReturnedError> | undefined {
-  const bounded = ['state', 'nonce', 'login_hint', 'ui_locales', 'acr_values']
+  const bounded = ['state', 'nonce', 'login_hint', 'ui_locales', 'acr_values', 'issuer_state']
   return bounded.some((name) => isLong(form, name))
     ? ['invalid_request', `a parameter is longer than ${TEXT_CHARACTERS_MAX} characters`]
     : undefined
@@ -250,7 +252,7 @@ function hasKnownScopes({
     return foreignScopes(requested, target.resources).length === 0
       ? undefined
       : ['invalid_scope', 'a scope does not belong to the resource']
-  return requested?.every((one) => (SCOPES as readonly string[]).includes(one))
+  return requested?.every((one) => KNOWN_SCOPES.has(one))
     ? undefined
     : ['invalid_scope', 'a scope is malformed or unknown']
 }
@@ -264,7 +266,7 @@ function hasValidAuthorizationDetails({
   form,
   client,
 }: RequestToValidate): Fault<ReturnedError> | undefined {
-  const details = readDetails(form.get('authorization_details'), client.authorizationDetailsTypes)
+  const details = readDetails(form.get('authorization_details'), client)
   return details !== null && 'fault' in details
     ? ['invalid_authorization_details', details.fault]
     : undefined
@@ -324,7 +326,7 @@ function readRequest(
   const prompts = readPrompts(form)
   const claims = readClaims(form.get('claims'))!
   const audience = readRequestedAudience(form) as { readonly requested: readonly string[] }
-  const details = readDetails(form.get('authorization_details'), client.authorizationDetailsTypes)
+  const details = readDetails(form.get('authorization_details'), client)
   const scope = form.get('scope')
   const maxAge = form.get('max_age')
   return {
@@ -349,6 +351,7 @@ function readRequest(
     loginHint: form.get('login_hint'),
     uiLocales: form.get('ui_locales'),
     ...(documentSha256 === undefined ? {} : { documentSha256 }),
+    issuerState: form.get('issuer_state'),
   }
 }
 

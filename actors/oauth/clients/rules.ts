@@ -2,6 +2,7 @@
 import { redirectUriFault } from '../../domain/redirect-uri.js'
 import { CONTROL_PLANE_SCOPES, PERSON_SCOPES, TENANT_SCOPES } from '../../domain/scopes.js'
 import { DEFAULT_SCOPES } from '../../../storage/oauth/applications.js'
+import { CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { importPublicJwk } from '../../platform/jose/jwk.js'
 import type {
   ApplicationDraft,
@@ -25,7 +26,11 @@ export function isGrantType(grant: string): boolean {
   return GRANT_TYPES.has(grant)
 }
 
-const KNOWN_SCOPES = new Set<string>([...TENANT_SCOPES, ...CONTROL_PLANE_SCOPES])
+const KNOWN_SCOPES = new Set<string>([
+  ...TENANT_SCOPES,
+  ...CONTROL_PLANE_SCOPES,
+  ...CREDENTIAL_SCOPES,
+])
 const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 const KEYS_MAX = 10
 const AUDIENCE_LENGTH_MAX = 512
@@ -83,15 +88,19 @@ export function draftFault(
 }
 
 /**
- * The draft's scopes that its creator lacks. User scopes do not count, since a client uses them only
- * with the consent of a user. Scopes of API resources are no powers at this service.
+ * The draft's scopes that its creator lacks. Scopes of user claims and credentials do not count, since a client uses
+ * them only with the consent of a user. Scopes of API resources are no powers at this service.
  */
 export function scopesBeyond(
   draft: Pick<ApplicationDraft, 'scopes'>,
   held: readonly string[],
 ): readonly string[] {
   return (draft.scopes ?? []).filter(
-    (scope) => KNOWN_SCOPES.has(scope) && !PERSON_SCOPES.has(scope) && !held.includes(scope),
+    (scope) =>
+      KNOWN_SCOPES.has(scope) &&
+      !PERSON_SCOPES.has(scope) &&
+      !CREDENTIAL_SCOPES.includes(scope) &&
+      !held.includes(scope),
   )
 }
 

@@ -4,6 +4,7 @@ import { type ActorRef, defineActor, type MessageContext } from '../../../runtim
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
+import { supportedConfigurations } from '../../domain/credentials/configurations.js'
 import { isSlug } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -24,9 +25,12 @@ import {
   type KeysUnavailable,
   type NamedDocument,
   type PublishedDocument,
+  type SignedMetadata,
 } from './protocol.js'
 
 const MAX_AGE_SECS = 300
+/** OpenID4VCI section 12.2.3. */
+const SIGNED_METADATA_TYPE = 'openidvci-issuer-metadata+jwt'
 
 export type DiscoveryNeeds = {
   readonly keys: ActorRef<SigningKeysProtocol>
@@ -48,14 +52,17 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
   asks: { keys: signingKeys, tenants },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   create: ({ keys, tenants, facts, ...needs }) => {
-    const detailTypesAt = detailTypes({ ...needs, tenants })
+    const detailTypesAt = detailTypes({ ...needs, tenants, credentials: facts.credentials })
+    const configurations = facts.credentials ? supportedConfigurations(facts.baseUrl) : null
     const documents: Record<Exclude<DocumentName, 'jwks'>, PublishedDocument> = {
       'openid-configuration': publish(openidConfiguration(facts)),
       'oauth-authorization-server': publish(authorizationServer(facts)),
       'oauth-protected-resource': publish(protectedResource(facts)),
-      'openid-credential-issuer': publish(credentialIssuer(facts, null)),
+      'openid-credential-issuer': publish(credentialIssuer(facts, null, null)),
       'jwt-vc-issuer': publish(jwtVcIssuer(facts, null)),
     }
+
+    const issuingRoot = publish(credentialIssuer(facts, null, configurations))
 
     async function keySet(context: MessageContext): Promise<PublishedDocument | KeysUnavailable> {
       const found = await keys.ask('keySet', null, context)
@@ -78,8 +85,39 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
 
     const ownPath = new URL(facts.issuer).pathname.slice(1)
 
+    /** The root issuer issues the credentials of the default tenant. */
+    async function rootIssuer(context: MessageContext): Promise<PublishedDocument> {
+      const { defaultTenantSlug } = needs.tenancy
+      if (defaultTenantSlug === undefined || configurations === null)
+        return documents['openid-credential-issuer']
+      const issues = (await issuing(defaultTenantSlug, context)) !== undefined
+      return issues ? issuingRoot : documents['openid-credential-issuer']
+    }
+
+    async function sign(
+      { body }: PublishedDocument,
+      context: MessageContext,
+    ): Promise<SignedMetadata | KeysUnavailable> {
+      const metadata = JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
+      const claims = {
+        iss: metadata['credential_issuer'],
+        sub: metadata['credential_issuer'],
+        iat: needs.clock.nowSecs(),
+        ...metadata,
+      }
+      const signed = await keys.ask(
+        'sign',
+        { typ: SIGNED_METADATA_TYPE, claims: JSON.stringify(claims), algorithm: 'ES256' },
+        context,
+      )
+      return signed.tag === 'signed'
+        ? { tag: 'signed', token: signed.token }
+        : { tag: 'keys_unavailable' }
+    }
+
     async function documentOf({ name, host }: NamedDocument, context: MessageContext) {
       if (name === 'jwks') return keySet(context)
+      if (name === 'openid-credential-issuer') return rootIssuer(context)
       if (name !== 'openid-configuration' && name !== 'oauth-authorization-server')
         return documents[name]
       const types = await detailTypesAt(host, context)
@@ -96,9 +134,15 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
           ? documentOf(message, context)
           : { tag: 'not_enabled' },
 
-      async requestCredential({ tenantSlug }, context) {
-        const enabled = tenantSlug === null || (await issuing(tenantSlug, context)) !== undefined
-        return { tag: enabled ? 'unknown_configuration' : 'not_enabled' }
+      async issuerMetadata({ tenantSlug, signed }, context) {
+        let document: PublishedDocument
+        if (tenantSlug === null) document = await rootIssuer(context)
+        else {
+          const tenant = await issuing(tenantSlug, context)
+          if (tenant === undefined) return { tag: 'not_enabled' }
+          document = publish(credentialIssuer(facts, tenant, configurations))
+        }
+        return signed ? sign(document, context) : document
       },
 
       async tenantDocument({ name, tenantSlug }, context) {
@@ -109,7 +153,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
           case 'jwks':
             return keySet(context)
           case 'openid-credential-issuer':
-            return publish(credentialIssuer(facts, tenant))
+            return publish(credentialIssuer(facts, tenant, configurations))
           case 'jwt-vc-issuer':
             return publish(jwtVcIssuer(facts, tenant))
         }

@@ -6,11 +6,23 @@ import {
   RESPONSE_MODES,
   RESPONSE_TYPES,
 } from '../authorization/protocol.js'
+import {
+  CREDENTIAL_DETAILS_TYPE,
+  CREDENTIAL_SCOPES,
+  type CredentialIssuer,
+  credentialIssuerIdentifier,
+} from '../../domain/credentials/catalogue.js'
+import { BATCH_SIZE } from '../../domain/credentials/configurations.js'
 import { LOCALES } from '../../domain/locales.js'
 import { PERSON_CLAIMS } from '../../domain/person-claims.js'
 import { SCOPES, SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'
-import { CLIENT_AUTH_METHODS, GRANT_TYPES, PROOF_ALGORITHMS } from '../tokens/protocol.js'
+import {
+  CLIENT_AUTH_METHODS,
+  GRANT_TYPES,
+  PRE_AUTHORIZED_CODE,
+  PROOF_ALGORITHMS,
+} from '../tokens/protocol.js'
 
 /** The claims of every ID token, without the user claims. */
 const TOKEN_CLAIMS = [
@@ -40,6 +52,8 @@ export type IssuerFacts = {
   readonly registrationEnabled: boolean
   /** `oidc.client_id_metadata_enabled`. */
   readonly clientIdMetadata?: boolean | undefined
+  /** `credentials.enabled`. */
+  readonly credentials: boolean
   /** Absolute URL of the documentation pages. Null if they are not served. */
   readonly documentation: string | null
 }
@@ -48,7 +62,7 @@ type Metadata = Readonly<Record<string, unknown>>
 
 /** RFC 8414 section 2. Members of disabled features are absent. */
 export function authorizationServer(facts: IssuerFacts): Metadata {
-  const { issuer, baseUrl, dpopEnabled, registrationEnabled, documentation } = facts
+  const { issuer, baseUrl, dpopEnabled, registrationEnabled, credentials, documentation } = facts
   return {
     issuer,
     authorization_endpoint: `${baseUrl}/oauth/authorize`,
@@ -63,12 +77,21 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     ...(registrationEnabled ? { registration_endpoint: `${baseUrl}/oauth/register` } : {}),
     ...(facts.clientIdMetadata === true ? { client_id_metadata_document_supported: true } : {}),
     jwks_uri: jwksUri(facts),
+    status_list_aggregation_endpoint: `${baseUrl}/status-lists`,
     response_types_supported: RESPONSE_TYPES,
     response_modes_supported: RESPONSE_MODES,
     code_challenge_methods_supported: CODE_CHALLENGE_METHODS,
     authorization_response_iss_parameter_supported: true,
     require_pushed_authorization_requests: false,
-    grant_types_supported: GRANT_TYPES,
+    grant_types_supported: GRANT_TYPES.filter(
+      (grant) => credentials || grant !== PRE_AUTHORIZED_CODE,
+    ),
+    ...(credentials
+      ? {
+          'pre-authorized_grant_anonymous_access_supported': true,
+          authorization_details_types_supported: [CREDENTIAL_DETAILS_TYPE],
+        }
+      : {}),
     token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
     token_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
     // A public client cannot introspect.
@@ -79,7 +102,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
     revocation_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
     ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
-    scopes_supported: SCOPES,
+    scopes_supported: credentials ? [...SCOPES, ...CREDENTIAL_SCOPES] : SCOPES,
     ui_locales_supported: LOCALES,
     request_parameter_supported: false,
     // The default is true (OpenID Connect Discovery section 3).
@@ -122,29 +145,37 @@ export function protectedResource(facts: IssuerFacts): Metadata {
   }
 }
 
-/** A credential issuer: the service (null) or one of its tenants. */
-export type CredentialIssuer = { readonly slug: string; readonly name: string } | null
-
-/** OpenID4VCI section 12.2.4: the three required members. No configuration is offered yet. */
-export function credentialIssuer(facts: IssuerFacts, tenant: CredentialIssuer): Metadata {
-  const identifier = issuerIdentifier(facts, tenant)
+/**
+ * Metadata of a credential issuer (OpenID4VCI section 12.2.4).
+ * @param configurations null if the issuer issues nothing: then the endpoints of wallets are absent.
+ */
+export function credentialIssuer(
+  facts: IssuerFacts,
+  tenant: CredentialIssuer,
+  configurations: Metadata | null,
+): Metadata {
+  const identifier = credentialIssuerIdentifier(facts.baseUrl, tenant)
   return {
     credential_issuer: identifier,
     authorization_servers: [facts.issuer],
     credential_endpoint: `${identifier}/credential`,
-    credential_configurations_supported: {},
+    ...(configurations === null
+      ? {}
+      : {
+          nonce_endpoint: `${identifier}/nonce`,
+          notification_endpoint: `${identifier}/notification`,
+          batch_credential_issuance: { batch_size: BATCH_SIZE },
+          status_list_aggregation_endpoint: `${facts.baseUrl}/status-lists`,
+        }),
+    credential_configurations_supported: configurations ?? {},
     display: [{ name: tenant?.name ?? 'svc', locale: 'en' }],
   }
 }
 
 /** SD-JWT VC issuer metadata. It must not have both `jwks_uri` and `jwks`. */
 export function jwtVcIssuer(facts: IssuerFacts, tenant: CredentialIssuer): Metadata {
-  const identifier = issuerIdentifier(facts, tenant)
+  const identifier = credentialIssuerIdentifier(facts.baseUrl, tenant)
   return { issuer: identifier, jwks_uri: `${identifier}/.well-known/jwks.json` }
-}
-
-function issuerIdentifier({ baseUrl }: IssuerFacts, tenant: CredentialIssuer): string {
-  return tenant === null ? baseUrl : `${baseUrl}/credential-issuers/${tenant.slug}`
 }
 
 function jwksUri({ baseUrl }: IssuerFacts): string {

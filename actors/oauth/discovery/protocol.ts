@@ -5,10 +5,22 @@ export type DiscoveryProtocol = {
   document: Ask<NamedDocument, PublishedDocument | KeysUnavailable>
   /** The metadata at the addresses of an issuer with a path (RFC 8414 section 3.1). */
   documentAtPath: Ask<DocumentAtPath, PublishedDocument | IssuerNotEnabled | KeysUnavailable>
-  /** A request to a credential endpoint (OpenID4VCI section 8). No configuration is offered yet. */
-  requestCredential: Ask<CredentialRequest, ConfigurationUnknown | IssuerNotEnabled>
+  /** The metadata of a credential issuer, as JSON or signed (OpenID4VCI section 12.2.2). */
+  issuerMetadata: Ask<
+    IssuerMetadataQuery,
+    PublishedDocument | SignedMetadata | IssuerNotEnabled | KeysUnavailable
+  >
   tenantDocument: Ask<TenantDocument, PublishedDocument | IssuerNotEnabled | KeysUnavailable>
 }
+
+export type IssuerMetadataQuery = {
+  /** Null for the root issuer. */
+  readonly tenantSlug: string | null
+  /** True if the client prefers the signed form. */
+  readonly signed: boolean
+}
+/** The signed form (OpenID4VCI section 12.2.3): a JWT with the metadata as claims. */
+export type SignedMetadata = { readonly tag: 'signed'; readonly token: string }
 
 export type DocumentName =
   | 'openid-configuration'
@@ -42,15 +54,12 @@ export type PublishedDocument = {
 }
 /** The key set could not be built. */
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
-/** Null for the root issuer. */
-export type CredentialRequest = { readonly tenantSlug: string | null }
-/** The issuer's metadata lists no such configuration (OpenID4VCI section 8.3.1.2). */
-export type ConfigurationUnknown = { readonly tag: 'unknown_configuration' }
 /** There is no such issuer: the tenant is unknown or issues no credentials, or the path is another one. */
 export type IssuerNotEnabled = { readonly tag: 'not_enabled' }
 
 export const discovery = address<DiscoveryProtocol>('discovery', [
   'document',
   'documentAtPath',
+  'issuerMetadata',
   'tenantDocument',
 ])

@@ -42,6 +42,7 @@ import {
   GRANT_TYPES,
   type GrantType,
   INTROSPECTION_SCOPE,
+  PRE_AUTHORIZED_CODE,
   type Issued,
   type OAuthRefused,
   type ProofRefused,
@@ -51,6 +52,7 @@ import {
   type TokensProtocol,
   tokens,
 } from './protocol.js'
+import { grantPreAuthorized } from './grants/pre-authorized-code.js'
 import { grantRefresh } from './grants/refresh-token.js'
 import { type Requester, logRefusal, refuse, refuseScope } from './refusals.js'
 import { revoke } from './verify/revocation.js'
@@ -61,7 +63,13 @@ import { grantExchange } from './grants/token-exchange.js'
 import { tokenSigner } from './issue/token-signer.js'
 
 /** Parameters whose values can be used only once. */
-const SINGLE_USE = new Set(['refresh_token', 'code', 'device_code', 'auth_req_id'])
+const SINGLE_USE = new Set([
+  'refresh_token',
+  'code',
+  'device_code',
+  'auth_req_id',
+  'pre-authorized_code',
+])
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 const CIBA = 'urn:openid:params:grant-type:ciba'
 /** Grants without user interaction, which cannot grant authorization_details. */
@@ -89,6 +97,8 @@ export type TokensNeeds = {
     readonly tenancy: TenancySettings
     readonly metadataClients: MetadataClients
   }
+  /** `credentials.enabled`: whether pre-authorized codes are redeemed. */
+  readonly credentials: boolean
   /** Exports vault credentials by token exchange. */
   readonly vault: Pick<VaultExports, 'export'>
 }
@@ -167,6 +177,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         grantBackchannel(issuing, DEVICE_CODE, client, form, proofOf(jkt), context),
       [CIBA]: (client, form, jkt, context) =>
         grantBackchannel(issuing, CIBA, client, form, proofOf(jkt), context),
+      [PRE_AUTHORIZED_CODE]: (client, form, jkt, context) =>
+        grantPreAuthorized(issuing, client, form, jkt, context),
     }
 
     function exchangeToken(
@@ -245,14 +257,16 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
       const { grantType } = requester
       if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
-      if (!isGrantType(grantType))
+      if (!isGrantType(grantType) || (grantType === PRE_AUTHORIZED_CODE && !needs.credentials))
         return refuse('unsupported_grant_type', 'this grant type is not supported')
       // In a token exchange the actor token alone can identify the agent.
-      const byActor =
-        grantType === TOKEN_EXCHANGE &&
-        form.get('actor_token') !== null &&
-        !identifiesClient(request.authorization, form)
-      const found = byActor ? null : clientOf(request, form, context)
+      const byActor = grantType === TOKEN_EXCHANGE && form.get('actor_token') !== null
+      // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
+      const mayBeUnknown = byActor || grantType === PRE_AUTHORIZED_CODE
+      const found =
+        mayBeUnknown && !identifiesClient(request.authorization, form)
+          ? null
+          : clientOf(request, form, context)
       const client = found instanceof Promise ? await found : found
       if (client !== null && 'tag' in client) return client
       requester.client = client
@@ -268,6 +282,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           'this grant does not support authorization_details',
         )
       const address = request.address ?? ''
+      if (grantType === PRE_AUTHORIZED_CODE)
+        return grantPreAuthorized(issuing, client, form, proof.jkt, context)
       return client === null
         ? exchangeToken(null, form, proof.jkt, context, address)
         : grants[grantType](client, form, proof.jkt, context, address)

@@ -34,7 +34,9 @@ export type TokensProtocol = {
 }
 
 export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
-/** The grant types of the token endpoint. Discovery lists exactly these. */
+/** OpenID4VCI section 6.1. */
+export const PRE_AUTHORIZED_CODE = 'urn:ietf:params:oauth:grant-type:pre-authorized_code'
+/** The grant types of the token endpoint. Discovery lists those that are enabled. */
 export const GRANT_TYPES = [
   'authorization_code',
   'client_credentials',
@@ -42,6 +44,7 @@ export const GRANT_TYPES = [
   TOKEN_EXCHANGE,
   'urn:ietf:params:oauth:grant-type:device_code',
   'urn:openid:params:grant-type:ciba',
+  PRE_AUTHORIZED_CODE,
 ] as const
 export type GrantType = (typeof GRANT_TYPES)[number]
 

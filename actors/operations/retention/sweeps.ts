@@ -27,6 +27,9 @@ import { removeEndedCodes } from '../../../storage/oauth/authorization-codes.js'
 import { removeEndedBackchannelRequests } from '../../../storage/oauth/backchannel-requests.js'
 import { removeEndedAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
 import { removeEndedRegistrationTokens } from '../../../storage/oauth/client-registration.js'
+import { removeEndedCredentials } from '../../../storage/oauth/credential-issuance.js'
+import { removeEndedOffers } from '../../../storage/oauth/credential-offers.js'
+import { removeEndedStatusLists } from '../../../storage/oauth/status-lists.js'
 import { removeEndedRevocations } from '../../../storage/oauth/revoked-tokens.js'
 import { removeExpiredSignInFlows } from '../../../storage/identity/sign-in-flows.js'
 import { removeExpiredUpstreamSignIns } from '../../../storage/identity/upstream-sign-ins.js'
@@ -37,6 +40,8 @@ import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webh
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
 
 const BATCH_ROWS = 1_000
+/** A status list takes up to 131,072 entries with it. */
+const STATUS_LISTS = 1
 /** Rows left after this many batches wait for the next round. */
 const BATCHES_PER_ROUND = 50
 /** An ended challenge is still recognised for this time. */
@@ -55,6 +60,8 @@ const REQUEST_RETENTION_MS = 2 * 3_600_000
 const CODE_RETENTION_MS = 86_400_000
 /** How long an ended delegation can be read. The audit log keeps it permanently. */
 const DELEGATION_RETENTION_MS = 90 * 86_400_000
+/** How long an expired offer or credential can be read. */
+const CREDENTIAL_RETENTION_MS = 30 * 86_400_000
 /** How long deliveries can be recreated from events. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
@@ -99,6 +106,11 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeUnusedObservedClients(tx, ago(now, OBSERVED_CLIENT_RETENTION_MS), BATCH_ROWS),
   // A stale document serves live grants for a day.
   remote_documents: (tx, now) => removeEndedRemoteDocuments(tx, ago(now, DAY_MS), BATCH_ROWS),
+  credential_offers: (tx, now) =>
+    removeEndedOffers(tx, ago(now, CREDENTIAL_RETENTION_MS), BATCH_ROWS),
+  issued_credentials: (tx, now) =>
+    removeEndedCredentials(tx, ago(now, CREDENTIAL_RETENTION_MS), BATCH_ROWS),
+  status_lists: (tx, now) => removeEndedStatusLists(tx, ago(now, DAY_MS), STATUS_LISTS),
   revoked_tokens: (tx, now) =>
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>

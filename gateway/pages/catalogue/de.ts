@@ -346,6 +346,22 @@ export const de: Catalogue = {
   'pay.cancel': 'Zurück, ohne zu bezahlen',
   'pay.ended': 'Diese Zahlungsseite ist abgelaufen. Beginnen Sie dort neu, wo Sie herkamen.',
 
+  'offer.title': 'Ihr Nachweis',
+  'offer.lead':
+    '{name} bietet Ihnen diesen Nachweis an. Scannen Sie den Code mit Ihrer Wallet, oder öffnen Sie die Wallet auf diesem Gerät.',
+  'offer.of.TenantMembership': 'Mitgliedschaft',
+  'offer.of.VerifiedEmail': 'Bestätigte E-Mail-Adresse',
+  'offer.of.AgentDelegation': 'Vollmacht für einen Software-Agenten',
+  'offer.picture': 'QR-Code des Angebots, für eine Wallet',
+  'offer.open': 'Wallet öffnen',
+  'offer.code':
+    'Die Wallet fragt nach einem Code. Sie bekommen ihn auf einem anderen Weg, nicht auf dieser Seite.',
+  'offer.short': 'Das Angebot gilt einmal und läuft bald ab.',
+  'offer.ended': 'Dieses Angebot ist abgelaufen oder wurde verwendet. Bitten Sie um ein neues.',
+
+  'scope.TenantMembership': 'Einen Nachweis Ihrer Mitgliedschaft und Rollen bekommen',
+  'scope.VerifiedEmail': 'Einen Nachweis Ihrer E-Mail-Adresse bekommen',
+  'scope.AgentDelegation': 'Einen Nachweis bekommen, was ein Agent für Sie darf',
   'scope.openid': 'Wissen, wer Sie sind',
   'scope.profile': 'Ihren Namen, Ihr Bild, Ihre Sprache und Ihre Zeitzone sehen',
   'scope.email': 'Ihre E-Mail-Adresse sehen',
@@ -372,6 +388,7 @@ export const de: Catalogue = {
   'scope.commerce:manage': 'Zahlungen und Preise verwalten',
   'scope.audit:read': 'Das Prüfprotokoll lesen',
   'scope.tokens:introspect': 'Token prüfen',
+  'scope.credentials:issue': 'Überprüfbare Nachweise ausstellen',
   'scope.metrics:read': 'Die Kennzahlen des Dienstes lesen',
   'scope.signing_keys:manage': 'Die Signaturschlüssel des Dienstes ersetzen',
   'scope.deployment:manage': 'Organisationen, Mandanten und Konten sperren und wieder freigeben',

@@ -1,11 +1,12 @@
 /** Discovery metadata and JWK Sets (anonymous GET). */
+import Negotiator from 'negotiator'
 import { z } from 'zod'
 import {
   discovery,
   type DocumentName,
   type TenantDocument,
 } from '../../../actors/oauth/discovery/protocol.js'
-import { bytes, json, oauthError, problem, type Route, route } from '../../route.js'
+import { bytes, problem, type Route, route } from '../../route.js'
 
 const KeySet = z
   .object({ keys: z.array(z.record(z.string(), z.unknown())) })
@@ -94,38 +95,58 @@ function tenantDocument(
   })
 }
 
-/** OpenID4VCI section 8.3.1.2: the metadata lists no credential configuration. */
-const credential = {
-  method: 'POST',
-  tags: ['Discovery and keys'],
-  exposure: 'public',
-  security: { scheme: 'bearer' },
-  body: json(z.record(z.string(), z.unknown()).meta({ id: 'CredentialRequest' })),
-  replies: {
-    unknown_configuration: oauthError(400, 'unknown_credential_configuration', {
-      description: 'use a configuration of credential_configurations_supported of the issuer',
-    }),
-    not_enabled: problem(404, 'not-found', {
-      detail: 'This URL does not belong to a credential issuer.',
-    }),
-  },
+const MetadataHeaders = z.object({ accept: z.string().max(1024).optional() })
+
+/** True if the client takes the signed form rather than JSON. */
+const prefersSigned = (accept: string | undefined): boolean =>
+  accept !== undefined &&
+  new Negotiator({ headers: { accept } }).mediaType(['application/json', 'application/jwt']) ===
+    'application/jwt'
+
+const issuerReplies = {
+  published: bytes<{ body: Uint8Array; etag: string; maxAgeSecs: number }>(
+    200,
+    'application/json',
+    ({ body, etag, maxAgeSecs }) => ({ body, etag, maxAgeSecs, headers: { vary: 'Accept' } }),
+    Metadata,
+  ),
+  signed: bytes<{ token: string }>(
+    200,
+    'application/jwt',
+    ({ token }) => ({ body: token, headers: { vary: 'Accept' } }),
+    z.string(),
+  ),
+  keys_unavailable: unavailable,
+  not_enabled: problem(404, 'not-found', {
+    detail: 'This URL does not belong to a credential issuer.',
+  }),
+}
+const issuerFacts = {
+  ...anonymous,
+  description:
+    'With Accept: application/jwt the metadata is a signed JWT (OpenID4VCI section 12.2.3).',
+  headers: MetadataHeaders,
+  replies: issuerReplies,
 } as const
 
-const rootCredential = route(discovery, 'requestCredential', {
-  ...credential,
-  path: '/credential',
-  operationId: 'requestCredential',
-  summary: 'Request a credential of the root issuer',
-  message: () => ({ tenantSlug: null }),
+const rootIssuer = route(discovery, 'issuerMetadata', {
+  ...issuerFacts,
+  path: '/.well-known/openid-credential-issuer',
+  operationId: 'getCredentialIssuerMetadata',
+  summary: 'Credential issuer metadata',
+  message: ({ headers }) => ({ tenantSlug: null, signed: prefersSigned(headers.accept) }),
 })
 
-const tenantCredential = route(discovery, 'requestCredential', {
-  ...credential,
-  path: '/credential-issuers/{tenant_slug}/credential',
-  operationId: 'requestTenantCredential',
-  summary: 'Request a credential of a tenant',
+const tenantIssuer = route(discovery, 'issuerMetadata', {
+  ...issuerFacts,
+  path: '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}',
+  operationId: 'getTenantCredentialIssuerMetadata',
+  summary: 'Credential issuer metadata of a tenant',
   params: z.object({ tenant_slug: z.string().max(63) }),
-  message: ({ params }) => ({ tenantSlug: params.tenant_slug }),
+  message: ({ params, headers }) => ({
+    tenantSlug: params.tenant_slug,
+    signed: prefersSigned(headers.accept),
+  }),
 })
 
 // biome-ignore format: one document a line
@@ -137,11 +158,9 @@ export const discoveryRoutes: readonly Route[] = [
   documentAtPath('openid-configuration', '/{issuer_path}/.well-known/openid-configuration', 'getOpenidConfigurationBelowPath'),
   documentAtPath('oauth-authorization-server', '/.well-known/oauth-authorization-server/{issuer_path}', 'getAuthorizationServerMetadataAtPath'),
   document('oauth-protected-resource', '/.well-known/oauth-protected-resource', 'getProtectedResourceMetadata', 'Protected resource metadata (RFC 9728)'),
-  document('openid-credential-issuer', '/.well-known/openid-credential-issuer', 'getCredentialIssuerMetadata', 'Credential issuer metadata'),
   document('jwt-vc-issuer', '/.well-known/jwt-vc-issuer', 'getJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata'),
-  tenantDocument('openid-credential-issuer', '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}', 'getTenantCredentialIssuerMetadata', 'Credential issuer metadata of a tenant'),
   tenantDocument('jwt-vc-issuer', '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}', 'getTenantJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata of a tenant'),
   tenantDocument('jwks', '/credential-issuers/{tenant_slug}/.well-known/jwks.json', 'getTenantKeySet', 'Key set of a tenant', KeySet),
-  rootCredential,
-  tenantCredential,
+  rootIssuer,
+  tenantIssuer,
 ]

@@ -50,6 +50,10 @@ const TokenForm = z
     refresh_token: z.string().max(1024).optional(),
     device_code: z.string().max(1024).optional(),
     auth_req_id: z.string().max(1024).optional(),
+    'pre-authorized_code': z.string().max(1024).optional(),
+    tx_code: z.string().max(64).optional().meta({
+      description: 'The transaction code of a credential offer (OpenID4VCI section 6.1).',
+    }),
     subject_token: z.string().max(16_384).optional(),
     subject_token_type: z.string().max(255).optional(),
     actor_token: z.string().max(16_384).optional(),

@@ -119,11 +119,12 @@ test.serial('oid4vci-1_0-issuer-metadata-test', async (t) => {
     json: { credential_issuer_enabled: true },
   })
   t.is(set.status, 200, JSON.stringify(set.body))
-  for (const [path, issuer] of [
-    ['/.well-known/openid-credential-issuer', running.issuer],
+  for (const [path, issuer, configurations] of [
+    ['/.well-known/openid-credential-issuer', running.issuer, []],
     [
       `/.well-known/openid-credential-issuer/credential-issuers/${slug}`,
       `${running.issuer}/credential-issuers/${slug}`,
+      ['TenantMembership', 'VerifiedEmail', 'AgentDelegation'],
     ],
   ] as const) {
     const { status, headers, body } = await api.get(path)
@@ -134,7 +135,9 @@ test.serial('oid4vci-1_0-issuer-metadata-test', async (t) => {
       authorization_servers: [running.issuer],
       credential_endpoint: `${issuer}/credential`,
     })
-    t.deepEqual(body['credential_configurations_supported'], {})
+    t.deepEqual(Object.keys(body['credential_configurations_supported'] as Json), [
+      ...configurations,
+    ])
     for (const { name, locale } of body['display'] as Json[])
       t.true(typeof name === 'string' && typeof locale === 'string')
   }

@@ -47,6 +47,7 @@ const LIST = [
   shown('consent', 'consent'),
   shown('consent-details', 'consent with authorization_details', 'consent'),
   shown('authorize-refused', 'an invalid authorization request', 'refused'),
+  shown('credential-offer', 'credential offer with a transaction code'),
   shown('device', 'device: code', 'device-code'),
   shown('device-unknown', 'a wrong code', 'device-code'),
   shown('device-confirm', 'device: confirmation'),

@@ -4,6 +4,7 @@ import { ask, type Asked } from '../agents/delegation.js'
 import type { Window } from '../pages/chromium.js'
 import { ciba, CIBA_GRANT, INBOX } from '../oauth/ciba.js'
 import { journey, type RelyingParty, relyingParty } from '../oauth/relying-party.js'
+import { issuing, offer } from '../oauth/wallet.js'
 import type { See } from './pictures.js'
 import type { Scene } from './stage.js'
 
@@ -79,6 +80,14 @@ export async function answering(scene: Scene, { page, context }: Window, see: Se
       away.searchParams.set('redirect_uri', 'https://elsewhere.example/')
       await page.goto(away.href)
       await see('authorize-refused')
+    },
+
+    async offers() {
+      const tenant = await issuing(api, workspace)
+      const { body } = await offer(api, tenant, { tx_code: true })
+      await page.goto(String(body['page_url']))
+      await page.waitForSelector('[data-deep-link]')
+      await see('credential-offer')
     },
 
     async devices() {

@@ -184,6 +184,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await page.click('a.button')
   await first.agentAnswered()
   await first.consents()
+  await first.offers()
   await first.devices()
   await first.inbox(ada)
 

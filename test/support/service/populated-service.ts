@@ -15,6 +15,7 @@ import { ciba, CIBA_GRANT, INBOX } from '../oauth/ciba.js'
 import type { Receiver } from '../webhooks/receiver.js'
 import { PUBLIC } from '../commerce/shop.js'
 import { CALLBACK, relyingParty } from '../oauth/relying-party.js'
+import { issuing, offer, offeredToken, requestCredential } from '../oauth/wallet.js'
 import { TOKENS } from '../identity/registering.js'
 import { sql } from '../identity/identity.js'
 import { NETWORK, newAccount } from '../commerce/chain.js'
@@ -56,7 +57,6 @@ export async function populateTenant(
   const personToken = await ownToken(api, workspace, person)
   const delegated = await delegate(api, token, person)
   const { agentId, key } = await api.register(tenantId)
-  const slug = String(body['tenant_slug'])
   const userId = String((body['fixture_end_user'] as Json)['id'])
   const registered = await application(api, token)
   const hook = await webhook(api, token, receiver)
@@ -72,6 +72,7 @@ export async function populateTenant(
     ),
     ...kept.objects,
     ...commerce,
+    ...(await credentials(api, workspace)),
     ...(await signInElsewhere(api, workspace, make)),
     '/api/v1/control-plane/organizations/{organization_id}': organizationId,
     '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}': tenantId,
@@ -95,7 +96,6 @@ export async function populateTenant(
     '/api/v1/webhooks/{id}': hook.id,
     '/api/v1/webhooks/{id}/deliveries/{delivery_id}': hook.deliveryId,
     '/oauth/register/{client_id}': registered.clientId,
-    '/credential-issuers/{tenant_slug}': slug,
   }
   return {
     workspace,
@@ -343,4 +343,16 @@ async function rowsWhen(
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   throw new Error(`${path} did not become what was expected`)
+}
+
+/** An offer, and a credential that a wallet got for another one. */
+async function credentials(api: Api, workspace: Workspace): Promise<Objects> {
+  const tenant = await issuing(api, workspace)
+  await requestCredential(api, tenant, await offeredToken(api, tenant))
+  const { id } = await offer(api, tenant)
+  const { rows } = await api.list('/api/v1/issued-credentials', workspace.token)
+  return {
+    '/api/v1/credential-offers/{credential_offer_id}': id,
+    '/api/v1/issued-credentials/{issued_credential_id}': String(rows[0]!['id']),
+  }
 }

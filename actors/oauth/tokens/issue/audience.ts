@@ -78,8 +78,12 @@ export async function knownAudience(
   // PostgreSQL rejects NUL even in a search value.
   if (others.some((audience) => audience.includes('\0'))) return null
   const spellings = others.flatMap(spellingsOf)
-  const found = await database.tenant(tenantId, (tx) => knownAudiences(tx, tenantId, spellings), {
-    signal: context.signal,
-  })
+  const found = await database.tenant(
+    tenantId,
+    (tx) => knownAudiences(tx, tenantId, spellings, issuer),
+    {
+      signal: context.signal,
+    },
+  )
   return spelledAs(requested, [...found, ...own])
 }

@@ -101,10 +101,16 @@ function downscopeDetails(
   if (text === null) return granted
   const requested = readArray(text)
   if (requested === null || granted === null) return undefined
-  const known = requested.every((one) => granted.some((other) => isDeepStrictEqual(one, other)))
-  return known
-    ? granted.filter((one) => requested.some((other) => isDeepStrictEqual(one, other)))
-    : undefined
+  const isSame = (one: unknown, other: AuthorizationDetails[number]) =>
+    isDeepStrictEqual(one, other) || isDeepStrictEqual(one, asRequested(other))
+  const known = requested.every((one) => granted.some((other) => isSame(one, other)))
+  return known ? granted.filter((other) => requested.some((one) => isSame(one, other))) : undefined
+}
+
+/** A detail without the `credential_identifiers` that the grant added (OpenID4VCI section 6.2). */
+function asRequested(detail: AuthorizationDetails[number]): Readonly<Record<string, unknown>> {
+  const { credential_identifiers: _added, ...requested } = detail
+  return requested
 }
 
 function readArray(text: string): readonly unknown[] | null {

@@ -70,6 +70,7 @@ test.serial('the lists are those of the token endpoint, without disabled feature
       'backchannel_authentication_endpoint',
       'introspection_endpoint',
       'revocation_endpoint',
+      'status_list_aggregation_endpoint',
     ],
   )
   for (const member of ['subject_types_supported', 'id_token_signing_alg_values_supported'])
@@ -134,12 +135,6 @@ test.serial('a tenant publishes metadata only if it issues credentials', async (
   // The tenant cache keeps old values for a while.
   fixture.clock.advance(3600_000)
   for (const name of names) t.is((await ask('issuing', name)).tag, 'published', name)
-  for (const [tenantSlug, tag] of [
-    [null, 'unknown_configuration'],
-    ['issuing', 'unknown_configuration'],
-    ['unknown-slug', 'not_enabled'],
-  ] as const)
-    t.is((await discovery.ask('requestCredential', { tenantSlug })).tag, tag)
   const issuer = await ask('issuing', 'jwt-vc-issuer')
   if (issuer.tag !== 'published') return t.fail(issuer.tag)
   const identifier = `${ISSUER}/credential-issuers/issuing`

@@ -30,6 +30,7 @@ const FACTS = {
   issuer: ISSUER,
   baseUrl: ISSUER,
   dpopEnabled: true,
+  credentials: true,
   registrationEnabled: false,
   documentation: null,
 }
@@ -87,6 +88,7 @@ export async function buildTokensFixture() {
         issuer: ISSUER,
         jwt: JWT_DEFAULT,
         dpop,
+        credentials: true,
       },
       // Deadlines use real time, so that moving the test clock does not end other asks.
       { cloneMessages: true },

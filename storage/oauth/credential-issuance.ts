@@ -1,0 +1,227 @@
+/** Issued credentials, and the facts that they state. Claims are not stored. */
+import type { Transaction } from '../platform/sql.js'
+
+/** What a credential may state about a person. */
+export type CredentialPerson = {
+  readonly userId: string
+  readonly subject: string
+  readonly roles: readonly string[]
+  readonly email: string
+  /** The address is proved, and the person has signed in to this tenant. */
+  readonly emailVerified: boolean
+  readonly tenantName: string
+  readonly organizationId: string | null
+  readonly organizationName: string | null
+}
+
+/**
+ * A person who is neither removed nor suspended, by user id or by subject. The row is locked: a concurrent
+ * removal waits, and then finds the credential. Accounts are global, so it crosses tenants.
+ */
+export async function holdCredentialPerson(
+  tx: Transaction,
+  tenantId: string,
+  { userId, subject }: { readonly userId: string | null; readonly subject: string | null },
+): Promise<CredentialPerson | undefined> {
+  const { rows } = await tx.query<CredentialPerson>({
+    name: 'issued_credential.person',
+    text: `select u.id as "userId", u.sub as subject, u.roles, a.email,
+             a.email_verified and u.status in ('active', 'pre_provisioned') as "emailVerified", t.name as "tenantName",
+             o.id as "organizationId", o.name as "organizationName"
+           from tenant_users u
+           join accounts a on a.id = u.account_id
+           join tenants t on t.id = u.tenant_id
+           left join organizations o on o.id = t.organization_id
+           where u.tenant_id = $1 and ($2::uuid is null or u.id = $2)
+             and ($3::text is null or u.sub = $3) and ($2::uuid is not null or $3::text is not null)
+             and u.status not in ('removed', 'suspended') and u.account_active
+           for share of u, a`,
+    values: [tenantId, userId, subject],
+  })
+  return rows[0]
+}
+
+export type CredentialDelegation = {
+  readonly id: string
+  readonly agentId: string
+  readonly subject: string
+  readonly scopes: readonly string[]
+  readonly expiresAt: Date
+  /** The active keys of the agent, raw in hexadecimal: 32 bytes (ed25519) or 33 bytes (es256). */
+  readonly keys: readonly { readonly algorithm: 'ed25519' | 'es256'; readonly publicKey: string }[]
+}
+
+/** A delegation in force with the keys of its agent. Locked as `holdCredentialPerson`; crosses tenants. */
+export async function holdCredentialDelegation(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<CredentialDelegation | undefined> {
+  const { rows } = await tx.query<CredentialDelegation>({
+    name: 'issued_credential.delegation',
+    text: `select d.id, d.agent_id as "agentId", d.subject, d.scopes, d.expires_at as "expiresAt",
+             (select coalesce(json_agg(json_build_object('algorithm', k.algorithm,
+                'publicKey', encode(k.public_key, 'hex'))), '[]')
+              from agent_keys k where k.agent_id = d.agent_id and k.status = 'active') as keys
+           from delegations d
+           where d.tenant_id = $1 and d.id = $2 and d.revoked_at is null and d.expires_at > $3
+           for share of d`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]
+}
+
+export type NewIssuedCredential = {
+  readonly tenantId: string
+  readonly id: string
+  readonly offerId: string | null
+  readonly userId: string
+  readonly subject: string
+  readonly delegationId: string | null
+  readonly configurationId: string
+  readonly roles: readonly string[]
+  readonly listId: string
+  readonly idx: number
+  readonly notificationId: string
+  readonly issuedAt: Date
+  readonly expiresAt: Date
+}
+
+export async function insertIssuedCredential(
+  tx: Transaction,
+  one: NewIssuedCredential,
+): Promise<void> {
+  await tx.query({
+    name: 'issued_credential.insert',
+    text: `insert into issued_credentials (tenant_id, id, offer_id, user_id, subject, delegation_id,
+             configuration_id, roles, list_id, idx, notification_id, issued_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+    values: [
+      one.tenantId,
+      one.id,
+      one.offerId,
+      one.userId,
+      one.subject,
+      one.delegationId,
+      one.configurationId,
+      one.roles,
+      one.listId,
+      one.idx,
+      one.notificationId,
+      one.issuedAt,
+      one.expiresAt,
+    ],
+  })
+}
+
+export type IssuedCredentialRow = {
+  readonly id: string
+  readonly tenantId: string
+  readonly offerId: string | null
+  readonly userId: string
+  readonly delegationId: string | null
+  readonly configurationId: string
+  readonly listId: string
+  readonly idx: number
+  /** Of the issuance. */
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  readonly revokedAt: Date | null
+  readonly revokedReason: string | null
+}
+
+const ISSUED = `id, tenant_id as "tenantId", offer_id as "offerId", user_id as "userId",
+  delegation_id as "delegationId", configuration_id as "configurationId", list_id as "listId", idx,
+  issued_at as "createdAt", expires_at as "expiresAt", revoked_at as "revokedAt",
+  revoked_reason as "revokedReason"`
+
+/** A page of a tenant's issued credentials, newest first. */
+export async function listIssuedCredentials(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<IssuedCredentialRow[]> {
+  const { rows } = await tx.query<IssuedCredentialRow>({
+    name: 'issued_credential.list',
+    text: `select ${ISSUED} from issued_credentials
+           where tenant_id = $1
+             and ($3::timestamptz is null or (issued_at, id) < ($3, $4::uuid))
+           order by issued_at desc, id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+export async function findIssuedCredential(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<IssuedCredentialRow | undefined> {
+  const { rows } = await tx.query<IssuedCredentialRow>({
+    name: 'issued_credential.find',
+    text: `select ${ISSUED} from issued_credentials where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Revokes a credential once. A trigger sets its status entry. Undefined if it is unknown or revoked. */
+export async function revokeIssuedCredential(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<IssuedCredentialRow | undefined> {
+  const { rows } = await tx.query<IssuedCredentialRow>({
+    name: 'issued_credential.revoke',
+    text: `update issued_credentials set revoked_at = $3, revoked_reason = 'revoked'
+           where tenant_id = $1 and id = $2 and revoked_at is null returning ${ISSUED}`,
+    values: [tenantId, id, now],
+  })
+  return rows[0]
+}
+
+export type NotifiedCredentials = {
+  /** The ids of the credentials of the response. Empty if the person got no such response. */
+  readonly ids: readonly string[]
+  /** False for a repeated notification. */
+  readonly changed: boolean
+}
+
+/** Records what the wallet reports about a response (OpenID4VCI section 11). */
+export async function recordNotification(
+  tx: Transaction,
+  tenantId: string,
+  of: { readonly notificationId: string; readonly subject: string; readonly event: string },
+): Promise<NotifiedCredentials> {
+  const { rows } = await tx.query<{ id: string; changed: boolean }>({
+    name: 'issued_credential.notify',
+    text: `with found as (
+             select id, notified_event is distinct from $4 as changed from issued_credentials
+             where tenant_id = $1 and notification_id = $2 and subject = $3 for update),
+           noted as (
+             update issued_credentials c set notified_event = $4 from found f
+             where c.tenant_id = $1 and c.id = f.id and f.changed)
+           select id, changed from found`,
+    values: [tenantId, of.notificationId, of.subject, of.event],
+  })
+  return { ids: rows.map(({ id }) => id), changed: rows.some(({ changed }) => changed) }
+}
+
+/** Deletes up to `limit` credentials that expired before `before`. Crosses tenants. */
+export async function removeEndedCredentials(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'issued_credential.remove_ended',
+    text: `delete from issued_credentials where (tenant_id, id) in (
+             select tenant_id, id from issued_credentials where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
