@@ -1,5 +1,6 @@
--- SCIM provisioning (RFC 7643, RFC 7644). Old processes may keep running: they neither read nor write these tables, and
--- the trigger only deletes rows of them.
+-- Old processes may keep running: they neither read nor write these tables, and the trigger only deletes rows of them.
+
+-- SCIM provisioning (RFC 7643, RFC 7644).
 
 -- Bearer tokens of directories. They are valid below /scim/v2 only.
 create table scim_tokens (

@@ -1,6 +1,6 @@
--- SCIM groups: each is a role of the tenant under a name. Its members are the users with the role. Old processes may
--- keep running: they neither read nor write the table.
+-- Old processes may keep running: they neither read nor write the table.
 
+-- SCIM groups: each is a role of the tenant under a name. Its members are the users with the role.
 create table scim_groups (
   tenant_id uuid not null references tenants (id) on delete cascade,
   id uuid not null,

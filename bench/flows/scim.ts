@@ -8,9 +8,9 @@ import { createServer, type Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import express from 'express'
-import pg from 'pg'
+import { Pool } from 'pg'
 import { Resources } from 'scimmy'
-import SCIMMYRouters from 'scimmy-routers'
+import { SCIMMYRouters } from 'scimmy-routers'
 import { Agent, request } from 'undici'
 import { runMigrations } from '../../migrations/main.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
@@ -57,7 +57,7 @@ const created = await send(`${origin}/api/v1/scim/tokens`, workspace.token, {})
 const token = String(created['token'])
 
 /** The same database server, with as many connections as the service has. */
-const pool = new pg.Pool({ connectionString: postgres.url, max: 20 })
+const pool = new Pool({ connectionString: postgres.url, max: 20 })
 await pool.query(
   `create table bench_users (id uuid primary key default gen_random_uuid(), name text unique, doc jsonb)`,
 )

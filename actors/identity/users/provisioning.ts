@@ -1,4 +1,4 @@
-/** The account of a user that a tenant adds: a new one, or the one of the address with the rights of its owner kept. */
+/** The account for a new user of a tenant: a fresh one, or the existing one with the rights of its owner kept. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
