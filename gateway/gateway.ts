@@ -222,7 +222,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       tenants === undefined
         ? undefined
         : async (tenantId, asking) => {
-            const named = await tenants.ask('resolve', { tenantId }, asking)
+            const named = await tenants.resolve({ tenantId }, asking)
             return named.tag === 'resolved' && isSandbox(named.tenant)
           },
     metricsToken: metricsTokenCheck(server.metrics_bearer_token),

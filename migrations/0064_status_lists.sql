@@ -34,11 +34,11 @@ create table status_entries (
   expires_at timestamptz not null,
   -- An invalid entry never becomes valid again.
   invalid_at timestamptz,
-  primary key (list_id, idx),
+  primary key (tenant_id, list_id, idx),
   foreign key (tenant_id, list_id) references status_lists (tenant_id, id) on delete cascade
 );
 create index status_entries_of on status_entries (tenant_id, ref);
-create index status_entries_invalid on status_entries (list_id, idx) where invalid_at is not null;
+create index status_entries_invalid on status_entries (tenant_id, list_id, idx) where invalid_at is not null;
 
 do $$
 declare

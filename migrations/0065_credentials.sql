@@ -82,7 +82,7 @@ $$;
 create function svc_credential_revoked() returns trigger language plpgsql as $$
 begin
   update status_entries set invalid_at = new.revoked_at
-  where list_id = new.list_id and idx = new.idx and invalid_at is null;
+  where tenant_id = new.tenant_id and list_id = new.list_id and idx = new.idx and invalid_at is null;
   return null;
 end
 $$;

@@ -215,7 +215,7 @@ CREATE OR REPLACE FUNCTION public.svc_credential_revoked()
 AS $function$
 begin
   update status_entries set invalid_at = new.revoked_at
-  where list_id = new.list_id and idx = new.idx and invalid_at is null;
+  where tenant_id = new.tenant_id and list_id = new.list_id and idx = new.idx and invalid_at is null;
   return null;
 end
 $function$;
@@ -2205,11 +2205,11 @@ create table status_entries (
   ref text not null,
   expires_at timestamp with time zone not null,
   invalid_at timestamp with time zone,
-  constraint status_entries_pkey PRIMARY KEY (list_id, idx),
+  constraint status_entries_pkey PRIMARY KEY (tenant_id, list_id, idx),
   constraint status_entries_idx_check CHECK ((idx >= 0)),
   constraint status_entries_tenant_id_list_id_fkey FOREIGN KEY (tenant_id, list_id) REFERENCES status_lists(tenant_id, id) ON DELETE CASCADE
 );
-CREATE INDEX status_entries_invalid ON public.status_entries USING btree (list_id, idx) WHERE (invalid_at IS NOT NULL);
+CREATE INDEX status_entries_invalid ON public.status_entries USING btree (tenant_id, list_id, idx) WHERE (invalid_at IS NOT NULL);
 CREATE INDEX status_entries_of ON public.status_entries USING btree (tenant_id, ref);
 alter table status_entries enable row level security;
 alter table status_entries force row level security;

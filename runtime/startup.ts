@@ -299,7 +299,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     random,
     applicationOrigins: {
       lists: async (origin, clientId) => {
-        const answer = await system!.ref(tokens).ask('originListed', { origin, clientId })
+        const answer = await system!.ref(tokens).originListed({ origin, clientId })
         return answer.tag === 'listed'
       },
     },
@@ -321,10 +321,9 @@ async function openListener(context: StartContext): Promise<Undo> {
 /** The very first start creates the control-plane tenant and the signing keys. */
 async function awaitTenantAndKeys(context: StartContext): Promise<void> {
   const { system, clock } = context
-  const { tenant } = await system!.ref(tenants).ask('ensureControlPlane', {})
+  const { tenant } = await system!.ref(tenants).ensureControlPlane({})
   context.controlPlaneTenantId = tenant.id
-  const maintain = () =>
-    system!.ref(signingKeys).ask('maintain', null, { timeoutMs: MAINTAIN_LIMIT_MS })
+  const maintain = () => system!.ref(signingKeys).maintain(null, { timeoutMs: MAINTAIN_LIMIT_MS })
   const endMs = clock.monotonicMs() + KEYS_WITHIN_MS
   while ((await maintain()).tag !== 'maintained') {
     if (clock.monotonicMs() > endMs)
@@ -342,7 +341,7 @@ async function listenForChanges({ database, system }: StartContext): Promise<Und
 async function letIn({ gateway, state, log, loaded, system, clock }: StartContext): Promise<void> {
   state.started = true
   gateway!.started()
-  const fit = async () => (await system!.ref(health).ask('ready', null)).tag === 'ok'
+  const fit = async () => (await system!.ref(health).ready(null)).tag === 'ok'
   const endMs = clock.monotonicMs() + FIT_WITHIN_MS
   while (!(await fit()) && clock.monotonicMs() < endMs) await sleep(FIT_RETRY_MS)
   log.info({ plane: loaded.plane }, 'ready')

@@ -29,7 +29,7 @@ const { ref, stop } = spawnInline(passwordsActor, {
   random,
   breaches: null,
 })
-const hashOne = () => ref.ask('hash', { password: 'a password of ordinary length' })
+const hashOne = () => ref.hash({ password: 'a password of ordinary length' })
 
 const server = createServer((_, response) => response.end('hello'))
 server.listen(0, '127.0.0.1')

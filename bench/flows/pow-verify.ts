@@ -29,11 +29,11 @@ await publish(
         name: `pow actor, pool of one thread, ${INFLIGHT} in flight`,
         target: 0.2,
         by: 'cpu',
-        run: (ms) => saturate(ms, INFLIGHT, () => pooled.ref.ask('verify', proof())),
+        run: (ms) => saturate(ms, INFLIGHT, () => pooled.ref.verify(proof())),
       },
       {
         name: 'pow actor, computed in place',
-        run: (ms) => saturate(ms, 64, () => inline.ref.ask('verify', proof())),
+        run: (ms) => saturate(ms, 64, () => inline.ref.verify(proof())),
       },
       {
         name: 'the pure function',
@@ -67,7 +67,7 @@ for (const algorithm of ['ed25519', 'es256'] as const) {
       contenders: [
         {
           name: 'pow actor, pool of one thread, 256 in flight',
-          run: (ms) => saturate(ms, 256, () => pooled.ref.ask('verifyOwnership', claim)),
+          run: (ms) => saturate(ms, 256, () => pooled.ref.verifyOwnership(claim)),
         },
       ],
     }),

@@ -86,7 +86,7 @@ async function run(url: string): Promise<void> {
     random,
     settings: jwt,
   })
-  await keys.ref.ask('maintain', null)
+  await keys.ref.maintain(null)
   const tokens = spawnInline(tokensActor, {
     keys: keys.ref,
     database,
@@ -153,11 +153,11 @@ async function run(url: string): Promise<void> {
   }
   const issue = async () =>
     must(
-      await tokens.ref.ask('issue', form({ grant_type: 'client_credentials', ...secretFields })),
+      await tokens.ref.issue(form({ grant_type: 'client_credentials', ...secretFields })),
       'issued',
     )
   const login = () =>
-    tokens.ref.ask('grantAgent', {
+    tokens.ref.grantAgent({
       tenantId,
       organizationId: null,
       agentId,
@@ -166,7 +166,7 @@ async function run(url: string): Promise<void> {
       jkt: null,
     })
   const reference = async () => {
-    const signed = await keys.ref.ask('sign', {
+    const signed = await keys.ref.sign({
       typ: 'at+jwt',
       claims: JSON.stringify({
         iss: ISSUER,
@@ -188,8 +188,7 @@ async function run(url: string): Promise<void> {
   )
   /** Each of the chains rotates its own family, over and over. */
   const refresh = async (chain: number) => {
-    const outcome = await tokens.ref.ask(
-      'issue',
+    const outcome = await tokens.ref.issue(
       form({
         grant_type: 'refresh_token',
         client_id: agentId,
@@ -200,13 +199,10 @@ async function run(url: string): Promise<void> {
     refreshTokens[chain] = outcome.refreshToken!
   }
   const introspect = async () =>
-    must(
-      await tokens.ref.ask('introspect', form({ token: accessToken, ...secretFields })),
-      'introspected',
-    )
+    must(await tokens.ref.introspect(form({ token: accessToken, ...secretFields })), 'introspected')
   const authenticate = async () =>
     must(
-      await tokens.ref.ask('authenticate', {
+      await tokens.ref.authenticate({
         token: accessToken,
         scheme: 'Bearer',
         dpopProof: null,

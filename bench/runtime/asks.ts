@@ -86,8 +86,8 @@ for (const inflight of [64, 1]) {
       name: `asks on this thread, ${inflight} in flight`,
       reference: contender('async function', () => plain(claim)),
       contenders: [
-        contender('inline', () => inline.ref.ask('verify', claim)),
-        contender('inline, messages copied', () => copying.ref.ask('verify', claim)),
+        contender('inline', () => inline.ref.verify(claim)),
+        contender('inline, messages copied', () => copying.ref.verify(claim)),
       ],
     }),
   )
@@ -96,7 +96,7 @@ for (const inflight of [64, 1]) {
       name: `asks of one other thread, ${inflight} in flight`,
       reference: contender('bare MessagePort, batched, structured clone', () => bare.ask(claim)),
       contenders: [
-        contender('thread', () => threaded.ask('verify', claim), inflight === 64 ? 0.6 : undefined),
+        contender('thread', () => threaded.verify(claim), inflight === 64 ? 0.6 : undefined),
         contender('pool', () => pool.run('verify', claim)),
         contender('piscina', () => piscina.run(claim)),
         contender('comlink', () => comlink.ask(claim)),
@@ -117,7 +117,7 @@ await publish(
     name: 'lanes, inline, 64 in flight',
     reference: {
       name: 'no lane',
-      run: (ms) => saturate(ms, 64, () => inline.ref.ask('verify', claim)),
+      run: (ms) => saturate(ms, 64, () => inline.ref.verify(claim)),
     },
     contenders: [
       {
@@ -125,12 +125,12 @@ await publish(
         run: (ms) =>
           saturate(ms, 64, () => {
             sequence += 1
-            return laned.ref.ask('verify', { ...claim, nonce: String(sequence % 1000) })
+            return laned.ref.verify({ ...claim, nonce: String(sequence % 1000) })
           }),
       },
       {
         name: 'one lane',
-        run: (ms) => saturate(ms, 64, () => laned.ref.ask('verify', claim)),
+        run: (ms) => saturate(ms, 64, () => laned.ref.verify(claim)),
       },
     ],
   }),

@@ -91,8 +91,7 @@ export function authenticator(
       if (tokens === undefined) {
         return { tag: 'problem', problem: { name: 'service-unavailable', retryAfterSecs: 1 } }
       }
-      const verdict = await tokens.ask(
-        'authenticate',
+      const verdict = await tokens.authenticate(
         { scheme: presented.scheme, token: presented.token, dpopProof, httpMethod, httpUrl },
         options,
       )
@@ -133,7 +132,7 @@ export function scimAuthenticator(
       const verdict =
         scim === undefined || presented?.scheme !== 'Bearer'
           ? ({ tag: 'unknown' } as const)
-          : await scim.ask('authenticate', { token: presented.token }, options)
+          : await scim.authenticate({ token: presented.token }, options)
       if (verdict.tag !== 'authenticated')
         return refuse(
           'The SCIM token is unknown or has expired.',

@@ -51,7 +51,7 @@ export class BrowserSessionGuard {
   /** Loads the session of a page. @returns null, or the sign-in URL if there is no session. */
   async openSession(context: RequestContext): Promise<string | null> {
     const token = context.browser.sessionToken
-    const read = await this.needs.sessions?.ask('read', { token }, context)
+    const read = await this.needs.sessions?.read({ token }, context)
     if (read?.tag === 'open') {
       context.session = read.session
       return null
@@ -70,7 +70,7 @@ export class BrowserSessionGuard {
     const { browser } = this.needs.browsers.read(context.exchange, true)
     if (browser.sessionToken === null) return 'none'
     if (!isOwnCall(context.exchange)) return 'foreign'
-    const read = await this.needs.sessions?.ask('read', { token: browser.sessionToken }, context)
+    const read = await this.needs.sessions?.read({ token: browser.sessionToken }, context)
     if (read?.tag !== 'open') return 'none'
     context.session = read.session
     return 'open'

@@ -145,7 +145,7 @@ export function openQuotas({ enabled, throttle, clock, log }: QuotasNeeds): Quot
     if (counts.length === 0 || isSettling) return
     isSettling = true
     try {
-      const { totals } = await ref.ask('settle', { counts }, { timeoutMs: SETTLE_TIMEOUT_MS })
+      const { totals } = await ref.settle({ counts }, { timeoutMs: SETTLE_TIMEOUT_MS })
       for (const [index, { key }] of counts.entries()) {
         const total = totals[index]
         if (total !== null && total !== undefined) local.absorb(key, total)
@@ -170,7 +170,7 @@ export function openQuotas({ enabled, throttle, clock, log }: QuotasNeeds): Quot
     async takeShared(quotas, options) {
       if (throttle === undefined) return { tag: 'unknown' }
       try {
-        return await throttle.ask('take', { quotas }, options)
+        return await throttle.take({ quotas }, options)
       } catch (error) {
         log.error({ err: error }, 'rate limits: the actor is unavailable')
         return { tag: 'unknown' }

@@ -27,7 +27,7 @@ export function tokenHostCheck(
     const name = withoutPort(host)
     if (tenants === undefined || !name.endsWith(suffix)) return null
     return tenants
-      .ask('resolve', { host: name }, options)
+      .resolve({ host: name }, options)
       .then((named) => (namesOtherTenant(named, tenantId) ? WRONG_TENANT_HOST : null))
   }
 }

@@ -63,7 +63,8 @@ export async function allocateStatus(
              drawn as materialized (
                select l.id, d.place, d.bits & (l.size - 1) as idx,
                  exists (select from status_entries e
-                   where e.list_id = l.id and e.idx = (d.bits & (l.size - 1)) offset 0) as taken
+                   where e.tenant_id = $1 and e.list_id = l.id
+                     and e.idx = (d.bits & (l.size - 1)) offset 0) as taken
                from (select * from open union all select * from created) l
                cross join unnest($6::integer[]) with ordinality as d (bits, place)),
              allocated as (
@@ -103,7 +104,7 @@ async function closeFullList(
     name: 'status_list.close',
     text: `update status_lists l set full_at = $3
            where tenant_id = $1 and id = $2 and full_at is null
-             and (select count(*) from status_entries where list_id = $2) * 5 >= l.size * 4`,
+             and (select count(*) from status_entries where tenant_id = $1 and list_id = $2) * 5 >= l.size * 4`,
     values: [tenantId, listId, now],
   })
 }
@@ -158,7 +159,8 @@ export async function findStatusList(
     text: `select l.tenant_id as "tenantId", l.id, l.purpose, l.issuer, l.size, l.token,
              l.token_invalid as "tokenInvalid", l.signed_at as "signedAt",
              (select count(*) from status_entries e
-               where e.list_id = l.id and e.invalid_at is not null)::integer as invalid
+               where e.tenant_id = l.tenant_id and e.list_id = l.id
+                 and e.invalid_at is not null)::integer as invalid
            from status_lists l where l.id = $1`,
     values: [id],
   })
@@ -236,7 +238,7 @@ export async function removeEndedStatusLists(
     text: `delete from status_lists where (tenant_id, id) in (
              select l.tenant_id, l.id from status_lists l
              where l.full_at < $1 and not exists (select from status_entries e
-               where e.list_id = l.id and e.expires_at > $1)
+               where e.tenant_id = l.tenant_id and e.list_id = l.id and e.expires_at > $1)
              order by l.full_at limit $2 for update skip locked)`,
     values: [before, limit],
   })

@@ -56,8 +56,10 @@ function neighbours(file: string): readonly string[] {
 /** Whether the sender names the kind, and the receiver, or a part of it in its folder, has the handler of that name. */
 function receives(receiver: string, sender: string, kind: string): boolean {
   const handler = new RegExp(`^ +(?:async )?${kind}[:(]`, 'm')
+  // A route names its message. An actor calls the method of a reference.
+  const sends = new RegExp(`'${kind}'|\\.${kind}\\(`)
   return (
-    sourceOf(sender).includes(`'${kind}'`) &&
+    sends.test(sourceOf(sender)) &&
     [receiver, ...neighbours(receiver)].some((file) => handler.test(sourceOf(file)))
   )
 }

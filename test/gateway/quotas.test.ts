@@ -1,7 +1,7 @@
 import test from 'ava'
 import { POLICIES, type RateLimitsProtocol } from '../../actors/operations/rate-limits/protocol.js'
 import { LocalWindow } from '../../gateway/request/quotas.js'
-import { type ActorRef, ActorUnavailable } from '../../runtime/kernel/actor.js'
+import { type ActorRef, ActorUnavailable, withMethods } from '../../runtime/kernel/actor.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { heldClock } from '../support/held-clock.js'
 import { openStage, type Stage, type StageOptions, TRANSPORTS } from './stage.js'
@@ -19,7 +19,7 @@ function throttleRef(answers: Throttle): ActorRef<never> {
     if (answer === undefined) throw new ActorUnavailable('throttle', kind, 'stopped')
     return answer(message)
   }
-  return { name: 'throttle', ask, tell: () => undefined } as never
+  return withMethods({ name: 'throttle', ask } as unknown as ActorRef<never>)
 }
 
 /** A clock with a fixed time of day and running timers. */

@@ -56,7 +56,7 @@ export function login(needs: LoginNeeds) {
       context: MessageContext,
     ): Promise<AgentChallenged | typeof UNKNOWN_AGENT> {
       if (agent.by === 'agent_id' && !isUuid(agent.value)) return UNKNOWN_AGENT
-      const resolved = await tenants.ask('resolve', selector, context)
+      const resolved = await tenants.resolve(selector, context)
       if (resolved.tag !== 'resolved') return UNKNOWN_AGENT
       const id = random.uuid()
       const nonce = random.token(NONCE_BYTES)
@@ -95,7 +95,7 @@ export function login(needs: LoginNeeds) {
       const { challengeId, signature, keyId, scope, dpop } = message
       // The DPoP proof is checked first: a client that gets use_dpop_nonce repeats the request with
       // the same challenge.
-      const bound = dpop === null ? null : await tokens.ask('proveKey', dpop, context)
+      const bound = dpop === null ? null : await tokens.proveKey(dpop, context)
       if (bound?.tag === 'proof_refused') return bound
 
       if (!isUuid(challengeId)) return INVALID_GRANT
@@ -105,8 +105,7 @@ export function login(needs: LoginNeeds) {
       if (!mayLogIn(spent, keyId)) return refuse(challengeId, spent, 'not_in_force', context)
       const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = spent
       const payload = payloadOf(challengeId, { keyId: fingerprint, ...spent })
-      const verdict = await pow.ask(
-        'verifySignature',
+      const verdict = await pow.verifySignature(
         { publicKey, keyAlgorithm, payload, signature },
         context,
       )
@@ -117,8 +116,7 @@ export function login(needs: LoginNeeds) {
 
       const jkt = bound?.jkt ?? null
       const [granted] = await Promise.all([
-        tokens.ask(
-          'grantAgent',
+        tokens.grantAgent(
           { tenantId, organizationId: null, agentId, scopes, keyFingerprint: fingerprint, jkt },
           context,
         ),

@@ -88,8 +88,8 @@ export function registration(needs: RegistrationNeeds) {
     const named = selector.tenantId !== undefined || selector.tenantSlug !== undefined
     const resolved =
       kind === 'workspace' && !named
-        ? await tenants.ask('ensureControlPlane', {}, context)
-        : await tenants.ask('resolve', selector, context)
+        ? await tenants.ensureControlPlane({}, context)
+        : await tenants.resolve(selector, context)
     if (resolved.tag === 'unknown_tenant' || resolved.tag === 'conflicting_tenant') return resolved
     const { tenant } = resolved
     if (kind === 'workspace' && !tenant.controlPlane) {
@@ -102,8 +102,7 @@ export function registration(needs: RegistrationNeeds) {
     const refused = refusal(tenant, method)
     if (refused !== undefined) return refused
     const { publicKey, keyAlgorithm, anchorType, anchorValue } = registration
-    const verdict = await pow.ask(
-      'verifyOwnership',
+    const verdict = await pow.verifyOwnership(
       { publicKey, keyAlgorithm, anchorType, anchorValue, proof, issuer, tenantId: tenant.id },
       context,
     )
@@ -156,7 +155,7 @@ export function registration(needs: RegistrationNeeds) {
     if (verdict.tag !== 'open') return counted(outcomes, verdict)
     invariant(challenge !== undefined, 'an open challenge exists')
     const { challengeToken, difficultyBits } = challenge
-    const work = await pow.ask('verify', { challengeToken, nonce, difficultyBits }, context)
+    const work = await pow.verify({ challengeToken, nonce, difficultyBits }, context)
     if (work.tag !== 'valid') {
       await database.tenant(
         challenge.tenantId,

@@ -65,7 +65,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
     context: MessageContext,
   ): Promise<Decided | RequestOver> {
     if (row.decidedBy === null) return OVER
-    const read = await browserSessions.ask('read', { token }, context)
+    const read = await browserSessions.read({ token }, context)
     if (read.tag !== 'open') return OVER
     const { tenantId, sub } = read.session
     if (tenantId !== row.tenantId || sub !== row.decidedBy) return OVER
@@ -84,7 +84,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
       reason: { tag: 'agent', name: row.agentName },
     } as const
     const message = { token, tenantId: row.tenantId, demand, flow }
-    const verdict = await browserSessions.ask('demand', message, context)
+    const verdict = await browserSessions.demand(message, context)
     return verdict.tag === 'met' ? { tag: 'ready', row, session: verdict.session } : verdict
   }
 

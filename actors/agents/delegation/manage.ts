@@ -161,8 +161,7 @@ export function managementHandlers(needs: DelegationNeeds) {
       context: MessageContext,
     ): Reply<'revokeOwn'> {
       const { tenantId, sub } = session
-      const verdict = await browserSessions.ask(
-        'demand',
+      const verdict = await browserSessions.demand(
         {
           token,
           tenantId,

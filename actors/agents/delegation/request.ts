@@ -113,8 +113,7 @@ export function requestHandlers(needs: DelegationNeeds) {
     if (request === undefined) return { tag: 'invalid' }
     const verdict = judgePoll(request, now)
     if (verdict.tag !== 'approved') return verdict
-    const outcome = await tokens.ask(
-      'grantDelegated',
+    const outcome = await tokens.grantDelegated(
       {
         tenantId,
         delegationId: request.id,

@@ -126,8 +126,7 @@ export function agentKeys(needs: AgentManagementNeeds) {
       const beyond = scopesBeyond(caller.principal, granted.agent)
       if (beyond.length > 0) return { tag: 'beyond_caller', scopes: beyond }
       const { homeTenantId: tenantId } = granted
-      const verdict = await pow.ask(
-        'verifyOwnership',
+      const verdict = await pow.verifyOwnership(
         { publicKey, keyAlgorithm, anchorType: 'did_key', proof, issuer, tenantId },
         context,
       )

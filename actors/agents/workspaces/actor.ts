@@ -42,7 +42,7 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
     const { database, clock, random, agents, tenants, users, issuer } = needs
     return {
       async metadata(_message, context) {
-        const { tenant } = await tenants.ask('ensureControlPlane', {}, context)
+        const { tenant } = await tenants.ensureControlPlane({}, context)
         return { tag: 'metadata', issuer, controlPlaneTenantId: tenant.id }
       },
 
@@ -52,14 +52,13 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
           if (detail !== undefined) return { tag: 'invalid_redirect_uri', index, detail }
         }
         const { challengeId, nonce, challengeToken } = message
-        const checked = await agents.ask(
-          'checkCompletion',
+        const checked = await agents.checkCompletion(
           { challengeId, nonce, challengeToken, kind: 'workspace' },
           context,
         )
         if (checked.tag !== 'checked') return checked
         // Hashed before the transaction, because hashing takes longer than the transaction.
-        const fixture = await users.ask('prepareFixture', {}, context)
+        const fixture = await users.prepareFixture({}, context)
         if (fixture.tag === 'busy') return fixture
 
         const { keyAlgorithm: algorithm, ...proven } = checked
@@ -126,8 +125,7 @@ async function issueTokens(
   context: MessageContext,
 ): Promise<WorkspaceProvisioned> {
   const token = (tenantId: string, controlPlane: boolean) =>
-    tokens.ask(
-      'grantAgent',
+    tokens.grantAgent(
       {
         tenantId,
         organizationId: null,
@@ -141,7 +139,7 @@ async function issueTokens(
   const [controlPlane, sandbox, read] = await Promise.all([
     token(agent.tenantId, true),
     token(provisioned.tenant.id, false),
-    agents.ask('read', { agentId: agent.id }, context),
+    agents.read({ agentId: agent.id }, context),
   ])
   invariant(read.tag === 'found', 'a registered agent exists')
   const { organization, tenant, application, clientSecret, fixtureUser, invite } = provisioned

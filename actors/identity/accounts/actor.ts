@@ -45,8 +45,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
       demand: { level: 1 | 2; maxAgeSecs?: number },
       context: MessageContext,
     ) =>
-      browserSessions.ask(
-        'demand',
+      browserSessions.demand(
         {
           token,
           tenantId: session.tenantId,
@@ -59,12 +58,12 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
 
     async function seen(session: BrowserSession, context: MessageContext): Promise<AccountSeen> {
       const { tenantId, accountId, confined } = session
-      const { sessions } = await browserSessions.ask('list', { tenantId, accountId }, context)
+      const { sessions } = await browserSessions.list({ tenantId, accountId }, context)
       const person = { tenantId, subject: session.sub }
-      const { consents } = await authorization.ask('listConsents', person, context)
+      const { consents } = await authorization.listConsents(person, context)
       const grantor = { tenantId, sub: session.sub }
-      const { delegations } = await delegation.ask('ofPerson', grantor, context)
-      const { identities, upstreams } = await federatedLogin.ask('identities', { session }, context)
+      const { delegations } = await delegation.ofPerson(grantor, context)
+      const { identities, upstreams } = await federatedLogin.identities({ session }, context)
       // Factors belong to the account, which belongs to no tenant.
       return database.system(async (tx) => {
         const branding = await findTenantBranding(tx, tenantId)
@@ -121,15 +120,11 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
       },
 
       revokeOthers: ({ session: { tenantId, accountId, id: exceptId } }, context) =>
-        browserSessions.ask('revokeOthers', { tenantId, accountId, exceptId }, context),
+        browserSessions.revokeOthers({ tenantId, accountId, exceptId }, context),
 
       async revokeSession({ session, sessionId }, context) {
         const { tenantId, accountId } = session
-        const ended = await browserSessions.ask(
-          'revokeOne',
-          { tenantId, accountId, sessionId },
-          context,
-        )
+        const ended = await browserSessions.revokeOne({ tenantId, accountId, sessionId }, context)
         return ended.tag === 'revoked' ? { ...ended, own: sessionId === session.id } : ended
       },
 
@@ -156,7 +151,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
       },
 
       withdrawConsent: ({ session: { tenantId, sub: subject }, clientId }, context) =>
-        authorization.ask('withdrawConsent', { tenantId, subject, clientId }, context),
+        authorization.withdrawConsent({ tenantId, subject, clientId }, context),
 
       async addFactor({ session, token }, context) {
         const { accountId } = session

@@ -112,8 +112,7 @@ export function ownFactors(needs: AccountNeeds) {
     returnTo: string,
     context: MessageContext,
   ): Promise<SignInFirst | null> {
-    const verdict = await browserSessions.ask(
-      'demand',
+    const verdict = await browserSessions.demand(
       {
         token,
         tenantId: session.tenantId,

@@ -69,7 +69,7 @@ export const federatedLoginActor = defineActor<FederatedLoginProtocol, Federated
       async unlink({ session, token, identityId, address }, context) {
         if (!isUuid(identityId)) return { tag: 'unknown_identity' }
         const needed = sensitive(session, token)
-        const demanded = await needs.browserSessions.ask('demand', needed, context)
+        const demanded = await needs.browserSessions.demand(needed, context)
         if (demanded.tag === 'sign_in') return demanded
         const { tenantId, accountId, sub } = session
         const now = clock.now()
@@ -87,7 +87,7 @@ export const federatedLoginActor = defineActor<FederatedLoginProtocol, Federated
       },
 
       async check({ email, tenant: selector }, context) {
-        const resolved = await needs.tenants.ask('resolve', selector, context)
+        const resolved = await needs.tenants.resolve(selector, context)
         if (resolved.tag !== 'resolved') return resolved
         const { id: tenantId } = resolved.tenant
         const domain = domainOf(email)

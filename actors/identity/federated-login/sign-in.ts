@@ -122,11 +122,7 @@ export function signInSteps(tools: FederatedLoginTools) {
       }
       if (other !== null) {
         const { tenantId: otherTenantId, accountId, id: sessionId } = other
-        await browserSessions.ask(
-          'revokeOne',
-          { tenantId: otherTenantId, accountId, sessionId },
-          context,
-        )
+        await browserSessions.revokeOne({ tenantId: otherTenantId, accountId, sessionId }, context)
       }
       return redirect(
         {
@@ -149,7 +145,7 @@ export function signInSteps(tools: FederatedLoginTools) {
     ): Promise<ToUpstream | SignInFirst | FederatedLoginFailed> {
       const { session, token } = message
       const { tenantId } = session
-      const demanded = await browserSessions.ask('demand', sensitive(session, token), context)
+      const demanded = await browserSessions.demand(sensitive(session, token), context)
       if (demanded.tag === 'sign_in') return demanded
       const branding = await database.tenant(
         tenantId,
@@ -251,7 +247,7 @@ export function signInSteps(tools: FederatedLoginTools) {
     { tenant: selector, returnTo, loginHint }: StartFederatedLogin,
     context: MessageContext,
   ): Promise<string | null> {
-    const resolved = await tenants.ask('resolve', selector, context)
+    const resolved = await tenants.resolve(selector, context)
     if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active') return null
     const { id: tenantId } = resolved.tenant
     const path = returnTo !== null && isOwnPath(returnTo) ? returnTo : ACCOUNT
@@ -387,7 +383,7 @@ export function signInSteps(tools: FederatedLoginTools) {
     { token, address }: Visitor,
     context: MessageContext,
   ): Promise<FederatedLoginFault | null> {
-    const read = await browserSessions.ask('read', { token }, context)
+    const read = await browserSessions.read({ token }, context)
     if (read.tag !== 'open' || read.session.id !== row.linkingSessionId) return 'session_gone'
     const { accountId, sub, tenantId } = read.session
     const key = { provider: provider.id, issuer: claims.issuer, subject: claims.subject }

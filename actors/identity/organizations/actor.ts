@@ -76,7 +76,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       context: MessageContext,
       { unbound = false } = {},
     ): Promise<NotOperator | undefined> {
-      controlPlaneId ??= (await tenants.ask('ensureControlPlane', {}, context)).tenant.id
+      controlPlaneId ??= (await tenants.ensureControlPlane({}, context)).tenant.id
       return operatorFault(principal, controlPlaneId, unbound)
     }
 
@@ -121,8 +121,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       scopes: readonly string[],
       context: MessageContext,
     ) {
-      const { accessToken, tokenType, expiresInSecs } = await tokens.ask(
-        'grantAgent',
+      const { accessToken, tokenType, expiresInSecs } = await tokens.grantAgent(
         {
           tenantId,
           organizationId,
@@ -143,8 +142,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       context: MessageContext,
     ) {
       const message = { principal, organizationId, scopes }
-      const { accessToken, tokenType, expiresInSecs } = await tokens.ask(
-        'grantOrganization',
+      const { accessToken, tokenType, expiresInSecs } = await tokens.grantOrganization(
         message,
         context,
       )

@@ -75,7 +75,7 @@ export function ownPasskeys(tools: PasskeyTools) {
       // No level and no age: only a confined session is refused.
       const flow = { returnTo: '/auth/account', reason: { tag: 'sensitive' } } as const
       const needed = { token, tenantId, sub, demand: { level: 1 }, flow } as const
-      const verdict = await browserSessions.ask('demand', needed, context)
+      const verdict = await browserSessions.demand(needed, context)
       if (verdict.tag === 'sign_in') return verdict
       if (!isUuid(passkeyId)) return { tag: 'unknown_passkey' }
       const shown = passkeyName(name)
@@ -120,8 +120,7 @@ export function ownPasskeys(tools: PasskeyTools) {
     context: MessageContext,
   ): Promise<SignInFirst | null> {
     const hasFactor = await tools.hasFactor(session.accountId, context)
-    const verdict = await browserSessions.ask(
-      'demand',
+    const verdict = await browserSessions.demand(
       {
         token,
         tenantId: session.tenantId,

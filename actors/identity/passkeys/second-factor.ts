@@ -107,7 +107,7 @@ export function secondFactorStep(tools: PasskeyTools) {
       const isCopyable = created !== null && flow.level === 3 && !created.deviceBound
       const stored = created === null || isCopyable ? null : await raise(progress, created)
       if (stored !== null && stored.tag !== 'wrong') return stored
-      const page = await login.ask('enrolment', { flow: token, visitor }, context)
+      const page = await login.enrolment({ flow: token, visitor }, context)
       if (page.tag !== 'page') return page
       return { tag: 'refused', why: isCopyable ? 'copyable' : 'invalid', shown: page }
 

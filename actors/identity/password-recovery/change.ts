@@ -74,7 +74,7 @@ export function changeSteps(tools: PasswordRecoveryTools) {
         const judged = await lockout.attempt(attempted, async (attempt) => {
           // Accounts are global.
           const phc = await database.system((tx) => findAccountPassword(tx, accountId), context)
-          const verdict = await passwords.ask('verify', { phc, password: current }, context)
+          const verdict = await passwords.verify({ phc, password: current }, context)
           if (verdict.tag === 'mismatch') await attempt.failed()
           if (verdict.tag === 'match') await attempt.succeeded()
           return verdict.tag

@@ -16,7 +16,7 @@ export async function choosePassword(
   context: MessageContext,
 ): Promise<Chosen> {
   if (!isStrong(password, email)) return { tag: 'weak_password' }
-  const chosen = await passwords.ask('choose', { password }, context)
+  const chosen = await passwords.choose({ password }, context)
   if (chosen.tag === 'unacceptable') return { tag: 'weak_password' }
   if (chosen.tag === 'common') return { tag: 'common_password' }
   if (chosen.tag === 'breached') return { tag: 'breached_password' }

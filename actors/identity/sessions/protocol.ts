@@ -10,7 +10,7 @@
  * asks the same `demand` again there. Only this check authorizes: that the browser came back proves nothing.
  *
  * ```
- * const verdict = await browserSessions.ask('demand', {
+ * const verdict = await browserSessions.demand({
  *   token: message.sessionToken, tenantId, demand: { level: 2, maxAgeSecs: 300 },
  *   flow: { returnTo: `/oauth/authorize/resume/${id}`, reason: { tag: 'application', name } },
  * }, context)

@@ -85,7 +85,7 @@ export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
         if (found === undefined) return { tag: 'signed_out', tenant: null }
         const { row, tenant } = found
         const session = { tenantId: row.tenantId, id: row.id }
-        await needs.browserSessions.ask('end', { session, reason: 'logout' }, context)
+        await needs.browserSessions.end({ session, reason: 'logout' }, context)
         const branding =
           tenant === undefined ? null : brandingOf(tenant.id, tenant.name, tenant.settings)
         return { tag: 'signed_out', tenant: branding }

@@ -138,7 +138,7 @@ export async function upstreamsOf(
   { tenantId, tenantSettings }: SignInFlowFound,
   context: MessageContext,
 ): Promise<readonly Upstream[]> {
-  const { upstreams } = await federatedLogin.ask('offered', { tenantId, tenantSettings }, context)
+  const { upstreams } = await federatedLogin.offered({ tenantId, tenantSettings }, context)
   return upstreams
 }
 

@@ -96,7 +96,7 @@ export function passwordStep(tools: PasswordTools) {
             )
             const phc = found?.passwordHash ?? null
             const share = { ...context, share: flow.tenantId }
-            const verdict = await passwords.ask('verify', { phc, password }, share)
+            const verdict = await passwords.verify({ phc, password }, share)
             if (verdict.tag === 'busy') return { tag: 'busy' } as const
             if (verdict.tag === 'match' && found !== undefined) {
               const login = { flow, token, found, amr: ['pwd'], visitor }
@@ -130,7 +130,7 @@ export function passwordStep(tools: PasswordTools) {
     { tenant: selector, returnTo, uiLocales }: Omit<StartLogin, 'flow' | 'visitor'>,
     context: MessageContext,
   ): Promise<string | null> {
-    const resolved = await tenants.ask('resolve', selector, context)
+    const resolved = await tenants.resolve(selector, context)
     if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active') return null
     const { id: tenantId } = resolved.tenant
     const path = returnTo !== null && isOwnPath(returnTo) ? returnTo : '/auth/account'
@@ -171,7 +171,7 @@ export function passwordStep(tools: PasswordTools) {
     password: string,
     context: MessageContext,
   ) {
-    const hashed = await passwords.ask('hash', { password }, context)
+    const hashed = await passwords.hash({ password }, context)
     // The workers are busy. The next sign-in rehashes.
     if (hashed.tag !== 'hashed') return
     await database.system((tx) => rehashPassword(tx, accountId, from, hashed.phc), context)

@@ -12,7 +12,7 @@ export async function tenantHostOf(
   host: string,
   context: MessageContext,
 ): Promise<string | null> {
-  const named = await tenants.ask('resolve', { host }, context)
+  const named = await tenants.resolve({ host }, context)
   if (named.tag !== 'resolved' || named.by !== 'host' || named.tenant.id !== tenantId) return null
   return new URL(`http://${host}`).hostname
 }

@@ -59,7 +59,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
     context: MessageContext,
   ): Promise<{ password: string; passwordHash: string } | Busy> {
     const password = random.token(PASSWORD_BYTES)
-    const hashed = await passwords.ask('hash', { password }, context)
+    const hashed = await passwords.hash({ password }, context)
     if (hashed.tag === 'unacceptable') throw new Error('a generated password was refused')
     return hashed.tag === 'busy' ? BUSY : { password, passwordHash: hashed.phc }
   }

@@ -166,7 +166,7 @@ export function members(needs: UsersNeeds) {
       let passwordHash: string | null = null
       if (message.password !== undefined) {
         if (!isStrong(message.password, message.email)) return { tag: 'password_unacceptable' }
-        const hashed = await passwords.ask('choose', { password: message.password }, context)
+        const hashed = await passwords.choose({ password: message.password }, context)
         if (hashed.tag === 'busy') return hashed
         if (hashed.tag === 'unchecked') return { tag: 'password_unchecked' }
         if (hashed.tag === 'common') return { tag: 'password_common' }

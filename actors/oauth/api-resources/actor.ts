@@ -61,7 +61,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
       { subjectType, tenantId }: Principal,
       context: MessageContext,
     ): Promise<'sandbox' | 'production' | null> {
-      const resolved = await tenants.ask('resolve', { tenantId }, context)
+      const resolved = await tenants.resolve({ tenantId }, context)
       if (resolved.tag !== 'resolved') return null
       const { controlPlane, environment } = resolved.tenant
       return controlPlane && subjectType === 'agent' ? null : environment

@@ -24,7 +24,7 @@ export async function readIdTokenHint(
   if (decoded.tag === 'refused') return null
   const { header, claims } = decoded.jwt
   if (header.kid === undefined || !hasType(header, ID_TOKEN_TYPE)) return null
-  const found = await keys.ask('verificationKey', { kid: header.kid }, context)
+  const found = await keys.verificationKey({ kid: header.kid }, context)
   if (found.tag === 'keys_unavailable')
     throw new DependencyUnavailable('no verification keys are available')
   if (found.tag === 'unknown') return null

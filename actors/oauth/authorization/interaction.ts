@@ -93,7 +93,11 @@ export async function proceed(
     ...grantingOf(
       pending,
       session,
-      { scopes, audience: grantedAudience(pending, { audience, resources, scopes }, issuer), resources },
+      {
+        scopes,
+        audience: grantedAudience(pending, { audience, resources, scopes }, issuer),
+        resources,
+      },
       may,
     ),
     offerId: offered.offerId,
@@ -121,7 +125,7 @@ async function findSession(
   const { client, request, sessionToken } = pending
   const demand = demandOf(pending)
   if (request.prompt.none) {
-    const read = await needs.sessions.ask('read', { token: sessionToken }, context)
+    const read = await needs.sessions.read({ token: sessionToken }, context)
     const session = read.tag === 'open' ? read.session : null
     const theirs = session?.tenantId === client.tenantId && (sub === null || session.sub === sub)
     const unmet =
@@ -137,8 +141,7 @@ async function findSession(
   if (sub !== null && (await signedInOther(needs, pending, sub, context)))
     return { tag: 'none', error: ['login_required', 'another user signed in'] }
   const handle = pending.stored?.handle ?? needs.random.token(HANDLE_BYTES)
-  const verdict = await needs.sessions.ask(
-    'demand',
+  const verdict = await needs.sessions.demand(
     {
       token: sessionToken,
       tenantId: client.tenantId,
@@ -170,7 +173,7 @@ async function signedInOther(
   context: MessageContext,
 ): Promise<boolean> {
   if (stored === null) return false
-  const read = await sessions.ask('read', { token: sessionToken }, context)
+  const read = await sessions.read({ token: sessionToken }, context)
   if (read.tag !== 'open' || read.session.tenantId !== client.tenantId) return false
   return read.session.sub !== sub && read.session.createdAt >= requestedAt
 }

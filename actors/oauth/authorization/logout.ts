@@ -47,13 +47,13 @@ export async function endSession(
     return refused('client_id is not the audience of the ID token')
 
   const { tenantId, sessionId } = hint
-  const own = await sessions.ask('read', { token: sessionToken }, context)
+  const own = await sessions.read({ token: sessionToken }, context)
   // A later sign-in may have replaced the session: the same user's session in this browser ends too.
   const ownSession =
     own.tag === 'open' && own.session.tenantId === tenantId && own.session.sub === hint.subject
   const ids = new Set(ownSession ? [sessionId, own.session.id] : [sessionId])
   for (const id of ids) {
-    await sessions.ask('end', { session: { tenantId, id }, reason: 'client_logout' }, context)
+    await sessions.end({ session: { tenantId, id }, reason: 'client_logout' }, context)
     await database.tenant(tenantId, (tx) =>
       endTokens(tx, tenantId, id, 'client_logout', clock.now()),
     )

@@ -51,7 +51,7 @@ export async function push(
 ): Promise<Pushed | PushRefused | OAuthRefused | ProofRefused> {
   const form = readForm(message.form)
   if ('repeated' in form) return refuse('invalid_request', 'a parameter is repeated')
-  const identified = await tokens.ask('identifyClient', message, context)
+  const identified = await tokens.identifyClient(message, context)
   if (identified.tag !== 'identified') return identified
   const client = identified.kind === 'agent' ? null : await clientOf(identified.clientId, context)
   if (client === null)

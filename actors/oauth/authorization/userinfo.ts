@@ -43,8 +43,7 @@ export async function userinfo(
   const [, scheme = 'bearer', inHeader] = CREDENTIALS.exec(authorization ?? '') ?? []
   const token = inBody ?? inHeader
   if (token === undefined) return authorization === null ? { tag: 'no_token' } : MALFORMED
-  const verified = await tokens.ask(
-    'authenticate',
+  const verified = await tokens.authenticate(
     {
       ...request,
       token,
@@ -56,7 +55,7 @@ export async function userinfo(
   )
   if (verified.tag === 'refused') return verified
   const { tenantId, subject, subjectType, scopes, grantId } = verified.principal
-  const there = await tenants.ask('resolve', { host }, context)
+  const there = await tenants.resolve({ host }, context)
   if (namesOtherTenant(there, tenantId)) return { tag: 'misplaced' }
   if (subjectType !== 'human' || !scopes.includes('openid'))
     return refused('insufficient_scope', 'a user token with the scope openid is needed')

@@ -101,7 +101,7 @@ export function createMetadataClients(needs: MetadataClientsNeeds): MetadataClie
     readClientDocument(clientId, document, (url) => linkFault(needs, urls, url))
 
   async function policyOf(tenantId: string, context: MessageContext) {
-    const found = await tenants.ask('readSettings', { tenantId }, context)
+    const found = await tenants.readSettings({ tenantId }, context)
     return found.tag === 'found' ? found.settings.clientIdMetadata : null
   }
 

@@ -31,7 +31,7 @@ export async function tenantOfRequest(
 ): Promise<TenantOfRequest> {
   const ofHost = slugOfHost(host, tenancy)
   if (ofHost !== undefined) {
-    const found = await tenants.ask('resolve', { tenantSlug: ofHost }, context)
+    const found = await tenants.resolve({ tenantSlug: ofHost }, context)
     if (found.tag === 'resolved' && isOpen(found.tenant)) return tenant(found.tenant.id)
   }
   const apis = resources.filter((one) => one !== issuer && one !== `${issuer}/`)
@@ -43,7 +43,7 @@ export async function tenantOfRequest(
     })
     if (api !== undefined) return tenant(api.tenantId)
   }
-  const found = await tenants.ask('resolve', {}, context)
+  const found = await tenants.resolve({}, context)
   const isDefault = found.tag === 'resolved' && found.by === 'default' && isOpen(found.tenant)
   if (apis.length === 0) return isDefault ? tenant(found.tenant.id) : { tag: 'nothing_named' }
   if (!isDefault || apis.some((one) => one.includes('\0'))) return { tag: 'unknown_resource' }

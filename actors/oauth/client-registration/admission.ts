@@ -71,7 +71,7 @@ export async function admit(
   }
   if (tokenRequired || authorization !== null)
     return denied('registration needs an initial access token')
-  const resolved = await tenants.ask('resolve', { host }, context)
+  const resolved = await tenants.resolve({ host }, context)
   if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active')
     return refused('this host does not belong to a tenant')
   const { id: tenantId, slug: tenantSlug, controlPlane } = resolved.tenant

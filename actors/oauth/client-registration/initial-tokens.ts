@@ -27,7 +27,7 @@ export async function createToken(
 ): Promise<TokenCreated | NotATenantToken | IdempotencyRefused> {
   const { tenantId, subject, subjectType, scopes } = principal
   if (subjectType === 'agent') {
-    const resolved = await tenants.ask('resolve', { tenantId }, context)
+    const resolved = await tenants.resolve({ tenantId }, context)
     if (resolved.tag !== 'resolved' || resolved.tenant.controlPlane)
       return { tag: 'not_a_tenant_token' }
   }

@@ -62,7 +62,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       context: MessageContext,
     ) => {
       if (subjectType !== 'agent') return false
-      const resolved = await tenants.ask('resolve', { tenantId }, context)
+      const resolved = await tenants.resolve({ tenantId }, context)
       return resolved.tag !== 'resolved' || resolved.tenant.controlPlane
     }
 

@@ -23,10 +23,10 @@ export async function namedTenant(
   const tenantId = form.get('tenant_id') ?? undefined
   const tenantSlug = form.get('tenant_slug') ?? undefined
   if (tenantId === undefined && tenantSlug === undefined) {
-    const there = await tenants.ask('resolve', { host }, context)
+    const there = await tenants.resolve({ host }, context)
     return namesOtherTenant(there, own as TenantId) ? 'another' : 'theirs'
   }
-  const named = await tenants.ask('resolve', { tenantId, tenantSlug }, context)
+  const named = await tenants.resolve({ tenantId, tenantSlug }, context)
   if (named.tag === 'conflicting_tenant') return 'conflicting'
   return named.tag === 'resolved' && named.tenant.id === own ? 'theirs' : 'another'
 }

@@ -220,8 +220,7 @@ async function sign(
     status: { status_list: { idx, uri: statusListUri(baseUrl, listId) } },
     ...payload,
   }
-  const signed = await keys.ask(
-    'sign',
+  const signed = await keys.sign(
     { typ: CREDENTIAL_TYPE, claims: JSON.stringify(claims), algorithm: 'ES256' },
     context,
   )

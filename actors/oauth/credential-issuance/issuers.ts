@@ -26,7 +26,7 @@ export function credentialIssuers({ tenants, baseUrl, defaultTenantSlug, enabled
     context: MessageContext,
   ): Promise<Tenant | null> {
     if (!enabled) return null
-    const resolved = await tenants.ask('resolve', selector, context)
+    const resolved = await tenants.resolve(selector, context)
     if (resolved.tag !== 'resolved') return null
     const { tenant } = resolved
     const issues = tenant.credentialIssuerEnabled && tenant.status === 'active'

@@ -51,8 +51,7 @@ export async function walletToken(
   const [, scheme, token] = CREDENTIALS.exec(authorization) ?? []
   if (scheme === undefined || token === undefined)
     return refused('the Authorization header contains no access token')
-  const verified = await tokens.ask(
-    'authenticate',
+  const verified = await tokens.authenticate(
     {
       token,
       scheme: scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer',

@@ -205,8 +205,7 @@ async function requireSession(
 ): Promise<BrowserSession | (DevicePage & { tag: 'interaction' })> {
   const query = new URLSearchParams({ user_code: showUserCode(userCode) })
   if (uiLocales !== null) query.set('ui_locales', uiLocales.slice(0, 256))
-  const verdict = await sessions.ask(
-    'demand',
+  const verdict = await sessions.demand(
     {
       token: sessionToken,
       tenantId: client.tenantId,

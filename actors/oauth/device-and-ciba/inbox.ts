@@ -186,8 +186,7 @@ export async function answerInbox(
       return { ...outcome, tenant: await tenantOf(needs, session, context) }
     case 'step_up_needed': {
       const { level, maxAgeSecs } = outcome
-      const verdict = await needs.sessions.ask(
-        'demand',
+      const verdict = await needs.sessions.demand(
         {
           token: sessionToken,
           tenantId: session.tenantId,

@@ -51,7 +51,7 @@ export async function readClientRequest(
 ): Promise<ClientRequest | OAuthRefused | ProofRefused> {
   const form = readForm(request.form)
   if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
-  const identified = await tokens.ask('identifyClient', request, context)
+  const identified = await tokens.identifyClient(request, context)
   if (identified.tag !== 'identified') return identified
   const client =
     identified.kind === 'agent' ? null : await activeClient(database, identified.clientId, context)

@@ -65,7 +65,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
     const issuingRoot = publish(credentialIssuer(facts, null, configurations))
 
     async function keySet(context: MessageContext): Promise<PublishedDocument | KeysUnavailable> {
-      const found = await keys.ask('keySet', null, context)
+      const found = await keys.keySet(null, context)
       if (found.tag === 'keys_unavailable') return { tag: 'keys_unavailable' }
       const { bytes, etag, maxAgeSecs } = found
       return { tag: 'published', body: bytes, etag, maxAgeSecs }
@@ -77,7 +77,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
       context: MessageContext,
     ): Promise<Tenant | undefined> {
       if (!isSlug(tenantSlug)) return undefined
-      const resolved = await tenants.ask('resolve', { tenantSlug }, context)
+      const resolved = await tenants.resolve({ tenantSlug }, context)
       if (resolved.tag !== 'resolved') return undefined
       const { tenant } = resolved
       return tenant.credentialIssuerEnabled && tenant.status === 'active' ? tenant : undefined
@@ -105,8 +105,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
         iat: needs.clock.nowSecs(),
         ...metadata,
       }
-      const signed = await keys.ask(
-        'sign',
+      const signed = await keys.sign(
         { typ: SIGNED_METADATA_TYPE, claims: JSON.stringify(claims), algorithm: 'ES256' },
         context,
       )

@@ -40,7 +40,7 @@ export function detailTypes(needs: DetailTypesNeeds): DetailTypes {
     // Most requests use the host of the service, which needs no look-up.
     if (nameTenant({ host }, tenancy).by === 'control_plane') return null
     try {
-      const named = await tenants.ask('resolve', { host }, context)
+      const named = await tenants.resolve({ host }, context)
       if (named.tag !== 'resolved' || named.tenant.status !== 'active') return null
       const { id, credentialIssuerEnabled } = named.tenant
       const types = await memory.get(id, [id], () =>

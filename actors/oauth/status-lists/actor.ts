@@ -113,8 +113,7 @@ export const statusListsActor = defineActor<StatusListsProtocol, StatusListsNeed
         aggregationUri: aggregationUri(baseUrl),
         nowSecs: Math.floor(signedAt.getTime() / 1000),
       })
-      const signed = await keys.ask(
-        'sign',
+      const signed = await keys.sign(
         { typ: STATUS_LIST_TYPE, claims: JSON.stringify(claims), algorithm: 'ES256' },
         context,
       )

@@ -52,7 +52,7 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
 
     async function keysFaults(): Promise<Findings> {
       try {
-        const state = await keys.ask('state', null, { timeoutMs: CHECK_LIMIT_MS })
+        const state = await keys.state(null, { timeoutMs: CHECK_LIMIT_MS })
         const faults = [
           ...(state.signing ? [] : [`signing keys: ${state.reason ?? 'not loaded'}`]),
           ...(state.kms === 'up' ? [] : [`kms: ${state.reason ?? 'unavailable'}`]),

@@ -57,7 +57,7 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
       // After an outage the processes that relayed the calls record the ends that waited for the database.
       if (isUp && !wasDown) await done('lost calls', closeLostCalls)
       wasDown = !isUp
-      await done('signing keys', () => needs.keys.ask('maintain', null, { signal }))
+      await done('signing keys', () => needs.keys.maintain(null, { signal }))
       await done('sealed values', async () => resealedTotal.inc(await needs.reseal(signal)))
     }
   },

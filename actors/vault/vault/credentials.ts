@@ -148,7 +148,7 @@ async function seal(
   let bytes: Uint8Array
   let caPublicKey: string | null = null
   if (type === 'ssh_ca') {
-    const authority = await sshCertificates.ask('authority', { privateKey: secret }, context)
+    const authority = await sshCertificates.authority({ privateKey: secret }, context)
     if (authority.tag === 'refused') return invalid('/secret', authority.detail)
     bytes = authority.pkcs8
     caPublicKey = authority.caPublicKey

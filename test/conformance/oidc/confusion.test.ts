@@ -74,7 +74,7 @@ test('JWTs of other kinds signed with our own key are not access tokens', async 
     callerOf(running.baseUrl).call('/userinfo', { headers: { authorization: `Bearer ${token}` } })
   const claims = JSON.stringify(decodeJwt(tokens.access))
   const signed = async (typ: string) => {
-    const made = await running.service.ref(signingKeys).ask('sign', { typ, claims })
+    const made = await running.service.ref(signingKeys).sign({ typ, claims })
     if (made.tag !== 'signed') throw new Error(made.tag)
     return made.token
   }

@@ -14,17 +14,17 @@ for (const where of ['pool', 'thread'] as const) {
     t.teardown(() => system.stop())
     const ref = system.ref(words)
 
-    t.deepEqual(await ref.ask('put', { book: 'a', text: 'to be or not' }), {
+    t.deepEqual(await ref.put({ book: 'a', text: 'to be or not' }), {
       tag: 'kept',
       words: 4,
     })
-    t.deepEqual(await ref.ask('put', { book: 'a', text: 'x'.repeat(1001) }), { tag: 'too_long' })
+    t.deepEqual(await ref.put({ book: 'a', text: 'x'.repeat(1001) }), { tag: 'too_long' })
     const body = ByteStream.from([Buffer.from('stre'), Buffer.from('amed words')])
-    t.deepEqual(await ref.ask('read', { book: 'b', body }), { tag: 'kept', words: 2 })
+    t.deepEqual(await ref.read({ book: 'b', body }), { tag: 'kept', words: 2 })
 
     t.regex(await metrics.exposition(), /svc_actor_answered_total\{actor="words"\} 3\n/)
     t.true(await system.drain(60_000))
-    const late = await t.throwsAsync(ref.ask('put', { book: 'a', text: '' }))
+    const late = await t.throwsAsync(ref.put({ book: 'a', text: '' }))
     t.is((late as ActorUnavailable).reason, 'stopped')
   })
 }

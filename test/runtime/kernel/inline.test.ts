@@ -69,9 +69,9 @@ test('messages of one lane run one after another, of different lanes concurrentl
   const { started, handle, open } = turnstile()
   const { ref, stop } = spawnInline(gateActor, { handle })
   const answers = [
-    ref.ask('pass', { lane: 'a', label: 'a1' }),
-    ref.ask('pass', { lane: 'a', label: 'a2' }),
-    ref.ask('pass', { lane: 'b', label: 'b1' }),
+    ref.pass({ lane: 'a', label: 'a1' }),
+    ref.pass({ lane: 'a', label: 'a2' }),
+    ref.pass({ lane: 'b', label: 'b1' }),
   ]
   t.deepEqual(started, ['a1', 'b1'])
   await open('a1')
@@ -89,8 +89,8 @@ test('past the capacity an ask is refused at once, and the refusal is counted', 
   const { handle, open } = turnstile()
   const actor = spawnInline(gateActor, { handle })
   const labels = ['1', '2', '3', '4', '5', '6']
-  const answers = labels.map((label) => actor.ref.ask('pass', { label }))
-  t.is(await reasonOf(actor.ref.ask('pass', { label: '7' })), 'mailbox_full')
+  const answers = labels.map((label) => actor.ref.pass({ label }))
+  t.is(await reasonOf(actor.ref.pass({ label: '7' })), 'mailbox_full')
   t.is(actor.stats().unavailable.mailbox_full, 1)
   for (const label of labels) await open(label)
   t.is((await Promise.all(answers)).length, 6)
@@ -101,8 +101,8 @@ test('a message that expired in the queue is not started', async (t) => {
   const { started, handle, open } = turnstile()
   const clock = heldClock(new Date(0))
   const { ref, stop } = spawnInline(gateActor, { handle }, { clock })
-  const first = ref.ask('pass', { lane: 'x', label: 'first' })
-  const second = reasonOf(ref.ask('pass', { lane: 'x', label: 'second' }, { timeoutMs: 50 }))
+  const first = ref.pass({ lane: 'x', label: 'first' })
+  const second = reasonOf(ref.pass({ lane: 'x', label: 'second' }, { timeoutMs: 50 }))
   clock.advance(60)
   t.is(await second, 'deadline')
   await open('first')
@@ -116,7 +116,7 @@ test('a running message whose deadline passes is answered, and its signal aborte
   const { handle, turns, open } = turnstile()
   const clock = heldClock(new Date(0))
   const { ref, stop } = spawnInline(gateActor, { handle }, { clock })
-  const answer = reasonOf(ref.ask('pass', { label: 'slow' }, { timeoutMs: 1000 }))
+  const answer = reasonOf(ref.pass({ label: 'slow' }, { timeoutMs: 1000 }))
   const { signal } = turns.get('slow')!
   t.false(signal.aborted)
   clock.advance(1001)
@@ -133,13 +133,13 @@ test('cancelling an ask cancels the asks made for it, also through a copied cont
   const outerActor = spawnInline(gateActor, {
     handle: async (label, context) => {
       const options = label === 'copied' ? { ...context, timeoutMs: 60_000 } : context
-      await innerActor.ref.ask('pass', { label }, options)
+      await innerActor.ref.pass({ label }, options)
     },
   })
   outer.push(outerActor.ref)
   for (const label of ['turn', 'copied']) {
     const cancel = new AbortController()
-    const answer = reasonOf(outerActor.ref.ask('pass', { label }, { signal: cancel.signal }))
+    const answer = reasonOf(outerActor.ref.pass({ label }, { signal: cancel.signal }))
     const { signal } = inner.turns.get(label)!
     cancel.abort()
     t.is(await answer, 'cancelled')
@@ -161,13 +161,13 @@ test('a caller that leaves cancels its asks like a signal, and has no effect aft
       return () => void listeners.delete(listener)
     },
   }
-  const answered = actor.ref.ask('pass', { label: 'answered' }, { leaver })
+  const answered = actor.ref.pass({ label: 'answered' }, { leaver })
   t.is(listeners.size, 1)
   await open('answered')
   t.is((await answered).tag, 'passed')
   t.is(listeners.size, 0)
 
-  const left = reasonOf(actor.ref.ask('pass', { label: 'left' }, { leaver }))
+  const left = reasonOf(actor.ref.pass({ label: 'left' }, { leaver }))
   const { signal } = turns.get('left')!
   leaver.hasLeft = true
   for (const tell of listeners) tell()
@@ -175,7 +175,7 @@ test('a caller that leaves cancels its asks like a signal, and has no effect aft
   t.true(signal.aborted)
   t.is(listeners.size, 0)
   await open('left')
-  t.is(await reasonOf(actor.ref.ask('pass', { label: 'late' }, { leaver })), 'cancelled')
+  t.is(await reasonOf(actor.ref.pass({ label: 'late' }, { leaver })), 'cancelled')
   t.false(turns.has('late'), 'it has no waiting caller: it is not started')
   await actor.stop()
 })
@@ -188,10 +188,10 @@ test('a thrown error reaches the caller only as failed, and the next message is 
       if (calls === 1) throw new TypeError('a detail that must stay inside')
     },
   })
-  const error = await t.throwsAsync(actor.ref.ask('pass', { label: 'poison' }))
+  const error = await t.throwsAsync(actor.ref.pass({ label: 'poison' }))
   t.true(error instanceof ActorUnavailable)
   t.is(error?.message, 'gate.pass: failed')
-  t.is((await actor.ref.ask('pass', { label: 'healthy' })).tag, 'passed')
+  t.is((await actor.ref.pass({ label: 'healthy' })).tag, 'passed')
   t.is(actor.stats().restarts, 1)
   await actor.stop()
 })
@@ -199,9 +199,9 @@ test('a thrown error reaches the caller only as failed, and the next message is 
 test('draining finishes accepted messages and refuses later ones', async (t) => {
   const { handle, open } = turnstile()
   const actor = spawnInline(gateActor, { handle })
-  const answer = actor.ref.ask('pass', { label: 'last' })
+  const answer = actor.ref.pass({ label: 'last' })
   const drained = actor.drain(60_000)
-  t.is(await reasonOf(actor.ref.ask('pass', { label: 'late' })), 'stopped')
+  t.is(await reasonOf(actor.ref.pass({ label: 'late' })), 'stopped')
   await open('last')
   t.is((await answer).tag, 'passed')
   t.true(await drained)
@@ -210,7 +210,7 @@ test('draining finishes accepted messages and refuses later ones', async (t) => 
 test('a drain that takes too long aborts running messages', async (t) => {
   const { handle } = turnstile()
   const actor = spawnInline(gateActor, { handle })
-  const answer = reasonOf(actor.ref.ask('pass', { label: 'endless' }))
+  const answer = reasonOf(actor.ref.pass({ label: 'endless' }))
   t.false(await actor.drain(20))
   t.is(await answer, 'stopped')
 })
@@ -231,11 +231,11 @@ test('messages are copied both ways where the options say so', async (t) => {
   })
   const { ref, stop } = spawnInline(echoActor, {}, { cloneMessages: true })
   const message = { items: [1, 2] }
-  const reply = await ref.ask('echo', message)
+  const reply = await ref.echo(message)
   t.deepEqual(seen, [message])
   t.not(seen[0], message)
   t.not(reply.items, (seen[0] as typeof message).items)
-  await t.throwsAsync(ref.ask('echo', { items: (() => {}) as unknown as number[] }), {
+  await t.throwsAsync(ref.echo({ items: (() => {}) as unknown as number[] }), {
     message: 'message.items is a function',
   })
   await stop()

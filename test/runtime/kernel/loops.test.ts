@@ -89,7 +89,7 @@ test('a failing loop makes its actor not ready, with its name, and is in the met
   t.regex(shown, /svc_loop_failed_rounds_total\{actor="ticker",loop="rounds"\} 2\n/)
   t.regex(shown, /svc_actor_ready\{actor="ticker"\} 0\n/)
   // The actor still answers.
-  t.deepEqual(await system.ref(ticker).ask('tick', null), { tag: 'ticked' })
+  t.deepEqual(await system.ref(ticker).tick(null), { tag: 'ticked' })
   loop.succeeded()
   t.deepEqual(system.readiness(), { ready: true, unready: [] })
   t.regex(await metrics.exposition(), /svc_loop_failing\{actor="ticker",loop="rounds"\} 0\n/)

@@ -34,13 +34,13 @@ for (const place of PLACES) {
       absent: undefined,
       big: 2n ** 70n,
     }
-    t.deepEqual(await ref.ask('echo', { value }), { tag: 'echo', value })
+    t.deepEqual(await ref.echo({ value }), { tag: 'echo', value })
     await stop()
   })
 
   test(`${place}: a Buffer arrives as a Uint8Array`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
-    const { value } = await ref.ask('echo', { value: Buffer.from('abc') })
+    const { value } = await ref.echo({ value: Buffer.from('abc') })
     t.is((value as Uint8Array).constructor, Uint8Array)
     await stop()
   })
@@ -48,7 +48,7 @@ for (const place of PLACES) {
   test(`${place}: computes`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     const answers = await Promise.all(
-      Array.from({ length: 8 }, (_, value) => ref.ask('square', { value })),
+      Array.from({ length: 8 }, (_, value) => ref.square({ value })),
     )
     t.deepEqual(
       answers.map(({ value }) => value),
@@ -59,8 +59,8 @@ for (const place of PLACES) {
 
   test(`${place}: an error reaches the caller only as failed`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
-    t.is(await reasonOf(ref.ask('fail', { text: 'inner detail' })), 'probe: failed')
-    t.is((await ref.ask('echo', { value: 1 })).tag, 'echo')
+    t.is(await reasonOf(ref.fail({ text: 'inner detail' })), 'probe: failed')
+    t.is((await ref.echo({ value: 1 })).tag, 'echo')
     await stop()
   })
 
@@ -76,12 +76,12 @@ for (const place of PLACES) {
     ref.send('remember', { value: 'before' })
     // More often than the supervisor accepts as normal.
     for (let context = 0; context < 20; context += 1) {
-      const lacking = ref.ask('lack', { text: 'gone' }, { requestId: `req-${context}` })
+      const lacking = ref.lack({ text: 'gone' }, { requestId: `req-${context}` })
       t.is(await reasonOf(lacking), 'probe: dependency')
     }
     await new Promise((resolve) => setTimeout(resolve, 10 * heartbeatMs))
     t.true(readiness())
-    t.deepEqual((await ref.ask('recall', null)).values, ['before'], 'the instance is the same')
+    t.deepEqual((await ref.recall(null)).values, ['before'], 'the instance is the same')
     t.like(stats().unavailable, { dependency: 20, failed: 0 })
     t.is(stats().restarts, 0)
     await until(() => lines.length === 20)
@@ -90,8 +90,7 @@ for (const place of PLACES) {
     t.like(lines[7], { actor: 'probe', request_id: 'req-7', kind: 'lack' })
     t.like(lines[7]!['err'], { type: 'SourceUnavailable', message: 'gone' })
     // The same number of defects is too many.
-    for (let context = 0; context < 20; context += 1)
-      await reasonOf(ref.ask('fail', { text: 'broken' }))
+    for (let context = 0; context < 20; context += 1) await reasonOf(ref.fail({ text: 'broken' }))
     await until(() => !readiness())
     await stop()
   })
@@ -100,15 +99,15 @@ for (const place of PLACES) {
     const { ref, stop } = await placeProbe(t, place)
     const endless = { ms: 3_600_000, lane: 'x', label: 'x1' }
     // Long enough for a busy machine to run the lines below.
-    const first = reasonOf(ref.ask('wait', endless, { timeoutMs: 3_000 }))
-    const second = ref.ask('wait', { ms: 0, lane: 'x', label: 'x2' })
-    const other = ref.ask('wait', { ms: 0, lane: 'y', label: 'y1' })
+    const first = reasonOf(ref.wait(endless, { timeoutMs: 3_000 }))
+    const second = ref.wait({ ms: 0, lane: 'x', label: 'x2' })
+    const other = ref.wait({ ms: 0, lane: 'y', label: 'y1' })
     await other
-    const { started } = await ref.ask('count', null)
+    const { started } = await ref.count(null)
     t.deepEqual(started, ['x1', 'y1'])
     t.is(await first, 'probe: deadline')
     await second
-    const after = await ref.ask('count', null)
+    const after = await ref.count(null)
     t.deepEqual(after.started, ['x1', 'y1', 'x2'])
     t.is(after.cancelled, 1, 'the deadline aborted the signal of the handler')
     await stop()
@@ -118,10 +117,10 @@ for (const place of PLACES) {
     const { ref, stats, stop } = await placeProbe(t, place)
     const cancel = new AbortController()
     const running = Array.from({ length: 8 }, () =>
-      reasonOf(ref.ask('wait', { ms: 3_600_000 }, { signal: cancel.signal, timeoutMs: 3_600_000 })),
+      reasonOf(ref.wait({ ms: 3_600_000 }, { signal: cancel.signal, timeoutMs: 3_600_000 })),
     )
-    const waiting = Array.from({ length: 16 }, (_, value) => ref.ask('square', { value }))
-    t.is(await reasonOf(ref.ask('square', { value: 99 })), 'probe: mailbox_full')
+    const waiting = Array.from({ length: 16 }, (_, value) => ref.square({ value }))
+    t.is(await reasonOf(ref.square({ value: 99 })), 'probe: mailbox_full')
     t.is(stats().waiting, 16)
     cancel.abort()
     t.deepEqual([...new Set(await Promise.all(running))], ['probe: cancelled'])
@@ -134,7 +133,7 @@ for (const place of PLACES) {
     const { ref, stalls, stop } = await placeProbe(t, place)
     const cancel = new AbortController()
     const { signal } = cancel
-    const answer = reasonOf(ref.ask('askBackSlowly', { ms: 3_600_000 }, { signal }))
+    const answer = reasonOf(ref.askBackSlowly({ ms: 3_600_000 }, { signal }))
     await until(() => stalls.length === 1)
     t.false(stalls[0]!.aborted)
     cancel.abort()
@@ -147,13 +146,13 @@ for (const place of PLACES) {
   test(`${place}: sent messages arrive in order`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
     for (const value of ['a', 'b', 'c', 'd']) ref.send('remember', { value })
-    t.deepEqual((await ref.ask('recall', null)).values, ['a', 'b', 'c', 'd'])
+    t.deepEqual((await ref.recall(null)).values, ['a', 'b', 'c', 'd'])
     await stop()
   })
 
   test(`${place}: the request id is passed to the asked actor`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
-    const answer = await ref.ask('askBack', { value: 'hello' }, { requestId: 'req-1' })
+    const answer = await ref.askBack({ value: 'hello' }, { requestId: 'req-1' })
     t.deepEqual(answer, { tag: 'asked', answer: 'hello!', requestId: 'req-1' })
     await stop()
   })
@@ -162,7 +161,7 @@ for (const place of PLACES) {
     const lines: string[] = []
     const log = createLogger({ level: 'info', destination: { write: (line) => lines.push(line) } })
     const { ref, stop } = await placeProbe(t, place, { log })
-    await ref.ask('complain', { text: 'oh dear' }, { requestId: 'req-2' })
+    await ref.complain({ text: 'oh dear' }, { requestId: 'req-2' })
     await until(() => lines.length > 0)
     const { actor, request_id, msg, password } = JSON.parse(lines[0]!) as Record<string, string>
     t.deepEqual(
@@ -181,7 +180,7 @@ for (const place of PLACES) {
     const { ref, stop } = await placeProbe(t, place)
     const bytes = new Uint8Array(3_000_000).map((_, index) => index % 251)
     const chunks = [bytes.subarray(0, 10), bytes.subarray(10, 1_500_000), bytes.subarray(1_500_000)]
-    const { bytes: total, sha256 } = await ref.ask('digest', { body: ByteStream.from(chunks) })
+    const { bytes: total, sha256 } = await ref.digest({ body: ByteStream.from(chunks) })
     t.is(total, bytes.byteLength)
     t.is(sha256, createHash('sha256').update(bytes).digest('hex'))
     await stop()
@@ -189,7 +188,7 @@ for (const place of PLACES) {
 
   test(`${place}: a reply can contain a stream, also the one that was sent`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
-    const { body } = await ref.ask('relay', {
+    const { body } = await ref.relay({
       body: ByteStream.from(Buffer.from('there and back')),
     })
     const parts: Uint8Array[] = []
@@ -200,7 +199,7 @@ for (const place of PLACES) {
 
   test(`${place}: the reader of a stream learns that its writer aborted`, async (t) => {
     const { ref, stop } = await placeProbe(t, place)
-    const { body } = await ref.ask('breakOff', { after: 10 })
+    const { body } = await ref.breakOff({ after: 10 })
     const error = await t.throwsAsync(async () => {
       for await (const _chunk of body);
     })
@@ -214,7 +213,7 @@ for (const place of PLACES) {
     const { stream, writer } = bytePipe({ windowBytes: 1000 })
     const reasons: string[] = []
     writer.onCancel = (reason) => reasons.push(reason)
-    const { body } = await ref.ask('relay', { body: stream })
+    const { body } = await ref.relay({ body: stream })
     await writer.write(new Uint8Array(10))
     await body.read()
     body.cancel('had enough')
@@ -233,7 +232,7 @@ for (const place of PLACES) {
         yield new Uint8Array(16_384)
       }
     }
-    const { body } = await ref.ask('relay', { body: ByteStream.from(endless()) })
+    const { body } = await ref.relay({ body: ByteStream.from(endless()) })
     for (let read = 0; read < 4_000_000; read += (await body.read())!.byteLength);
     await new Promise((resolve) => setTimeout(resolve, 100))
     const ahead = produced - 4_000_000
@@ -244,9 +243,9 @@ for (const place of PLACES) {
 
   test(`${place}: draining finishes accepted messages and refuses the rest`, async (t) => {
     const { ref, drain } = await placeProbe(t, place)
-    const answers = Array.from({ length: 12 }, (_, value) => ref.ask('square', { value }))
+    const answers = Array.from({ length: 12 }, (_, value) => ref.square({ value }))
     const drained = drain(60_000)
-    t.is(await reasonOf(ref.ask('square', { value: 1 })), 'probe: stopped')
+    t.is(await reasonOf(ref.square({ value: 1 })), 'probe: stopped')
     t.is((await Promise.all(answers)).length, 12)
     t.true(await drained)
   })

@@ -118,11 +118,11 @@ export const probeActor = defineActor<ProbeProtocol, ProbeNeeds>({
       },
       recall: async () => ({ tag: 'recalled', values }),
       async askBack({ value }, context) {
-        const { answer, requestId } = await back.ask('answer', { value }, context)
+        const { answer, requestId } = await back.answer({ value }, context)
         return { tag: 'asked', answer, requestId }
       },
       async askBackSlowly({ ms }, context) {
-        await back.ask('stall', { ms }, context)
+        await back.stall({ ms }, context)
         return { tag: 'asked' }
       },
       async digest({ body }) {

@@ -35,7 +35,7 @@ test('actors start in the order of their asks and stop in reverse', async (t) =>
     cloneMessages: true,
   })
   t.deepEqual(events, ['back made', 'probe made in pool'])
-  t.is((await system.ref(probe).ask('askBack', { value: 'hi' })).answer, 'hi!')
+  t.is((await system.ref(probe).askBack({ value: 'hi' })).answer, 'hi!')
   t.deepEqual(system.readiness(), { ready: true, unready: [] })
   t.true(await system.drain(60_000))
   t.deepEqual(events.slice(2), ['probe closed', 'back closed'])
@@ -55,7 +55,7 @@ test('actors on a thread ask actors of the main thread, and are in the metrics',
     thread: () => ({ entry: new URL('./threads/probe-thread.js', import.meta.url) }),
   })
   t.teardown(() => system.stop())
-  const answer = await system.ref(probe).ask('askBack', { value: 'far' }, { requestId: 'r' })
+  const answer = await system.ref(probe).askBack({ value: 'far' }, { requestId: 'r' })
   t.deepEqual(answer, { tag: 'asked', answer: 'far!', requestId: 'r' })
   t.deepEqual(
     system.stats().map(({ actor, answered }) => [actor, answered]),
@@ -76,13 +76,13 @@ test('an actor that fails too often is not ready, and the others keep answering'
   })
   t.teardown(() => system.stop())
   for (let failure = 0; failure < 6; failure += 1) {
-    const error = await t.throwsAsync(system.ref(probe).ask('fail', { text: 'poison' }))
+    const error = await t.throwsAsync(system.ref(probe).fail({ text: 'poison' }))
     t.is((error as ActorUnavailable).reason, 'failed')
   }
   t.deepEqual(system.readiness(), { ready: false, unready: ['probe'] })
-  const answer = await system.ref(backActor.address).ask('answer', { value: 'still here' })
+  const answer = await system.ref(backActor.address).answer({ value: 'still here' })
   t.is(answer.answer, 'still here!')
-  t.is((await system.ref(probe).ask('echo', { value: 1 })).value, 1, 'also the failing one')
+  t.is((await system.ref(probe).echo({ value: 1 })).value, 1, 'also the failing one')
 })
 
 test('a table with a stranded ask or a cycle does not start', async (t) => {

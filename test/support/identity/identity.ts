@@ -20,7 +20,7 @@ import type {
 import { usersActor } from '../../../actors/identity/users/actor.js'
 import { workspacesActor } from '../../../actors/agents/workspaces/actor.js'
 import { createAgentKey } from '../../../runtime/client/agent.js'
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import { type ActorRef, withMethods } from '../../../runtime/kernel/actor.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { type Spawned, spawnInline } from '../../../runtime/kernel/inline.js'
 import { createLogger } from '../../../runtime/kernel/log.js'
@@ -135,7 +135,7 @@ export async function identityFixture(options: IdentityOptions = {}) {
   }
 
   const first = process()
-  const { tenant: controlPlane } = await first.tenants.ask('ensureControlPlane', {})
+  const { tenant: controlPlane } = await first.tenants.ensureControlPlane({})
 
   return {
     database,
@@ -194,7 +194,7 @@ export async function started(
   tenantId: string = fixture.controlPlane.id,
 ) {
   const { key, registration } = newcomer(tenantId)
-  const outcome = await fixture.agents.ask('startRegistration', {
+  const outcome = await fixture.agents.startRegistration({
     kind,
     registration,
     tenant: { tenantId },
@@ -206,7 +206,7 @@ export async function started(
 /** A registered agent. */
 export async function registered(fixture: IdentityFixture, tenantId?: string) {
   const { key, challengeId, nonce } = await started(fixture, 'agent', tenantId)
-  const outcome = await fixture.agents.ask('completeRegistration', { challengeId, nonce })
+  const outcome = await fixture.agents.completeRegistration({ challengeId, nonce })
   if (outcome.tag !== 'registered') throw new Error(`complete: ${outcome.tag}`)
   return { key, agent: outcome.agent }
 }
@@ -247,7 +247,7 @@ function tokensRef(granted: GrantAgent[]): ActorRef<TokensProtocol> {
       sessionId: `session ${granted.length}`,
     }
   }
-  return { name: 'tokens', ask, tell: () => undefined } as unknown as ActorRef<TokensProtocol>
+  return withMethods({ name: 'tokens', ask } as unknown as ActorRef<TokensProtocol>)
 }
 
 function passwordsRef(hashed: string[]): ActorRef<PasswordsProtocol> {
@@ -255,5 +255,5 @@ function passwordsRef(hashed: string[]): ActorRef<PasswordsProtocol> {
     hashed.push(password)
     return { tag: 'hashed', phc: `$argon2id$stand-in$${hashed.length}` }
   }
-  return { name: 'passwords', ask, tell: () => undefined } as unknown as ActorRef<PasswordsProtocol>
+  return withMethods({ name: 'passwords', ask } as unknown as ActorRef<PasswordsProtocol>)
 }

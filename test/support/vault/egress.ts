@@ -163,7 +163,7 @@ export async function delegatedToken(
   }
   const signed = await service
     .ref(signingKeys)
-    .ask('sign', { typ: 'at+jwt', claims: JSON.stringify(claims) })
+    .sign({ typ: 'at+jwt', claims: JSON.stringify(claims) })
   if (signed.tag !== 'signed') throw new Error(signed.tag)
   return signed.token
 }

@@ -48,7 +48,7 @@ export function tokenSigner({ keys, clock, random, issuer }: TokenSignerNeeds): 
       const nowSecs = Math.floor(issuedAt.getTime() / 1000)
       const tokenId = random.uuid()
       const claims = accessClaims(ofGrant, { tokenId, nowSecs, lifetimeSecs })
-      const signed = await keys.ask('sign', { typ: ACCESS_TOKEN_TYPE, claims }, options)
+      const signed = await keys.sign({ typ: ACCESS_TOKEN_TYPE, claims }, options)
       if (signed.tag !== 'signed') throw new DependencyUnavailable('no signing key is available')
       return {
         accessToken: signed.token,
@@ -60,7 +60,7 @@ export function tokenSigner({ keys, clock, random, issuer }: TokenSignerNeeds): 
     },
     async signIdToken(claims, algorithm, options) {
       const message = { typ: ID_TOKEN_TYPE, claims: JSON.stringify(claims), algorithm }
-      const signed = await keys.ask('sign', message, options)
+      const signed = await keys.sign(message, options)
       if (signed.tag !== 'signed') throw new Error('no signing key is available')
       return signed.token
     },

@@ -84,7 +84,7 @@ export function createAccessTokenVerifier({
 
   /** Looked up once per turn even for a verified token: a withdrawn key invalidates its tokens. */
   async function keyOf(kid: string, context: MessageContext): Promise<VerificationKey | null> {
-    const found = await keys.ask('verificationKey', { kid }, context)
+    const found = await keys.verificationKey({ kid }, context)
     if (found.tag === 'keys_unavailable') {
       throw new DependencyUnavailable('no verification keys are available')
     }

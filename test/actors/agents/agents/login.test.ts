@@ -20,7 +20,7 @@ async function challenged(
   agentId: string,
   tenant: { tenantId?: string } = {},
 ) {
-  const outcome = await agents.ask('challenge', {
+  const outcome = await agents.challenge({
     agent: { by: 'agent_id', value: agentId },
     tenant,
   })
@@ -35,7 +35,7 @@ async function loggedIn(key: Key, agentId: string, tenantId?: string, scope?: st
     tenantId === undefined ? {} : { tenantId },
   )
   const signature = key.signChallenge(payload)
-  return agents.ask('verify', { challengeId, signature, scope, dpop: null })
+  return agents.verify({ challengeId, signature, scope, dpop: null })
 }
 
 test('an agent signs the payload of its challenge and gets tokens', async (t) => {
@@ -61,7 +61,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
     challenge.nonce,
     String(challenge.expiresAt.getTime() / 1000),
   ])
-  const verified = await agents.ask('verify', {
+  const verified = await agents.verify({
     challengeId: challenge.challengeId,
     signature: key.signChallenge(challenge.payload),
     keyId: key.fingerprint,
@@ -86,7 +86,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
       jkt: null,
     },
   )
-  const read = await agents.ask('read', { agentId: agent.id })
+  const read = await agents.read({ agentId: agent.id })
   t.true(read.tag === 'found' && read.agent.lastAuthenticatedAt instanceof Date)
 })
 
@@ -96,7 +96,7 @@ test('an agent is found by its DID and by its key id', async (t) => {
     { by: 'did', value: key.did },
     { by: 'key_id', value: key.fingerprint },
   ] as const) {
-    const outcome = await agents.ask('challenge', { agent: name, tenant: {} })
+    const outcome = await agents.challenge({ agent: name, tenant: {} })
     t.like(outcome, { tag: 'challenged', agentId: agent.id, keyId: key.fingerprint })
   }
 })
@@ -111,7 +111,7 @@ test('unknown, suspended and foreign agents get the same error', async (t) => {
     deprecated.agent.id,
   ])
   const ask = (value: string, selector: { tenantId?: string; tenantSlug?: string } = {}) =>
-    agents.ask('challenge', { agent: { by: 'agent_id', value }, tenant: selector })
+    agents.challenge({ agent: { by: 'agent_id', value }, tenant: selector })
   for (const outcome of [
     await ask(crypto.randomUUID()),
     await ask('no-uuid'),
@@ -128,7 +128,7 @@ test('unknown, suspended and foreign agents get the same error', async (t) => {
 test('a wrong signature spends the challenge', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
-  const verify = (signature: string) => agents.ask('verify', { challengeId, signature, dpop: null })
+  const verify = (signature: string) => agents.verify({ challengeId, signature, dpop: null })
   t.is((await verify(key.signChallenge(`${payload}\n`))).tag, 'invalid_grant')
   t.is((await verify(key.signChallenge(payload))).tag, 'invalid_grant')
 })
@@ -137,8 +137,8 @@ test('a challenge is spent once', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = { challengeId, signature: key.signChallenge(payload), dpop: null }
-  t.is((await agents.ask('verify', verify)).tag, 'verified')
-  t.is((await agents.ask('verify', verify)).tag, 'invalid_grant')
+  t.is((await agents.verify(verify)).tag, 'verified')
+  t.is((await agents.verify(verify)).tag, 'invalid_grant')
 })
 
 for (const [title, statement] of [
@@ -157,7 +157,7 @@ for (const [title, statement] of [
     const { challengeId, payload } = await challenged(resources, agent.id)
     await sql(database, statement, [agent.id])
     const signature = key.signChallenge(payload)
-    const outcome = await agents.ask('verify', { challengeId, signature, dpop: null })
+    const outcome = await agents.verify({ challengeId, signature, dpop: null })
     t.is(outcome.tag, 'invalid_grant')
   })
 }
@@ -167,7 +167,7 @@ test('a key deprecated after its challenge completes the login', async (t) => {
   const { challengeId, payload } = await challenged(resources, agent.id)
   await sql(database, `update agent_keys set status = 'deprecated' where agent_id = $1`, [agent.id])
   const signature = key.signChallenge(payload)
-  const outcome = await agents.ask('verify', { challengeId, signature, dpop: null })
+  const outcome = await agents.verify({ challengeId, signature, dpop: null })
   t.is(outcome.tag, 'verified')
 })
 
@@ -181,7 +181,7 @@ for (const [title, change] of [
     const { key, agent } = await registered(resources)
     const { challengeId, payload } = await challenged(resources, agent.id)
     const verify = { challengeId, signature: key.signChallenge(payload), dpop: null, ...change }
-    t.is((await agents.ask('verify', verify)).tag, 'invalid_grant')
+    t.is((await agents.verify(verify)).tag, 'invalid_grant')
   })
 }
 
@@ -215,7 +215,7 @@ test('a member of a suspended organization cannot log in to its tenant', async (
   await sql(database, `update organizations set status = 'suspended' where id = $1`, [
     organization.id,
   ])
-  const outcome = await agents.ask('challenge', {
+  const outcome = await agents.challenge({
     agent: { by: 'agent_id', value: agent.id },
     tenant: { tenantId: tenant.id },
   })
@@ -232,9 +232,9 @@ test('an invalid DPoP proof does not spend the challenge', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = { challengeId, signature: key.signChallenge(payload) }
-  const refused = await agents.ask('verify', { ...verify, dpop: dpop('bad') })
+  const refused = await agents.verify({ ...verify, dpop: dpop('bad') })
   t.like(refused, { tag: 'proof_refused', error: 'use_dpop_nonce', dpopNonce: 'nonce' })
-  const verified = await agents.ask('verify', { ...verify, dpop: dpop('good') })
+  const verified = await agents.verify({ ...verify, dpop: dpop('good') })
   t.like(verified, { tag: 'verified', tokenType: 'DPoP' })
   t.is(granted.find(({ agentId }) => agentId === agent.id)?.jkt, 'thumbprint')
 })
@@ -251,7 +251,7 @@ test('an agent with two keys is challenged for the newest, or for the named one'
   t.is((await challenged(resources, agent.id)).keyId, key.fingerprint)
   for (const { fingerprint } of [key, older.key]) {
     const named = { by: 'key_id', value: fingerprint } as const
-    const outcome = await agents.ask('challenge', { agent: named, tenant: {} })
+    const outcome = await agents.challenge({ agent: named, tenant: {} })
     t.like(outcome, { tag: 'challenged', agentId: agent.id, keyId: fingerprint })
   }
 })

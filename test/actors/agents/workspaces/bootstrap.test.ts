@@ -16,7 +16,7 @@ test.after.always(() => resources.close())
 const { controlPlane, database, granted, workspaces } = resources
 
 test('the metadata names the issuer and the control-plane tenant', async (t) => {
-  t.deepEqual(await workspaces.ask('metadata', {}), {
+  t.deepEqual(await workspaces.metadata({}), {
     tag: 'metadata',
     issuer: ISSUER,
     controlPlaneTenantId: controlPlane.id,
@@ -140,13 +140,13 @@ test('a taken name gets a unique slug', async (t) => {
 
 test('the sandbox is found by its slug at once', async (t) => {
   const { tenant } = await workspace(resources)
-  const resolved = await resources.tenants.ask('resolve', { tenantSlug: tenant.slug })
+  const resolved = await resources.tenants.resolve({ tenantSlug: tenant.slug })
   t.like(resolved, { tag: 'resolved', tenant: { id: tenant.id, admitAgents: true } })
 })
 
 test('a repeated completion returns no secrets', async (t) => {
   const { challengeId, nonce } = await workspace(resources)
-  const replay = await workspaces.ask('complete', {
+  const replay = await workspaces.complete({
     challengeId,
     nonce,
     organizationName: 'Again',
@@ -160,7 +160,7 @@ test('a repeated completion returns no secrets', async (t) => {
 test('an invalid redirect URI does not spend the challenge', async (t) => {
   const { challengeId, nonce } = await started(resources, 'workspace')
   const complete = (redirectUris: string[]) =>
-    workspaces.ask('complete', {
+    workspaces.complete({
       challengeId,
       nonce,
       organizationName: 'Acme',
@@ -186,7 +186,7 @@ test('an operator invite is valid once, for seven days', async (t) => {
   const days = (expiresAt.getTime() - before) / 86_400_000
   t.true(days >= 7 && days < 7.01)
   const token = url.slice(url.lastIndexOf('/') + 1)
-  const read = () => workspaces.ask('readInvite', { token })
+  const read = () => workspaces.readInvite({ token })
   t.deepEqual(await read(), { tag: 'valid', organizationName: 'Inviting', expiresAt })
   const change = (set: string) =>
     sql(database, `update operator_invites set ${set} where tenant_id = $1`, [made.tenant.id])
@@ -194,7 +194,7 @@ test('an operator invite is valid once, for seven days', async (t) => {
   t.deepEqual(await read(), { tag: 'spent' })
   await change(`used_at = null, expires_at = now() - interval '1 second'`)
   t.deepEqual(await read(), { tag: 'spent' })
-  t.deepEqual(await workspaces.ask('readInvite', { token: 'x' }), { tag: 'unknown_invite' })
+  t.deepEqual(await workspaces.readInvite({ token: 'x' }), { tag: 'unknown_invite' })
   const kept = await sql<{ text: string }>(
     database,
     `select i::text as text from operator_invites i`,
@@ -204,17 +204,17 @@ test('an operator invite is valid once, for seven days', async (t) => {
 
 test('a key that was registered concurrently fails the bootstrap, which creates nothing', async (t) => {
   const first = await started(resources, 'workspace')
-  const twin = await resources.agents.ask('startRegistration', {
+  const twin = await resources.agents.startRegistration({
     kind: 'agent',
     registration: first.registration,
     tenant: { tenantId: controlPlane.id },
   })
   if (twin.tag !== 'started') return t.fail(twin.tag)
-  await resources.agents.ask('completeRegistration', {
+  await resources.agents.completeRegistration({
     challengeId: twin.challengeId,
     nonce: nonceFor(twin),
   })
-  const outcome = await workspaces.ask('complete', {
+  const outcome = await workspaces.complete({
     challengeId: first.challengeId,
     nonce: first.nonce,
     organizationName: 'Never Made',

@@ -61,13 +61,13 @@ test('accounts sum to zero, match their lines, and match the books of the provid
         async function make(one: Move): Promise<void> {
           if (one.do === 'buy') {
             const { quantity, outcome } = one
-            const opened = await fixture.checkout.ask('checkout', { ...BUYER, priceId, quantity })
+            const opened = await fixture.checkout.checkout({ ...BUYER, priceId, quantity })
             if (opened.tag !== 'opened') throw new Error(opened.tag)
             const token = opened.token!
             const form = { token, rail: 'sandbox', outcome, customerEmail: '' }
-            await fixture.checkout.ask('pay', form)
+            await fixture.checkout.pay(form)
           } else if (one.do === 'refund') {
-            const { rows } = await fixture.commerce.ask('listCharges', page)
+            const { rows } = await fixture.commerce.listCharges(page)
             const charge = rows[one.which % Math.max(1, rows.length)]
             if (charge === undefined) return
             const { id: chargeId } = charge
@@ -78,19 +78,19 @@ test('accounts sum to zero, match their lines, and match the books of the provid
               reason: null,
               externalReference: null,
             }
-            await fixture.commerce.ask('refundCharge', { ...order, idempotency: null })
+            await fixture.commerce.refundCharge({ ...order, idempotency: null })
           } else if (one.do === 'close') {
-            const { rows } = await fixture.settlement.ask('listDisputes', page)
+            const { rows } = await fixture.settlement.listDisputes(page)
             const dispute = rows[one.which % Math.max(1, rows.length)]
             if (dispute === undefined) return
             const { outcome } = one
-            await fixture.settlement.ask('closeDispute', { caller, id: dispute.id, outcome })
+            await fixture.settlement.closeDispute({ caller, id: dispute.id, outcome })
           } else if (one.do === 'payout') {
             const order = { caller, rail: 'sandbox', currency: 'USD', amountMinor: one.amount }
-            await fixture.settlement.ask('createPayout', { ...order, idempotency: null })
+            await fixture.settlement.createPayout({ ...order, idempotency: null })
           } else if (one.do === 'state') {
             const order = { caller, currency: 'USD', idempotency: null }
-            await fixture.settlement.ask('createStatement', order)
+            await fixture.settlement.createStatement(order)
           } else await Promise.all(workers.map((round) => round()))
         }
 
@@ -110,14 +110,14 @@ test('accounts sum to zero, match their lines, and match the books of the provid
         }
         await make({ do: 'state' })
         const { clearing, paid, stated } = await auditBooks(database, tenantId)
-        const { balances } = await fixture.settlement.ask('listBalances', { tenantId })
+        const { balances } = await fixture.settlement.listBalances({ tenantId })
         const [balance] = balances
         const owed =
           (balance?.pendingMinor ?? 0) +
           (balance?.heldMinor ?? 0) +
           (balance?.availableMinor ?? 0) +
           (balance?.inTransitMinor ?? 0)
-        const { rows: charges } = await fixture.commerce.ask('listCharges', page)
+        const { rows: charges } = await fixture.commerce.listCharges(page)
         return (
           (await sound()) &&
           clearing === paid &&

@@ -29,10 +29,10 @@ async function subscribed(next?: () => Mishap) {
   let broken = false
   const fixture = openCheckoutFixture(database, () => (broken ? (next?.() ?? 'none') : 'none'))
   const merchant = await merchantIn(database, { interval: 'day' })
-  const opened = await fixture.checkout.ask('subscribe', { ...BUYER, priceId: merchant.priceId })
+  const opened = await fixture.checkout.subscribe({ ...BUYER, priceId: merchant.priceId })
   if (opened.tag !== 'subscription_opened') throw new Error(opened.tag)
   const { token, subscriptionId: id } = opened
-  await fixture.checkout.ask('pay', {
+  await fixture.checkout.pay({
     token: token!,
     rail: 'sandbox',
     outcome: 'succeed',
@@ -41,12 +41,12 @@ async function subscribed(next?: () => Mishap) {
   broken = true
   const { tenantId } = merchant
   const read = async () => {
-    const found = await fixture.commerce.ask('readSubscription', { tenantId, id })
+    const found = await fixture.commerce.readSubscription({ tenantId, id })
     if (found.tag !== 'found') throw new Error(found.tag)
     return found.row
   }
   const charges = async () => {
-    const { rows } = await fixture.commerce.ask('listCharges', {
+    const { rows } = await fixture.commerce.listCharges({
       tenantId,
       limit: 200,
       after: null,
@@ -101,7 +101,7 @@ test.serial(
 test.serial('a declined renewal is retried on schedule, then the subscription ends', async (t) => {
   const { clock, worker, commerce, read, charges, tenantId, id } = await subscribed()
   const round = worker()
-  await commerce.ask('simulateRenewal', { caller: callerIn(tenantId), id, outcome: 'decline' })
+  await commerce.simulateRenewal({ caller: callerIn(tenantId), id, outcome: 'decline' })
   await round()
   t.is((await read()).status, 'past_due')
   for (const pauseMs of DUNNING_MS) {
@@ -129,7 +129,7 @@ test.serial(
     await round()
     t.is((await charges()).length, 1)
     const caller = callerIn(tenantId)
-    await commerce.ask('cancelSubscription', { caller, id, atPeriodEnd: false })
+    await commerce.cancelSubscription({ caller, id, atPeriodEnd: false })
     clock.advance(DAY_MS)
     await round()
     t.is((await charges()).length, 1)
@@ -220,7 +220,7 @@ test.serial('what a rail did not answer is not left open when its subscription e
       await round()
       t.is((await charges()).filter(({ status }) => status === 'pending').length, 1)
       next = 'none'
-      await commerce.ask('cancelSubscription', { caller: callerIn(tenantId), id, atPeriodEnd })
+      await commerce.cancelSubscription({ caller: callerIn(tenantId), id, atPeriodEnd })
       clock.advance(61_000)
       await round()
       await round()

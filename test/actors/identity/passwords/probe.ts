@@ -58,7 +58,7 @@ let slowestBusyMs = 0
 let fastestHashMs = Number.POSITIVE_INFINITY
 const ask = async (at: number) => {
   const startedMs = performance.now()
-  const { tag } = await ref.ask('hash', { password: `password ${at}` })
+  const { tag } = await ref.hash({ password: `password ${at}` })
   const tookMs = performance.now() - startedMs
   if (tag === 'busy') {
     busy += 1

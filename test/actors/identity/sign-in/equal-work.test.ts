@@ -8,7 +8,7 @@ import { openMailQueue } from '../../../../actors/platform/mail/mail-queue.js'
 import type { FederatedLoginProtocol } from '../../../../actors/identity/federated-login/protocol.js'
 import type { PasswordsProtocol } from '../../../../actors/identity/passwords/protocol.js'
 import { NO_CAPTCHA } from '../../../../actors/identity/abuse-protection/gate.js'
-import type { ActorRef } from '../../../../runtime/kernel/actor.js'
+import { type ActorRef, withMethods } from '../../../../runtime/kernel/actor.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { silentLogger } from '../../../../runtime/kernel/log.js'
@@ -58,14 +58,14 @@ const counted = {
   },
   put: coordination.put,
 }
-const passwords = {
+const passwords = withMethods({
   name: 'passwords',
   ask: async (kind: string) => {
     work.push(kind)
     return { tag: 'mismatch' }
   },
-  tell: () => undefined,
-} as unknown as ActorRef<PasswordsProtocol>
+  send: () => undefined,
+} as unknown as ActorRef<PasswordsProtocol>)
 
 const sealer = {
   seal: async (_tenantId: string, _context: string, plaintext: Uint8Array) => {
@@ -75,9 +75,7 @@ const sealer = {
   open: () => Promise.reject(new Error('no secret is unsealed here')),
 }
 const federatedLogin = {
-  name: 'sso',
-  ask: async () => ({ tag: 'offered', upstreams: [] }),
-  tell: () => undefined,
+  offered: async () => ({ tag: 'offered', upstreams: [] }),
 } as unknown as ActorRef<FederatedLoginProtocol>
 
 test('a wrong password and an unknown address cost the same work', async (t) => {
@@ -145,7 +143,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   })
   const made = await workspace(resources)
   const visitor = { token: null, address: '192.0.2.1', userAgent: '' }
-  const page = await login.ref.ask('start', {
+  const page = await login.ref.start({
     flow: null,
     tenant: { tenantId: made.tenant.id },
     returnTo: null,
@@ -155,7 +153,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   const traces = []
   for (const email of [made.fixtureUser.email, 'unknown@nowhere.test']) {
     work.length = 0
-    const answer = await login.ref.ask('password', {
+    const answer = await login.ref.password({
       flow: page.flow,
       email,
       password: 'wrong',
@@ -173,7 +171,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   for (const email of [made.fixtureUser.email, 'unknown@nowhere.test']) {
     work.length = 0
     const asker = { browserId: 'b', host: 'auth.svc.example', languages: 'en', visitor }
-    const answer = await login.ref.ask('requestMail', { flow: page.flow, email, ...asker })
+    const answer = await login.ref.requestMail({ flow: page.flow, email, ...asker })
     t.is(answer.tag, 'sent')
     mailed.push([...work])
   }

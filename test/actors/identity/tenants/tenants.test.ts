@@ -41,9 +41,7 @@ async function insertTenant(slug: string): Promise<string> {
 }
 
 test.serial('ten processes that start concurrently agree on the control plane', async (t) => {
-  const found = await Promise.all(
-    Array.from({ length: 10 }, () => spawn().ask('ensureControlPlane', {})),
-  )
+  const found = await Promise.all(Array.from({ length: 10 }, () => spawn().ensureControlPlane({})))
   const ids = new Set(found.map(({ tenant }) => tenant.id))
   t.is(ids.size, 1)
   const [first] = found
@@ -54,7 +52,7 @@ test.serial('ten processes that start concurrently agree on the control plane', 
     admitAgents: true,
     directAgentRegistration: false,
   })
-  t.deepEqual(await spawn().ask('ensureControlPlane', {}), first)
+  t.deepEqual(await spawn().ensureControlPlane({}), first)
 })
 
 test.serial('a tenant is found by id, slug and host', async (t) => {
@@ -65,12 +63,12 @@ test.serial('a tenant is found by id, slug and host', async (t) => {
     [{ tenantSlug: 'found' }, 'explicit'],
     [{ host: 'found.svc.example' }, 'host'],
   ] as const) {
-    t.like(await tenants.ask('resolve', selector), { tag: 'resolved', by, tenant: { id } })
+    t.like(await tenants.resolve(selector), { tag: 'resolved', by, tenant: { id } })
   }
 })
 
 test.serial('an unknown default slug is an unknown tenant, not the control plane', async (t) => {
-  t.deepEqual(await spawn(systemClock, 'missing').ask('resolve', {}), { tag: 'unknown_tenant' })
+  t.deepEqual(await spawn(systemClock, 'missing').resolve({}), { tag: 'unknown_tenant' })
 })
 
 test.serial(
@@ -80,7 +78,7 @@ test.serial(
     const clock = heldClock(new Date())
     const tenants = spawn(clock)
     const admits = async () => {
-      const resolved = await tenants.ask('resolve', { tenantId: id })
+      const resolved = await tenants.resolve({ tenantId: id })
       return resolved.tag === 'resolved' && resolved.tenant.admitAgents
     }
     const admit = (value: boolean) =>
@@ -111,20 +109,20 @@ test.serial('the database announces every tenant that changes', async (t) => {
 test.serial('the whole cache can be invalidated', async (t) => {
   const id = await insertTenant('forgotten')
   const tenants = spawn()
-  await tenants.ask('resolve', { tenantId: id })
+  await tenants.resolve({ tenantId: id })
   await sql(database, `update tenants set status = 'suspended' where id = $1`, [id])
   tenants.send('forget', { tenantId: null })
-  t.like(await tenants.ask('resolve', { tenantId: id }), { tenant: { status: 'suspended' } })
+  t.like(await tenants.resolve({ tenantId: id }), { tenant: { status: 'suspended' } })
 })
 
 test.serial('a slug that moves to another tenant resolves to it', async (t) => {
   const first = await insertTenant('moving')
   const second = await insertTenant('waiting')
   const tenants = spawn()
-  t.like(await tenants.ask('resolve', { tenantSlug: 'moving' }), { tenant: { id: first } })
+  t.like(await tenants.resolve({ tenantSlug: 'moving' }), { tenant: { id: first } })
   await sql(database, `update tenants set slug = 'moved' where id = $1`, [first])
   await sql(database, `update tenants set slug = 'moving' where id = $1`, [second])
   tenants.send('forget', { tenantId: first })
   tenants.send('forget', { tenantId: second })
-  t.like(await tenants.ask('resolve', { tenantSlug: 'moving' }), { tenant: { id: second } })
+  t.like(await tenants.resolve({ tenantSlug: 'moving' }), { tenant: { id: second } })
 })

@@ -15,9 +15,7 @@ import type { Database } from '../../../../storage/platform/sql.js'
 function spawn(outcome: HashOutcome) {
   const seen: string[] = []
   const passwords = {
-    name: 'passwords',
-    tell: () => undefined,
-    ask: async (_kind: string, { password }: { password: string }) => {
+    hash: async ({ password }: { password: string }) => {
       seen.push(password)
       return outcome
     },
@@ -32,8 +30,8 @@ function spawn(outcome: HashOutcome) {
 
 test('a fixture user gets its own mailbox and password, with the matching hash', async (t) => {
   const { ref, seen } = spawn({ tag: 'hashed', phc: '$argon2id$' })
-  const first = await ref.ask('prepareFixture', {})
-  const second = await ref.ask('prepareFixture', {})
+  const first = await ref.prepareFixture({})
+  const second = await ref.prepareFixture({})
   if (first.tag !== 'prepared' || second.tag !== 'prepared') return t.fail()
   t.deepEqual(seen, [first.password, second.password])
   t.not(first.password, second.password)
@@ -44,7 +42,7 @@ test('a fixture user gets its own mailbox and password, with the matching hash',
 
 test('busy password workers are reported as busy', async (t) => {
   const { ref } = spawn({ tag: 'busy' })
-  t.deepEqual(await ref.ask('prepareFixture', {}), { tag: 'busy' })
+  t.deepEqual(await ref.prepareFixture({}), { tag: 'busy' })
 })
 
 test('the address of a fixture user is under a domain without mail delivery', (t) => {

@@ -13,7 +13,7 @@ const HINT = [
 
 type Keys = Parameters<typeof readIdTokenHint>[0]
 type MessageContext = Parameters<typeof readIdTokenHint>[3]
-const answering = (tag: string) => ({ ask: async () => ({ tag }) }) as unknown as Keys
+const answering = (tag: string) => ({ verificationKey: async () => ({ tag }) }) as unknown as Keys
 const read = (tag: string) => readIdTokenHint(answering(tag), ISSUER, HINT, {} as MessageContext)
 
 test('without verification keys the hint is a retryable error, not a defect of the service', async (t) => {

@@ -55,7 +55,7 @@ const draft = (more: Partial<ApplicationDraft> = {}): ApplicationDraft => ({
   ...more,
 })
 const create = (more: Partial<ApplicationDraft> = {}) =>
-  actor.ref.ask('create', { caller: caller(), draft: draft(more), idempotency: null })
+  actor.ref.create({ caller: caller(), draft: draft(more), idempotency: null })
 
 test.serial('absent members get the documented defaults', async (t) => {
   const created = await create()
@@ -88,7 +88,7 @@ test.serial('absent members get the documented defaults', async (t) => {
     loopbackAnyPort: false,
     authorizationDetailsTypes: [],
   })
-  t.like(await actor.ref.ask('read', { principal: principal(), applicationId: id }), {
+  t.like(await actor.ref.read({ principal: principal(), applicationId: id }), {
     tag: 'found',
     application: { id },
   })
@@ -99,8 +99,7 @@ test.serial(
   async (t) => {
     const created = await create({ grantTypes: ['client_credentials'], scopes: ['users:read'] })
     if (created.tag !== 'created') return t.fail(JSON.stringify(created))
-    const outcome = await fixture.tokens.ask(
-      'issue',
+    const outcome = await fixture.tokens.issue(
       request({
         grant_type: 'client_credentials',
         client_id: created.application.id,
@@ -117,7 +116,7 @@ test.serial(
 
 test.serial('the same idempotency key creates once and shows the secret once', async (t) => {
   const idempotency = { scope: 's', key: 'k', fingerprint: new Uint8Array(32) }
-  const attempt = () => actor.ref.ask('create', { caller: caller(), draft: draft(), idempotency })
+  const attempt = () => actor.ref.create({ caller: caller(), draft: draft(), idempotency })
   const outcomes = await Promise.all(Array.from({ length: 50 }, attempt))
   const created = outcomes.filter((outcome) => outcome.tag === 'created')
   t.is(created.length, 50)
@@ -125,7 +124,7 @@ test.serial('the same idempotency key creates once and shows the secret once', a
   t.is(created.filter(({ clientSecret }) => clientSecret !== null).length, 1)
   t.is(created.filter(({ replayed }) => !replayed).length, 1)
   const other = { ...idempotency, fingerprint: new Uint8Array(32).fill(1) }
-  t.like(await actor.ref.ask('create', { caller: caller(), draft: draft(), idempotency: other }), {
+  t.like(await actor.ref.create({ caller: caller(), draft: draft(), idempotency: other }), {
     tag: 'idempotency_mismatch',
   })
 })
@@ -144,10 +143,10 @@ test.serial('an audience belongs to one application', async (t) => {
 
 test.serial('an application of another tenant is unknown', async (t) => {
   const foreign = await fixture.application(await fixture.tenant('foreign-applications'))
-  t.deepEqual(await actor.ref.ask('read', { principal: principal(), applicationId: foreign.id }), {
+  t.deepEqual(await actor.ref.read({ principal: principal(), applicationId: foreign.id }), {
     tag: 'unknown',
   })
-  t.deepEqual(await actor.ref.ask('read', { principal: principal(), applicationId: 'x' }), {
+  t.deepEqual(await actor.ref.read({ principal: principal(), applicationId: 'x' }), {
     tag: 'unknown',
   })
 })
@@ -164,7 +163,7 @@ test.serial('pages follow each other without gaps or repetitions', async (t) => 
   let after: { createdAt: Date; id: string } | null = null
   for (let page = 0; page < 4; page += 1) {
     const asked = { principal: principal(own), limit: 2, after }
-    const listed = (await actor.ref.ask('list', asked)) as ApplicationsListed
+    const listed = (await actor.ref.list(asked)) as ApplicationsListed
     seen.push(...listed.applications.map(({ id }) => id))
     after = listed.next
     t.is(after === null, page === 3)
@@ -173,7 +172,7 @@ test.serial('pages follow each other without gaps or repetitions', async (t) => 
 })
 
 const manage = (applicationId: string, more: Partial<ApplicationDraft> = {}, tenant = tenantId) =>
-  actor.ref.ask('replace', { caller: caller(tenant), applicationId, draft: draft(more) })
+  actor.ref.replace({ caller: caller(tenant), applicationId, draft: draft(more) })
 
 test.serial('a replacement resets absent members to their defaults', async (t) => {
   const created = await create({
@@ -219,7 +218,7 @@ test.serial(
     )
     t.is(rows.length, 0)
     t.deepEqual(
-      await actor.ref.ask('rotateSecret', {
+      await actor.ref.rotateSecret({
         caller: caller(),
         applicationId: id,
         overlapSecs: 0,
@@ -236,9 +235,9 @@ test.serial(
     const unknown = { tag: 'unknown' } as const
     for (const applicationId of [foreign.id, fixture.random.uuid(), 'x']) {
       t.deepEqual(await manage(applicationId), unknown)
-      t.deepEqual(await actor.ref.ask('remove', { caller: caller(), applicationId }), unknown)
+      t.deepEqual(await actor.ref.remove({ caller: caller(), applicationId }), unknown)
       const rotation = { caller: caller(), applicationId, overlapSecs: 0 }
-      t.deepEqual(await actor.ref.ask('rotateSecret', rotation), unknown)
+      t.deepEqual(await actor.ref.rotateSecret(rotation), unknown)
     }
   },
 )
@@ -248,7 +247,7 @@ test.serial(
   async (t) => {
     const strong = await fixture.application(tenantId, { scopes: ['openid', 'vault:manage'] })
     t.deepEqual(
-      await actor.ref.ask('rotateSecret', {
+      await actor.ref.rotateSecret({
         caller: caller(),
         applicationId: strong.id,
         overlapSecs: 0,
@@ -263,7 +262,7 @@ test.serial(
   async (t) => {
     const app = await fixture.application(tenantId, { scopes: ['openid'] })
     const rotate = async (overlapSecs: number) => {
-      const rotated = await actor.ref.ask('rotateSecret', {
+      const rotated = await actor.ref.rotateSecret({
         caller: caller(),
         applicationId: app.id,
         overlapSecs,
@@ -273,8 +272,7 @@ test.serial(
     }
     const works = async (secret: string) => {
       fixture.tokens.send('invalidate', { ids: [app.id] })
-      const outcome = await fixture.tokens.ask(
-        'issue',
+      const outcome = await fixture.tokens.issue(
         request({ grant_type: 'client_credentials', client_id: app.id, client_secret: secret }),
       )
       return outcome.tag === 'issued'
@@ -296,7 +294,7 @@ test.serial(
 test.serial('parallel rotations leave one secret that does not expire', async (t) => {
   const app = await fixture.application(tenantId, { scopes: ['openid'] })
   const rotation = { caller: caller(), applicationId: app.id, overlapSecs: 60 }
-  await Promise.all(Array.from({ length: 10 }, () => actor.ref.ask('rotateSecret', rotation)))
+  await Promise.all(Array.from({ length: 10 }, () => actor.ref.rotateSecret(rotation)))
   const { rows } = await fixture.sql(
     'select 1 from application_secrets where application_id = $1::uuid and expires_at is null',
     [app.id],
@@ -367,21 +365,21 @@ for (const [title, change, pointer] of [
 }
 
 test.serial('an agent of the control plane cannot manage applications there', async (t) => {
-  const { tenant } = await fixture.tenants.ask('ensureControlPlane', {})
+  const { tenant } = await fixture.tenants.ensureControlPlane({})
   const shared = tenant.id
   const { id } = await fixture.application(shared)
   const owner = principal(shared)
   const refused = { tag: 'not_a_tenant_token' }
   const { ref } = actor
-  t.deepEqual(await ref.ask('list', { principal: owner, limit: 50, after: null }), refused)
-  t.deepEqual(await ref.ask('read', { principal: owner, applicationId: id }), refused)
-  t.deepEqual(await ref.ask('remove', { caller: caller(shared), applicationId: id }), refused)
+  t.deepEqual(await ref.list({ principal: owner, limit: 50, after: null }), refused)
+  t.deepEqual(await ref.read({ principal: owner, applicationId: id }), refused)
+  t.deepEqual(await ref.remove({ caller: caller(shared), applicationId: id }), refused)
   t.deepEqual(
-    await ref.ask('create', { caller: caller(shared), draft: draft(), idempotency: null }),
+    await ref.create({ caller: caller(shared), draft: draft(), idempotency: null }),
     refused,
   )
   t.deepEqual(
-    await ref.ask('rotateSecret', { caller: caller(shared), applicationId: id, overlapSecs: 0 }),
+    await ref.rotateSecret({ caller: caller(shared), applicationId: id, overlapSecs: 0 }),
     refused,
   )
 })

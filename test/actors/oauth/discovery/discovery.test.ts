@@ -31,7 +31,7 @@ test.after.always(async () => {
 })
 
 async function document(name: DocumentName): Promise<Record<string, unknown>> {
-  const published = await discovery.ask('document', { name, host: HOST })
+  const published = await discovery.document({ name, host: HOST })
   if (published.tag !== 'published') throw new Error(published.tag)
   return JSON.parse(Buffer.from(published.body).toString()) as Record<string, unknown>
 }
@@ -41,10 +41,7 @@ test.serial('a token is verified with nothing but the discovery document', async
   t.is(metadata['jwks_uri'], `${ISSUER}/.well-known/jwks.json`)
   const keySet = createLocalJWKSet((await document('jwks')) as never)
   const app = await fixture.application(await fixture.tenant('discovered'))
-  const outcome = await fixture.tokens.ask(
-    'issue',
-    request({ grant_type: 'client_credentials' }, app),
-  )
+  const outcome = await fixture.tokens.issue(request({ grant_type: 'client_credentials' }, app))
   if (outcome.tag !== 'issued') return t.fail(outcome.tag)
   const { payload } = await jwtVerify(outcome.accessToken, keySet, {
     issuer: metadata['issuer'] as string,
@@ -82,7 +79,7 @@ test.serial(
   async (t) => {
     const app = await fixture.application(await fixture.tenant('grants'))
     for (const grant_type of [...GRANT_TYPES, 'password', 'implicit']) {
-      const outcome = await fixture.tokens.ask('issue', request({ grant_type }, app))
+      const outcome = await fixture.tokens.issue(request({ grant_type }, app))
       const known = !(outcome.tag === 'oauth_refused' && outcome.error === 'unsupported_grant_type')
       t.is(known, (GRANT_TYPES as readonly string[]).includes(grant_type), grant_type)
     }
@@ -114,8 +111,8 @@ test.serial('the protected resource names its authorization server', async (t) =
 test.serial('documents have the same bytes and the same tag every time', async (t) => {
   for (const name of ['openid-configuration', 'jwks', 'jwt-vc-issuer'] as const) {
     const [one, other] = await Promise.all([
-      discovery.ask('document', { name, host: HOST }),
-      discovery.ask('document', { name, host: HOST }),
+      discovery.document({ name, host: HOST }),
+      discovery.document({ name, host: HOST }),
     ])
     t.deepEqual(one, other)
     t.like(one, { tag: 'published', maxAgeSecs: 300 })
@@ -127,7 +124,7 @@ test.serial('a tenant publishes metadata only if it issues credentials', async (
   const tenantId = await fixture.tenant('issuing')
   const names = ['openid-credential-issuer', 'jwt-vc-issuer', 'jwks'] as const
   const ask = (tenantSlug: string, name: (typeof names)[number]) =>
-    discovery.ask('tenantDocument', { name, tenantSlug })
+    discovery.tenantDocument({ name, tenantSlug })
   for (const name of names)
     for (const slug of ['issuing', 'unknown-slug', '../x', ''])
       t.deepEqual(await ask(slug, name), { tag: 'not_enabled' }, `${name} of "${slug}"`)

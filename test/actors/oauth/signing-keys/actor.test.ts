@@ -70,14 +70,14 @@ async function fresh(t: ExecutionContext) {
 }
 
 async function published(keys: Keys) {
-  const outcome = await keys.ask('keySet', null)
+  const outcome = await keys.keySet(null)
   if (outcome.tag !== 'key_set') throw new Error(outcome.tag)
   const { keys: list } = JSON.parse(Buffer.from(outcome.bytes).toString()) as jose.JSONWebKeySet
   return { ...outcome, list, kids: list.map(({ kid }) => kid) }
 }
 
 async function signed(keys: Keys, algorithm?: 'ES256' | 'EdDSA') {
-  const outcome = await keys.ask('sign', {
+  const outcome = await keys.sign({
     typ: 'at+jwt',
     claims,
     algorithm,
@@ -90,8 +90,8 @@ test.serial(
   'a new service creates its keys, and jose verifies its tokens with the published set',
   async (t) => {
     const keys = keysOf(t, await fresh(t))
-    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
-    t.deepEqual(await keys.ask('maintain', null), {
+    t.is((await keys.sign({ typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+    t.deepEqual(await keys.maintain(null), {
       tag: 'maintained',
       created: 4,
       promoted: 0,
@@ -117,7 +117,7 @@ test.serial(
   'every published key has exactly the documented members and its thumbprint as kid',
   async (t) => {
     const keys = keysOf(t, await fresh(t))
-    await keys.ask('maintain', null)
+    await keys.maintain(null)
     const { list, etag, maxAgeSecs } = await published(keys)
     for (const jwk of list) {
       const members =
@@ -139,9 +139,9 @@ test.serial(
   'verificationKey returns the key of a token, and unknown for made-up kids',
   async (t) => {
     const keys = keysOf(t, await fresh(t))
-    await keys.ask('maintain', null)
+    await keys.maintain(null)
     const { token, kid } = await signed(keys, 'EdDSA')
-    const found = await keys.ask('verificationKey', { kid })
+    const found = await keys.verificationKey({ kid })
     t.true(found.tag === 'found' && found.algorithm === 'EdDSA')
     const key = found.tag === 'found' ? importPublicJwk(found.jwk) : undefined
     const outcome = verifyJwt(token, {
@@ -159,7 +159,7 @@ test.serial(
       'x'.repeat(10_000),
       '__proto__',
     ]) {
-      t.is((await keys.ask('verificationKey', { kid: made })).tag, 'unknown')
+      t.is((await keys.verificationKey({ kid: made })).tag, 'unknown')
     }
   },
 )
@@ -167,9 +167,9 @@ test.serial(
 test.serial('private keys are sealed in the database, and deleted for retired keys', async (t) => {
   const process = await fresh(t)
   const keys = keysOf(t, process)
-  await keys.ask('maintain', null)
+  await keys.maintain(null)
   process.clock.advance(31 * DAY_MS)
-  await keys.ask('maintain', null)
+  await keys.maintain(null)
   const { rows } = await process.database.tenant(SYSTEM_TENANT_ID, (tx) =>
     tx.query<{ state: string; sealed: Uint8Array | null }>({
       name: 'test.private',
@@ -189,15 +189,15 @@ test.serial(
   async (t) => {
     const process = await fresh(t)
     const keys = keysOf(t, process)
-    await keys.ask('maintain', null)
+    await keys.maintain(null)
     const first = await signed(keys)
     const early = await published(keys)
     process.clock.advance(30 * DAY_MS - 1_000)
-    t.like(await keys.ask('maintain', null), { created: 0, promoted: 0 })
+    t.like(await keys.maintain(null), { created: 0, promoted: 0 })
     const last = await signed(keys)
     t.is(last.kid, first.kid)
     process.clock.advance(1_000)
-    t.like(await keys.ask('maintain', null), { created: 2, promoted: 2, removed: 0 })
+    t.like(await keys.maintain(null), { created: 2, promoted: 2, removed: 0 })
     const second = await signed(keys)
     t.not(second.kid, first.kid)
     t.true(early.kids.includes(second.kid), 'the new key was published before its first use')
@@ -214,19 +214,19 @@ test.serial(
     process.clock.advance(15 * 60_000)
     t.false((await published(keys)).kids.includes(first.kid))
     process.clock.advance(90 * DAY_MS)
-    t.like(await keys.ask('maintain', null), { removed: 2 })
-    t.is((await keys.ask('verificationKey', { kid: first.kid })).tag, 'unknown')
+    t.like(await keys.maintain(null), { removed: 2 })
+    t.is((await keys.verificationKey({ kid: first.kid })).tag, 'unknown')
   },
 )
 
 test.serial('processes that start and rotate concurrently agree on the keys', async (t) => {
   const process = await fresh(t)
   const all = Array.from({ length: 6 }, () => keysOf(t, process))
-  const made = await Promise.all(all.map((keys) => keys.ask('maintain', null)))
+  const made = await Promise.all(all.map((keys) => keys.maintain(null)))
   const created = made.map((each) => (each.tag === 'maintained' ? each.created : -1))
   t.deepEqual(created.toSorted(), [0, 0, 0, 0, 0, 4])
   process.clock.advance(31 * DAY_MS)
-  const rotated = await Promise.all(all.map((keys) => keys.ask('maintain', null)))
+  const rotated = await Promise.all(all.map((keys) => keys.maintain(null)))
   const promoted = rotated.map((each) => (each.tag === 'maintained' ? each.promoted : -1))
   t.deepEqual(promoted.toSorted(), [0, 0, 0, 0, 0, 2])
   const sets = await Promise.all(all.map(published))
@@ -237,9 +237,9 @@ test.serial('processes that start and rotate concurrently agree on the keys', as
 test.serial('of concurrent rotations one succeeds, the others are too early', async (t) => {
   const process = await fresh(t)
   const all = Array.from({ length: 5 }, () => keysOf(t, process))
-  await all[0]!.ask('maintain', null)
+  await all[0]!.maintain(null)
   process.clock.advance(700_000)
-  const outcomes = await Promise.all(all.map((keys) => keys.ask('rotate', { compromised: false })))
+  const outcomes = await Promise.all(all.map((keys) => keys.rotate({ compromised: false })))
   const tags = outcomes.map(({ tag }) => tag).toSorted()
   t.deepEqual(tags, ['rotated', ...Array.from({ length: 4 }, () => 'rotated_too_recently')])
 })
@@ -249,16 +249,16 @@ test.serial(
   async (t) => {
     const process = await fresh(t)
     const keys = keysOf(t, process)
-    await keys.ask('maintain', null)
+    await keys.maintain(null)
     const first = await signed(keys)
-    t.like(await keys.ask('rotate', { compromised: false }), { tag: 'rotated_too_recently' })
+    t.like(await keys.rotate({ compromised: false }), { tag: 'rotated_too_recently' })
     process.clock.advance(600_000)
-    const rotated = await keys.ask('rotate', { compromised: false, algorithm: 'ES256' })
+    const rotated = await keys.rotate({ compromised: false, algorithm: 'ES256' })
     t.true(rotated.tag === 'rotated' && rotated.current.length === 2)
     const second = await signed(keys)
     t.not(second.kid, first.kid)
     t.true((await published(keys)).kids.includes(first.kid))
-    t.is((await keys.ask('rotate', { compromised: true, algorithm: 'ES256' })).tag, 'rotated')
+    t.is((await keys.rotate({ compromised: true, algorithm: 'ES256' })).tag, 'rotated')
     const { kids } = await published(keys)
     t.false(kids.includes(second.kid), 'the compromised key is gone at once')
     t.not((await signed(keys)).kid, second.kid)
@@ -270,7 +270,7 @@ test.serial(
   async (t) => {
     const process = await fresh(t)
     const [here, there] = [keysOf(t, process), keysOf(t, process)]
-    await here.ask('maintain', null)
+    await here.maintain(null)
     const before = await signed(there)
     let told = 0
     const unlisten = await process.database.listener.listen(SIGNING_KEYS_CHANNEL, {
@@ -281,7 +281,7 @@ test.serial(
     })
     t.teardown(async () => unlisten())
     process.clock.advance(601_000)
-    await here.ask('rotate', { compromised: false })
+    await here.rotate({ compromised: false })
     await eventually(async () => (await signed(there)).kid !== before.kid)
     t.true(told > 0)
   },
@@ -290,10 +290,10 @@ test.serial(
 test.serial('without a notification the limit of 30 s applies', async (t) => {
   const process = await fresh(t)
   const [here, there] = [keysOf(t, process), keysOf(t, process)]
-  await here.ask('maintain', null)
+  await here.maintain(null)
   process.clock.advance(601_000)
   const before = await signed(there)
-  await here.ask('rotate', { compromised: false })
+  await here.rotate({ compromised: false })
   process.clock.advance(29_000)
   t.is((await signed(there)).kid, before.kid, 'what was seen 29 s ago is not looked at again')
   process.clock.advance(2_000)
@@ -303,8 +303,8 @@ test.serial('without a notification the limit of 30 s applies', async (t) => {
 test.serial('without the kms loaded keys still sign, and the state reports it', async (t) => {
   const process = await fresh(t)
   const keys = keysOf(t, process)
-  await keys.ask('maintain', null)
-  t.deepEqual(await keys.ask('state', null), {
+  await keys.maintain(null)
+  t.deepEqual(await keys.state(null), {
     tag: 'keys_state',
     signing: true,
     kms: 'up',
@@ -314,27 +314,27 @@ test.serial('without the kms loaded keys still sign, and the state reports it', 
   process.clock.advance(2 * 60 * 60_000)
   t.is((await signed(keys)).tag, 'signed')
   t.is((await signed(keys, 'EdDSA')).tag, 'signed')
-  t.deepEqual(await keys.ask('state', null), {
+  t.deepEqual(await keys.state(null), {
     tag: 'keys_state',
     signing: true,
     kms: 'down',
     reason: 'away',
   })
-  t.is((await keys.ask('rotate', { compromised: false })).tag, 'keys_unavailable')
+  t.is((await keys.rotate({ compromised: false })).tag, 'keys_unavailable')
 })
 
 test.serial(
   'a process that starts without the kms publishes and verifies, and signs when the kms is back',
   async (t) => {
     const process = await fresh(t)
-    await keysOf(t, process).ask('maintain', null)
+    await keysOf(t, process).maintain(null)
     process.setDown(true)
     const keys = keysOf(t, process)
-    t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+    t.is((await keys.sign({ typ: 'at+jwt', claims })).tag, 'keys_unavailable')
     const { kids } = await published(keys)
     t.is(kids.length, 4)
-    t.is((await keys.ask('verificationKey', { kid: kids[0]! })).tag, 'found')
-    t.like(await keys.ask('state', null), {
+    t.is((await keys.verificationKey({ kid: kids[0]! })).tag, 'found')
+    t.like(await keys.state(null), {
       signing: false,
       kms: 'down',
       reason: 'the kms is away',
@@ -342,7 +342,7 @@ test.serial(
     process.setDown(false)
     process.clock.advance(1_000)
     t.is((await signed(keys)).tag, 'signed')
-    t.like(await keys.ask('state', null), { signing: true, kms: 'up', reason: null })
+    t.like(await keys.state(null), { signing: true, kms: 'up', reason: null })
   },
 )
 
@@ -356,12 +356,12 @@ test.serial('without the database a process signs for 300 s and still publishes'
       isCut.now ? Promise.reject(new Error('cut off')) : process.database.tenant(id, work, options),
   }
   const keys = keysOf(t, { ...process, database })
-  await keys.ask('maintain', null)
+  await keys.maintain(null)
   isCut.now = true
   process.clock.advance(299_000)
   t.is((await signed(keys)).tag, 'signed')
   process.clock.advance(2_000)
-  t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+  t.is((await keys.sign({ typ: 'at+jwt', claims })).tag, 'keys_unavailable')
   process.clock.advance(DAY_MS)
   t.is((await published(keys)).kids.length, 4)
   isCut.now = false
@@ -371,7 +371,7 @@ test.serial('without the database a process signs for 300 s and still publishes'
 
 test.serial('a private key that was moved to another row does not open', async (t) => {
   const process = await fresh(t)
-  await keysOf(t, process).ask('maintain', null)
+  await keysOf(t, process).maintain(null)
   await process.database.tenant(SYSTEM_TENANT_ID, (tx) =>
     tx.query({
       name: 'test.swap',
@@ -380,8 +380,8 @@ test.serial('a private key that was moved to another row does not open', async (
     }),
   )
   const keys = keysOf(t, process)
-  t.is((await keys.ask('sign', { typ: 'at+jwt', claims })).tag, 'keys_unavailable')
-  t.like(await keys.ask('state', null), { signing: false })
+  t.is((await keys.sign({ typ: 'at+jwt', claims })).tag, 'keys_unavailable')
+  t.like(await keys.state(null), { signing: false })
 })
 
 async function eventually(condition: () => Promise<boolean>): Promise<void> {

@@ -32,8 +32,7 @@ const present = (token: string, more: Partial<Authenticate> = {}): Authenticate 
 
 async function serviceToken(fields: Record<string, string> = {}) {
   const app = await fixture.application(tenantId)
-  const outcome = await fixture.tokens.ask(
-    'issue',
+  const outcome = await fixture.tokens.issue(
     request({ grant_type: 'client_credentials', ...fields }, app),
   )
   if (outcome.tag !== 'issued') throw new Error(outcome.tag)
@@ -42,11 +41,11 @@ async function serviceToken(fields: Record<string, string> = {}) {
 
 test.serial('a token is valid until its last second', async (t) => {
   const { token } = await serviceToken()
-  t.is((await fixture.tokens.ask('authenticate', present(token))).tag, 'authenticated')
+  t.is((await fixture.tokens.authenticate(present(token))).tag, 'authenticated')
   fixture.clock.advance(299_000)
-  t.is((await fixture.tokens.ask('authenticate', present(token))).tag, 'authenticated')
+  t.is((await fixture.tokens.authenticate(present(token))).tag, 'authenticated')
   fixture.clock.advance(1_000)
-  t.like(await fixture.tokens.ask('authenticate', present(token)), {
+  t.like(await fixture.tokens.authenticate(present(token)), {
     tag: 'refused',
     error: 'token_expired',
   })
@@ -54,7 +53,7 @@ test.serial('a token is valid until its last second', async (t) => {
 
 test.serial('a token for an application only is not valid at our own API', async (t) => {
   const { token } = await serviceToken({ scope: 'openid' })
-  t.like(await fixture.tokens.ask('authenticate', present(token)), { error: 'unauthorized' })
+  t.like(await fixture.tokens.authenticate(present(token)), { error: 'unauthorized' })
 })
 
 test.serial(
@@ -64,13 +63,13 @@ test.serial(
     const { accessToken } = await fixture.login(tenantId, agent)
     const elsewhere = fixture.spawnTokens()
     for (const process of [fixture.tokens, elsewhere.ref])
-      t.is((await process.ask('authenticate', present(accessToken))).tag, 'authenticated')
+      t.is((await process.authenticate(present(accessToken))).tag, 'authenticated')
     await fixture.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
     fixture.tokens.send('invalidate', { ids: [agent.id] })
     const revoked = { tag: 'refused', error: 'token_revoked' } as const
-    t.like(await fixture.tokens.ask('authenticate', present(accessToken)), revoked)
+    t.like(await fixture.tokens.authenticate(present(accessToken)), revoked)
     fixture.clock.advance(900)
-    t.like(await elsewhere.ref.ask('authenticate', present(accessToken)), revoked)
+    t.like(await elsewhere.ref.authenticate(present(accessToken)), revoked)
     await elsewhere.stop()
   },
 )
@@ -105,7 +104,7 @@ test.serial('forged and malformed tokens are refused', async (t) => {
   const forge = (header: Record<string, unknown>) =>
     new SignJWT(claims).setProtectedHeader(header as never).sign(foreign.privateKey)
   const ours = async (typ: string, change: Record<string, unknown>) => {
-    const signed = await fixture.keys.ask('sign', {
+    const signed = await fixture.keys.sign({
       typ,
       claims: JSON.stringify({ ...claims, ...change }),
     })
@@ -137,10 +136,10 @@ test.serial('forged and malformed tokens are refused', async (t) => {
     ['an empty audience', await ours('at+jwt', { aud: [] })],
     ['an actor that is not an object', await ours('at+jwt', { act: 'me' })],
   ] as const) {
-    const judged = await fixture.tokens.ask('authenticate', present(text))
+    const judged = await fixture.tokens.authenticate(present(text))
     t.like(judged, { tag: 'refused', error: 'unauthorized' }, title)
   }
-  t.is((await fixture.tokens.ask('authenticate', present(token))).tag, 'authenticated')
+  t.is((await fixture.tokens.authenticate(present(token))).tag, 'authenticated')
 })
 
 test.serial(
@@ -151,7 +150,7 @@ test.serial(
     const other = await fixture.agent(tenantId)
     const good = { htm: 'GET', htu: API }
     const dpop = (dpopProof: string | null) =>
-      fixture.tokens.ask('authenticate', present(accessToken, { scheme: 'DPoP', dpopProof }))
+      fixture.tokens.authenticate(present(accessToken, { scheme: 'DPoP', dpopProof }))
     const proof = await fixture.proof(agent, good, accessToken)
     t.is((await dpop(proof)).tag, 'authenticated')
     const refused: [string, string | null][] = [
@@ -170,7 +169,7 @@ test.serial(
       t.like(await dpop(text), { tag: 'refused', error: 'invalid_dpop_proof' }, title)
     const fresh = await fixture.proof(agent, good, accessToken)
     t.like(
-      await fixture.tokens.ask('authenticate', present(accessToken, { dpopProof: fresh })),
+      await fixture.tokens.authenticate(present(accessToken, { dpopProof: fresh })),
       { error: 'invalid_dpop_proof' },
       'presented as Bearer',
     )
@@ -181,7 +180,7 @@ test.serial('a token without a key is not a DPoP token', async (t) => {
   const { token } = await serviceToken()
   const pair = freshKeyPair('ed25519')
   const dpopProof = await fixture.proof(pair, { htm: 'GET', htu: API }, token)
-  t.like(await fixture.tokens.ask('authenticate', present(token, { scheme: 'DPoP', dpopProof })), {
+  t.like(await fixture.tokens.authenticate(present(token, { scheme: 'DPoP', dpopProof })), {
     error: 'unauthorized',
   })
 })
@@ -191,7 +190,7 @@ test.serial('required nonces come with the refusal, work for minutes, and expire
   const elsewhere = fixture.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
   const pair = freshKeyPair('ed25519')
   const prove = async (nonce?: string, process = strict) =>
-    process.ref.ask('proveKey', {
+    process.ref.proveKey({
       proof: await fixture.proof(pair, nonce === undefined ? {} : { nonce }),
       httpMethod: 'POST',
       httpUrl: `${ISSUER}/oauth/token`,
@@ -216,7 +215,7 @@ test.serial('required nonces come with the refusal, work for minutes, and expire
 test.serial('a deployment without DPoP refuses proofs', async (t) => {
   const without = fixture.spawnTokens({ ...DPOP_DEFAULT, enabled: false })
   const proof = await fixture.proof(freshKeyPair('ed25519'))
-  const outcome = await without.ref.ask('proveKey', {
+  const outcome = await without.ref.proveKey({
     proof,
     httpMethod: 'POST',
     httpUrl: `${ISSUER}/oauth/token`,
@@ -228,7 +227,7 @@ test.serial('a deployment without DPoP refuses proofs', async (t) => {
 const inspect = (
   fields: Record<string, string>,
   more: { authorization?: string; dpopProof?: string } = {},
-) => fixture.tokens.ask('introspect', { ...request(fields), httpUrl: INTROSPECT_URL, ...more })
+) => fixture.tokens.introspect({ ...request(fields), httpUrl: INTROSPECT_URL, ...more })
 
 test.serial(
   'introspection returns all claims to a client of the tenant, until the token expires',
@@ -278,8 +277,7 @@ test.serial('refresh tokens can be introspected, rotated ones are inactive', asy
   t.like(await inspect({ token: refreshToken, token_type_hint: 'access_token' }, asker), {
     answer: { active: true, tokenType: 'refresh_token', clientId: agent.id, sessionId },
   })
-  await fixture.tokens.ask(
-    'issue',
+  await fixture.tokens.issue(
     request({ grant_type: 'refresh_token', client_id: agent.id, refresh_token: refreshToken }),
   )
   t.like(await inspect({ token: refreshToken }, asker), { answer: { active: false } })
@@ -310,10 +308,7 @@ test.serial('which clients can introspect', async (t) => {
   t.like(await inspect({ token, ...byAssertion(signed) }), { answer: { active: true } }, 'agent')
   const reader = await fixture.application(tenantId, { scopes: ['tokens:introspect'] })
   const bearerOf = async (app: typeof reader) => {
-    const outcome = await fixture.tokens.ask(
-      'issue',
-      request({ grant_type: 'client_credentials' }, app),
-    )
+    const outcome = await fixture.tokens.issue(request({ grant_type: 'client_credentials' }, app))
     return outcome.tag === 'issued' ? `Bearer ${outcome.accessToken}` : ''
   }
   const authorization = await bearerOf(reader)

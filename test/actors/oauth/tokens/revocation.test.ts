@@ -18,7 +18,7 @@ test.after.always(() => fixture?.close())
 type App = Awaited<ReturnType<TokensFixture['application']>>
 
 const authenticates = async (token: string, process = fixture.tokens) => {
-  const judged = await process.ask('authenticate', {
+  const judged = await process.authenticate({
     token,
     scheme: 'Bearer',
     dpopProof: null,
@@ -28,15 +28,14 @@ const authenticates = async (token: string, process = fixture.tokens) => {
   return judged.tag === 'refused' ? judged.error : judged.tag
 }
 const tokenOf = async (app: App) => {
-  const outcome = await fixture.tokens.ask(
-    'issue',
+  const outcome = await fixture.tokens.issue(
     request({ grant_type: 'client_credentials' }, { authorization: app.authorization }),
   )
   if (outcome.tag !== 'issued') throw new Error(outcome.tag)
   return outcome.accessToken
 }
 const revoke = (token: string, who: Record<string, string>) =>
-  fixture.tokens.ask('revoke', request({ token, ...who }))
+  fixture.tokens.revoke(request({ token, ...who }))
 const secretOf = (app: App) => ({ client_id: app.clientId, client_secret: app.secret })
 const DONE = { tag: 'revoked' } as const
 
@@ -76,8 +75,7 @@ test.serial(
 test.serial('a refresh token revokes its family and its access tokens', async (t) => {
   const agent = await fixture.agent(tenantId)
   const login = await fixture.login(tenantId, agent)
-  const refreshed = await fixture.tokens.ask(
-    'issue',
+  const refreshed = await fixture.tokens.issue(
     request({
       grant_type: 'refresh_token',
       refresh_token: login.refreshToken,
@@ -89,8 +87,7 @@ test.serial('a refresh token revokes its family and its access tokens', async (t
   t.is(await authenticates(login.accessToken), 'token_revoked')
   t.is(await authenticates(refreshed.accessToken), 'token_revoked')
   t.like(
-    await fixture.tokens.ask(
-      'issue',
+    await fixture.tokens.issue(
       request({
         grant_type: 'refresh_token',
         refresh_token: refreshed.refreshToken!,
@@ -119,7 +116,7 @@ test.serial('an unknown token gets the response of a revoked one', async (t) => 
   for (const unknown of ['x', 'a.b.c', '...', forged, 'ä', '\0', 'x'.repeat(16_384)])
     t.deepEqual(await revoke(unknown, secretOf(app)), DONE)
   t.is(await authenticates(token), 'authenticated')
-  t.like(await fixture.tokens.ask('revoke', request(secretOf(app))), { error: 'invalid_request' })
+  t.like(await fixture.tokens.revoke(request(secretOf(app))), { error: 'invalid_request' })
   t.like(await revoke(token, { client_id: app.clientId, client_secret: 'wrong' }), {
     error: 'invalid_client',
   })

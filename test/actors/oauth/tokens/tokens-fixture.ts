@@ -67,7 +67,7 @@ export async function buildTokensFixture() {
     random,
     settings: JWT_DEFAULT,
   })
-  await keys.ref.ask('maintain', null)
+  await keys.ref.maintain(null)
   const coordination = postgresCoordination(database)
   const registry = new Registry()
 
@@ -172,7 +172,7 @@ export async function buildTokensFixture() {
     agent: { id: string; fingerprint: string },
     jkt: string | null = null,
   ) =>
-    tokens.ref.ask('grantAgent', {
+    tokens.ref.grantAgent({
       tenantId,
       organizationId: null,
       agentId: agent.id,

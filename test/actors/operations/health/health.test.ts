@@ -25,13 +25,13 @@ test.serial('readiness follows the database both ways, and liveness does not', a
     cut ? new Promise<never>(() => undefined) : fixture.database.ping(signal)
   const process = { started: () => true, stopping: () => false, unfit: () => [] }
   const health = spawnInline(healthActor, { database: { ping }, keys: fixture.keys, process })
-  const ready = () => health.ref.ask('ready', null)
+  const ready = () => health.ref.ready(null)
   t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
-  t.is((await health.ref.ask('startup', null)).tag, 'ok')
+  t.is((await health.ref.startup(null)).tag, 'ok')
   cut = true
   t.true(await becomes(ready, 'unavailable', LOST_WITHIN_MS))
-  t.is((await health.ref.ask('live', null)).tag, 'ok')
-  t.is((await health.ref.ask('startup', null)).tag, 'ok', 'a start is not undone')
+  t.is((await health.ref.live(null)).tag, 'ok')
+  t.is((await health.ref.startup(null)).tag, 'ok', 'a start is not undone')
   cut = false
   t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
   await health.stop()
@@ -50,11 +50,11 @@ test.serial('a process that starts, stops or has an unfit actor is not ready', a
       unfit: () => state.unfit,
     },
   })
-  const ready = async () => (await health.ref.ask('ready', null)).tag
-  t.is((await health.ref.ask('startup', null)).tag, 'starting')
+  const ready = async () => (await health.ref.ready(null)).tag
+  t.is((await health.ref.startup(null)).tag, 'starting')
   t.is(await ready(), 'unavailable')
   state.started = true
-  t.true(await becomes(() => health.ref.ask('ready', null), 'ok', READY_WITHIN_MS))
+  t.true(await becomes(() => health.ref.ready(null), 'ok', READY_WITHIN_MS))
   state.unfit = ['egress']
   t.is(await ready(), 'unavailable')
   state.unfit = []

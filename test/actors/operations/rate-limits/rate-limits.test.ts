@@ -48,7 +48,7 @@ const registration = { quotas: [{ policy: 'registration', key: '192.0.2.1' }] } 
 
 test('a registration counts in the minute window and in the day window', async (t) => {
   const { ref, used, stop } = spawn()
-  const outcome = await ref.ask('take', registration)
+  const outcome = await ref.take(registration)
   t.like(outcome, { tag: 'taken', windows: [{ remaining: 9 }, { remaining: 99 }] })
   t.deepEqual([...used.values()], [1, 1])
   await stop()
@@ -56,9 +56,7 @@ test('a registration counts in the minute window and in the day window', async (
 
 test('of 50 concurrent registrations exactly 10 are admitted, and the others do not count in the day window', async (t) => {
   const { ref, used, stop } = spawn()
-  const outcomes = await Promise.all(
-    Array.from({ length: 50 }, () => ref.ask('take', registration)),
-  )
+  const outcomes = await Promise.all(Array.from({ length: 50 }, () => ref.take(registration)))
   t.is(outcomes.filter(({ tag }) => tag === 'taken').length, 10)
   const exceeded = outcomes.find(({ tag }) => tag === 'exceeded')
   t.like(exceeded, { tag: 'exceeded', violated: ['registration'], retryAfterSecs: 60 })
@@ -69,7 +67,7 @@ test('of 50 concurrent registrations exactly 10 are admitted, and the others do 
 test('two quotas are taken together or not at all', async (t) => {
   const { ref, used, stop } = spawn()
   used.set('token:full', 120)
-  const outcome = await ref.ask('take', {
+  const outcome = await ref.take({
     quotas: [
       { policy: 'token', key: 'full' },
       { policy: 'device', key: 'free' },
@@ -83,14 +81,14 @@ test('two quotas are taken together or not at all', async (t) => {
 test('without the backend registrations are refused and tokens are counted locally', async (t) => {
   const { ref, kill, revive, clock, stop } = spawn()
   kill()
-  t.deepEqual(await ref.ask('take', registration), { tag: 'unknown' })
+  t.deepEqual(await ref.take(registration), { tag: 'unknown' })
   const token = { quotas: [{ policy: 'token', key: 'c1' }] } as const
-  const outcomes = await Promise.all(Array.from({ length: 121 }, () => ref.ask('take', token)))
+  const outcomes = await Promise.all(Array.from({ length: 121 }, () => ref.take(token)))
   t.is(outcomes.filter(({ tag }) => tag === 'taken').length, 120)
   t.is(outcomes.filter(({ tag }) => tag === 'exceeded').length, 1)
   revive()
   clock.advance(1_000)
-  t.like(await ref.ask('take', registration), { tag: 'taken' })
+  t.like(await ref.take(registration), { tag: 'taken' })
   await stop()
 })
 
@@ -98,10 +96,10 @@ test('a backend that has just failed is not called for a second', async (t) => {
   const { ref, kill, asked, clock, stop } = spawn()
   kill()
   const token = { quotas: [{ policy: 'token', key: 'c1' }] } as const
-  for (let call = 0; call < 5; call += 1) await ref.ask('take', token)
+  for (let call = 0; call < 5; call += 1) await ref.take(token)
   t.is(asked(), 1)
   clock.advance(1_000)
-  await ref.ask('take', token)
+  await ref.take(token)
   t.is(asked(), 2)
   await stop()
 })
@@ -115,9 +113,9 @@ test('settling adds without a limit and returns the totals in order', async (t) 
       { policy: 'default', key: 'b', count: 70 },
     ],
   } as const
-  t.deepEqual(await ref.ask('settle', message), { tag: 'settled', totals: [650, 70] })
+  t.deepEqual(await ref.settle(message), { tag: 'settled', totals: [650, 70] })
   kill()
-  t.deepEqual(await ref.ask('settle', message), { tag: 'settled', totals: [null, null] })
+  t.deepEqual(await ref.settle(message), { tag: 'settled', totals: [null, null] })
   await stop()
 })
 
@@ -136,18 +134,18 @@ test('a local count restarts with its window', (t) => {
 test('a refusal is repeated from memory for a second, then the backend is called again', async (t) => {
   const { ref, clock, used, asked, stop } = spawn()
   used.set('registration:192.0.2.1', 10)
-  const refused = await ref.ask('take', registration)
+  const refused = await ref.take(registration)
   t.is(refused.tag, 'exceeded')
   const before = asked()
   for (let context = 0; context < 100; context += 1) {
-    t.deepEqual(await ref.ask('take', registration), refused)
+    t.deepEqual(await ref.take(registration), refused)
   }
   t.is(asked(), before)
   // Other callers are not affected.
   const other = { quotas: [{ policy: 'registration', key: '192.0.2.2' }] } as const
-  t.is((await ref.ask('take', other)).tag, 'taken')
+  t.is((await ref.take(other)).tag, 'taken')
   used.set('registration:192.0.2.1', 0)
   clock.advance(1_000)
-  t.is((await ref.ask('take', registration)).tag, 'taken')
+  t.is((await ref.take(registration)).tag, 'taken')
   await stop()
 })

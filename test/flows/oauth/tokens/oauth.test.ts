@@ -226,7 +226,7 @@ test('a refused proof has its error in the header and in the body', async (t) =>
 test('applications are created, listed in pages and read over HTTP', async (t) => {
   const own = await fixture.tenant('http-applications')
   const agent = await fixture.agent(own)
-  const granted = await fixture.tokens.ask('grantAgent', {
+  const granted = await fixture.tokens.grantAgent({
     tenantId: own,
     organizationId: null,
     agentId: agent.id,
@@ -314,7 +314,7 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
 test('an application is replaced, gets a new secret and is deleted over HTTP', async (t) => {
   const own = await fixture.tenant('http-managed')
   const agent = await fixture.agent(own)
-  const { accessToken } = await fixture.tokens.ask('grantAgent', {
+  const { accessToken } = await fixture.tokens.grantAgent({
     tenantId: own,
     organizationId: null,
     agentId: agent.id,

@@ -58,10 +58,10 @@ test('an ask that is cancelled after its reply was sent affects no other ask', a
   for (let round = 0; round < 50; round += 1) {
     // Given up while the answer is on its way: the number is free, and the next ask has it.
     const leaving = new AbortController()
-    const left = echo.ask('say', { name: 'first' }, { signal: leaving.signal })
+    const left = echo.say({ name: 'first' }, { signal: leaving.signal })
     setImmediate(() => leaving.abort())
     await left.catch(() => undefined)
-    t.deepEqual(await echo.ask('say', { name: 'last' }), { tag: 'last' })
+    t.deepEqual(await echo.say({ name: 'last' }), { tag: 'last' })
   }
   t.false(given.includes('last'))
   near.close('stopped')

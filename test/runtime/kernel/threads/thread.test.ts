@@ -34,10 +34,10 @@ test('when the thread exits, running messages fail as restarted, and the next th
   const { lines, log } = logbook()
   const { ref, stats, stop } = await placeProbe(t, 'thread', { log })
   const lost = Array.from({ length: 7 }, () =>
-    reasonOf(ref.ask('wait', { ms: 3_600_000 }, { timeoutMs: 3_600_000 })),
+    reasonOf(ref.wait({ ms: 3_600_000 }, { timeoutMs: 3_600_000 })),
   )
-  const exit = reasonOf(ref.ask('exit', { code: 3 }))
-  const waiting = Array.from({ length: 5 }, (_, value) => ref.ask('square', { value }))
+  const exit = reasonOf(ref.exit({ code: 3 }))
+  const waiting = Array.from({ length: 5 }, (_, value) => ref.square({ value }))
   t.is(await exit, 'restarted')
   t.deepEqual([...new Set(await Promise.all(lost))], ['restarted'])
   t.deepEqual(
@@ -52,7 +52,7 @@ test('when the thread exits, running messages fail as restarted, and the next th
 test('an idempotent message that the thread lost is sent once more', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'svc-kernel-'))
   const { ref, stop } = await placeProbe(t, 'thread')
-  const answer = await ref.ask('exitOnce', { lives: { path: join(folder, 'lives') } })
+  const answer = await ref.exitOnce({ lives: { path: join(folder, 'lives') } })
   t.deepEqual(answer, { tag: 'survived', lives: 2 })
   await stop()
   await rm(folder, { recursive: true })
@@ -61,9 +61,9 @@ test('an idempotent message that the thread lost is sent once more', async (t) =
 test('an error thrown outside of a message takes the thread down, and the next one serves', async (t) => {
   const { lines, log } = logbook()
   const { ref, stats, stop } = await placeProbe(t, 'thread', { log })
-  await reasonOf(ref.ask('throwOutside', null))
+  await reasonOf(ref.throwOutside(null))
   await until(() => stats().restarts === 1)
-  t.is((await ref.ask('echo', { value: 'back again' })).value, 'back again')
+  t.is((await ref.echo({ value: 'back again' })).value, 'back again')
   const failure = lines.find(({ msg }) => msg === 'thread failed')
   t.regex(JSON.stringify(failure), /thrown outside a message/)
   await stop()
@@ -73,8 +73,8 @@ test('a thread that hangs misses its heartbeat and is replaced', async (t) => {
   const { lines, log } = logbook()
   const thread = { heartbeatMs: 50, hungMs: 1_500 }
   const { ref, stop } = await placeProbe(t, 'thread', { log, thread })
-  t.is(await reasonOf(ref.ask('spin', null, { timeoutMs: 3_600_000 })), 'restarted')
-  t.is((await ref.ask('echo', { value: 'alive' })).value, 'alive')
+  t.is(await reasonOf(ref.spin(null, { timeoutMs: 3_600_000 })), 'restarted')
+  t.is((await ref.echo({ value: 'alive' })).value, 'alive')
   t.true(lines.some(({ msg }) => msg === 'thread is hung, killing it'))
   await stop()
 })
@@ -83,21 +83,20 @@ test('a thread that dies too often makes its actors not ready, and is still rest
   const supervision = { restartsMax: 1, windowMs: 3_600_000, backoffMs: 1 }
   const { ref, readiness, stop } = await placeProbe(t, 'thread', { thread: { supervision } })
   t.true(readiness())
-  await reasonOf(ref.ask('exit', { code: 1 }))
-  t.is((await ref.ask('square', { value: 2 })).value, 4)
+  await reasonOf(ref.exit({ code: 1 }))
+  t.is((await ref.square({ value: 2 })).value, 4)
   t.true(readiness(), 'one death is within what is normal')
-  await reasonOf(ref.ask('exit', { code: 1 }))
-  t.is((await ref.ask('square', { value: 3 })).value, 9)
+  await reasonOf(ref.exit({ code: 1 }))
+  t.is((await ref.square({ value: 3 })).value, 9)
   t.false(readiness())
   await stop()
 })
 
 test('an actor that fails too often inside of its thread is not ready', async (t) => {
   const { ref, readiness, stop } = await placeProbe(t, 'thread', { thread: { heartbeatMs: 20 } })
-  for (let failure = 0; failure < 6; failure += 1)
-    await reasonOf(ref.ask('fail', { text: 'poison' }))
+  for (let failure = 0; failure < 6; failure += 1) await reasonOf(ref.fail({ text: 'poison' }))
   await until(() => !readiness())
-  t.is((await ref.ask('square', { value: 2 })).value, 4, 'what is healthy is still served')
+  t.is((await ref.square({ value: 2 })).value, 4, 'what is healthy is still served')
   await stop()
 })
 
@@ -116,7 +115,7 @@ test('a thread whose entry cannot be loaded does not start', async (t) => {
 
 test('streams are aborted when their thread dies', async (t) => {
   const { ref, stop } = await placeProbe(t, 'thread')
-  const { body } = await ref.ask('produce', { bytes: 1e9, chunkBytes: 1000 })
+  const { body } = await ref.produce({ bytes: 1e9, chunkBytes: 1000 })
   await body.read()
   const rest = t.throwsAsync(
     async () => {
@@ -124,14 +123,14 @@ test('streams are aborted when their thread dies', async (t) => {
     },
     { instanceOf: StreamAborted },
   )
-  await reasonOf(ref.ask('exit', { code: 0 }))
+  await reasonOf(ref.exit({ code: 0 }))
   t.is((await rest)?.reason, 'restarted')
   await stop()
 })
 
 test('draining lets streams come to their end', async (t) => {
   const { ref, drain } = await placeProbe(t, 'thread')
-  const { body } = await ref.ask('produce', { bytes: 2_000_000, chunkBytes: 50_000 })
+  const { body } = await ref.produce({ bytes: 2_000_000, chunkBytes: 50_000 })
   const drained = drain(60_000)
   let bytes = 0
   for await (const chunk of body) bytes += chunk.byteLength
@@ -141,17 +140,17 @@ test('draining lets streams come to their end', async (t) => {
 
 test('stopping refuses the remaining messages and ends the thread', async (t) => {
   const { ref, stop } = await placeProbe(t, 'thread')
-  const answer = reasonOf(ref.ask('wait', { ms: 3_600_000 }, { timeoutMs: 3_600_000 }))
-  await ref.ask('echo', { value: 1 })
+  const answer = reasonOf(ref.wait({ ms: 3_600_000 }, { timeoutMs: 3_600_000 }))
+  await ref.echo({ value: 1 })
   await stop()
   t.is(await answer, 'stopped')
-  t.is(await reasonOf(ref.ask('echo', { value: 1 })), 'stopped')
+  t.is(await reasonOf(ref.echo({ value: 1 })), 'stopped')
 })
 
 test('256 MiB pass through a thread with a slow reader in constant memory', async (t) => {
   const { ref, stop } = await placeProbe(t, 'thread')
   const total = 256 * 1024 * 1024
-  const { body } = await ref.ask('produce', { bytes: total, chunkBytes: 65_536 })
+  const { body } = await ref.produce({ bytes: total, chunkBytes: 65_536 })
   let bytes = 0
   while (bytes < 8_000_000) bytes += (await body.read())!.byteLength
   const before = process.memoryUsage.rss()
@@ -172,7 +171,7 @@ test('256 MiB pass through a thread with a slow reader in constant memory', asyn
 test("the exposition has the actor, its thread, and the thread's own metrics", async (t) => {
   const metrics = createMetrics()
   const { ref, stop } = await placeProbe(t, 'thread', { metrics })
-  await ref.ask('echo', { value: 1 })
+  await ref.echo({ value: 1 })
   const text = await metrics.exposition()
   t.regex(text, /svc_actor_answered_total\{actor="probe"\} 1\n/)
   t.regex(text, /svc_thread_up\{thread="probing"\} 1\n/)
