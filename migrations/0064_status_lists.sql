@@ -29,8 +29,10 @@ create table status_entries (
   tenant_id uuid not null,
   list_id uuid not null,
   idx integer not null check (idx >= 0),
-  -- What the token belongs to: the id of a credential, or of the grant of an access token.
+  -- What the token belongs to: the id of a credential, or the `jti` of an access token.
   ref text not null,
+  -- The parties that can end an access token. Null for a credential, whose end sets the entry.
+  status_query jsonb,
   expires_at timestamptz not null,
   -- An invalid entry never becomes valid again.
   invalid_at timestamptz,

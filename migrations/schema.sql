@@ -2203,6 +2203,7 @@ create table status_entries (
   list_id uuid not null,
   idx integer not null,
   ref text not null,
+  status_query jsonb,
   expires_at timestamp with time zone not null,
   invalid_at timestamp with time zone,
   constraint status_entries_pkey PRIMARY KEY (tenant_id, list_id, idx),

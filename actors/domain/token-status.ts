@@ -3,7 +3,23 @@ import { isUuid } from './ids.js'
 import type { Principal } from './principal.js'
 
 /** The query of `readTokenStatus` for a principal. */
-export function tokenStatusQuery(principal: Principal) {
+export function tokenStatusQuery(
+  principal: Pick<
+    Principal,
+    | 'tenantId'
+    | 'sessionId'
+    | 'clientId'
+    | 'subjectType'
+    | 'subject'
+    | 'tokenId'
+    | 'delegationId'
+    | 'organizationId'
+    | 'acr'
+    | 'actors'
+    | 'grantId'
+    | 'resourceIds'
+  >,
+) {
   const { tenantId, sessionId, clientId, subjectType, subject, tokenId, delegationId } = principal
   const { organizationId } = principal
   // The credential endpoint, for which such a token is, checks the person itself: a tenant may offer a credential to a

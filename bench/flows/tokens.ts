@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
 import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
+import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import type { TokenRequest } from '../../actors/oauth/tokens/protocol.js'
 import { runMigrations } from '../../migrations/main.js'
@@ -87,8 +88,15 @@ async function run(url: string): Promise<void> {
     settings: jwt,
   })
   await keys.ref.maintain(null)
+  const tenancy = {
+    baseDomain: 'svc.example',
+    issuerHost: new URL(ISSUER).hostname,
+    defaultTenantSlug: undefined,
+  }
+  const tenants = spawnInline(tenantsActor, { database, clock, random, settings: tenancy })
   const tokens = spawnInline(tokensActor, {
     keys: keys.ref,
+    tenants: tenants.ref,
     database,
     coordination: postgresCoordination(database),
     sealer,
@@ -227,6 +235,7 @@ async function run(url: string): Promise<void> {
     }),
   )
   await tokens.stop()
+  await tenants.stop()
   await keys.stop()
   await database.close()
 }

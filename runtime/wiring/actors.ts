@@ -155,8 +155,8 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         dpop,
         credentials: settings.credentials.enabled,
         vault,
+        tenants: ref(tenants),
         documented: {
-          tenants: ref(tenants),
           tenancy,
           metadataClients: metadataClientsOf(ref(tenants)),
         },

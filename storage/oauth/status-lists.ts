@@ -3,6 +3,7 @@
  * never given twice, so that the numbers of two tokens tell nothing about their holders.
  */
 import type { Transaction } from '../platform/sql.js'
+import type { TokenStatusQuery } from './token-sessions.js'
 
 /** What the tokens of a list are. */
 export type StatusPurpose = 'credential' | 'access_token'
@@ -18,6 +19,8 @@ export type StatusAllocation = {
   /** What ends the token later: `setStatus` finds the entry by it. Several entries may share it. */
   readonly ref: string
   readonly now: Date
+  /** The parties that can end an access token. Null for a credential. */
+  readonly query?: TokenStatusQuery | null | undefined
   /** Expiry of the token. A list is deleted when all of its tokens have expired. */
   readonly expiresAt: Date
 }
@@ -48,7 +51,7 @@ export async function allocateStatus(
   random: StatusRandom,
   allocation: StatusAllocation,
 ): Promise<StatusIndex> {
-  const { tenantId, purpose, issuer, ref, now, expiresAt } = allocation
+  const { tenantId, purpose, issuer, ref, now, expiresAt, query = null } = allocation
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const { rows } = await tx.query<StatusIndex & { taken: number }>({
       name: 'status_entry.allocate',
@@ -68,14 +71,24 @@ export async function allocateStatus(
                from (select * from open union all select * from created) l
                cross join unnest($6::integer[]) with ordinality as d (bits, place)),
              allocated as (
-               insert into status_entries (tenant_id, list_id, idx, ref, expires_at)
-               select $1, id, idx, $7, $8 from drawn where not taken order by place limit 1
+               insert into status_entries (tenant_id, list_id, idx, ref, expires_at, status_query)
+               select $1, id, idx, $7, $8, $9 from drawn where not taken order by place limit 1
                on conflict do nothing
                returning list_id, idx)
              select list_id as "listId", idx,
                (select count(*) from drawn where taken)::integer as taken
              from allocated`,
-      values: [tenantId, purpose, issuer, random.uuid(), now, draws(random), ref, expiresAt],
+      values: [
+        tenantId,
+        purpose,
+        issuer,
+        random.uuid(),
+        now,
+        draws(random),
+        ref,
+        expiresAt,
+        query === null ? null : JSON.stringify(query),
+      ],
     })
     const allocated = rows[0]
     // No row: every draw was taken, or another transaction took the index or created the list.
@@ -147,6 +160,8 @@ export type StatusListRow = {
   /** The number of invalid entries that the token shows. */
   readonly tokenInvalid: number | null
   readonly signedAt: Date | null
+  /** When a process last took the right to sign. Null before the first time. */
+  readonly signingAt: Date | null
 }
 
 /** Needs a transaction that crosses tenants, because a list is public and its URL names no tenant. */
@@ -157,7 +172,7 @@ export async function findStatusList(
   const { rows } = await tx.query<StatusListRow>({
     name: 'status_list.find',
     text: `select l.tenant_id as "tenantId", l.id, l.purpose, l.issuer, l.size, l.token,
-             l.token_invalid as "tokenInvalid", l.signed_at as "signedAt",
+             l.token_invalid as "tokenInvalid", l.signed_at as "signedAt", l.signing_at as "signingAt",
              (select count(*) from status_entries e
                where e.tenant_id = l.tenant_id and e.list_id = l.id
                  and e.invalid_at is not null)::integer as invalid
@@ -165,6 +180,44 @@ export async function findStatusList(
     values: [id],
   })
   return rows[0]
+}
+
+export type LiveEntry = { readonly idx: number; readonly query: TokenStatusQuery }
+
+/** Access tokens of a list that are neither expired nor known to have ended, after `afterIdx` in the list. */
+export async function liveEntries(
+  tx: Transaction,
+  { tenantId, listId }: { readonly tenantId: string; readonly listId: string },
+  {
+    now,
+    afterIdx,
+    limit,
+  }: { readonly now: Date; readonly afterIdx: number; readonly limit: number },
+): Promise<readonly LiveEntry[]> {
+  const { rows } = await tx.query<LiveEntry>({
+    name: 'status_entry.live',
+    text: `select idx, status_query as query from status_entries
+           where tenant_id = $1 and list_id = $2 and idx > $4 and invalid_at is null
+             and expires_at > $3 and status_query is not null
+           order by idx limit $5`,
+    values: [tenantId, listId, now, afterIdx, limit],
+  })
+  return rows
+}
+
+/** Sets entries to INVALID by their indices. */
+export async function invalidateEntries(
+  tx: Transaction,
+  { tenantId, listId }: { readonly tenantId: string; readonly listId: string },
+  indices: readonly number[],
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'status_entry.invalidate_indices',
+    text: `update status_entries set invalid_at = $4
+           where tenant_id = $1 and list_id = $2 and idx = any($3::integer[]) and invalid_at is null`,
+    values: [tenantId, listId, indices, now],
+  })
 }
 
 /** The indices of the invalid entries of a list. */

@@ -193,6 +193,8 @@ test('malformed requests to all routes get the described answers and do no damag
       const type = String(headers['content-type'] ?? '')
       if (type.startsWith('text/html')) return
       const body = JSON.parse(said) as Json
+      // JSON-RPC 2.0 section 5.1: the error is an object with a number.
+      if (sent.declared === '/mcp' && isJsonRpcError(body)) return
       if (typeof body['error'] !== 'string') throw new Error(`no error code: ${where}`)
       // OAuth endpoints use their own form, as OpenAPI describes.
       const isOauth =
@@ -230,4 +232,8 @@ function segmentOf(word: string): string {
 
 function isGiven(pair: [string, string | undefined]): pair is [string, string] {
   return pair[1] !== undefined
+}
+
+function isJsonRpcError({ jsonrpc, error }: Json): boolean {
+  return jsonrpc === '2.0' && Number.isInteger((error as { code?: unknown } | null)?.code)
 }

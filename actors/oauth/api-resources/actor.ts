@@ -115,7 +115,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
         return { tag: 'full', most: RESOURCES_MAX }
       const now = clock.now()
       const times = { createdAt: now, updatedAt: now }
-      const row = { ...draft, id: random.uuid(), tenantId, tokenStatusList: false, ...times }
+      const row = { ...draft, id: random.uuid(), tenantId, ...times }
       await insertApiResource(tx, row)
       record(tx, caller, 'created', row, powersOf(row), requestId)
       return { tag: 'created', resource: row, replayed: false }
@@ -271,6 +271,7 @@ const MEMBERS = {
   allowedClients: 'allowed_clients',
   clientIds: 'client_ids',
   requireDpop: 'require_dpop',
+  tokenStatusList: 'token_status_list',
   accessTokenLifetimeSecs: 'access_token_lifetime_secs',
 } as const satisfies { readonly [member in keyof ResourceDraft]: string }
 

@@ -39,6 +39,8 @@ export type ApiResource = {
   readonly allowedClients: 'any' | 'listed'
   readonly clientIds: readonly string[]
   readonly requireDpop: boolean
+  /** Access tokens have an entry in a status list. */
+  readonly tokenStatusList: boolean
   /** Seconds. Null selects the lifetime of the deployment. */
   readonly accessTokenLifetimeSecs: number | null
   readonly createdAt: Date
@@ -53,6 +55,8 @@ export type ResourceDraft = {
   readonly allowedClients: 'any' | 'listed'
   readonly clientIds: readonly string[]
   readonly requireDpop: boolean
+  /** Access tokens have an entry in a status list. */
+  readonly tokenStatusList: boolean
   readonly accessTokenLifetimeSecs: number | null
 }
 

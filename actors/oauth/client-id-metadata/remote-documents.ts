@@ -140,13 +140,13 @@ export function createRemoteDocuments(needs: RemoteDocumentsNeeds): RemoteDocume
 }
 
 async function fetchRemote(
-  fetch: BoundedFetch,
+  fetchBounded: BoundedFetch,
   { kind, url, check }: Asked,
   clock: Clock,
 ): Promise<Failure | { readonly tag: 'found'; readonly row: RemoteDocumentRow }> {
   let response: Response
   try {
-    response = await fetch(url, { method: 'GET', headers: { accept: 'application/json' } })
+    response = await fetchBounded(url, { method: 'GET', headers: { accept: 'application/json' } })
   } catch (error) {
     if (!(error instanceof FetchFailed)) throw error
     return unreachable(error.fault)

@@ -9,12 +9,15 @@ import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
 import {
   claimSigning,
   findStatusList,
+  invalidateEntries,
   invalidIndices,
+  liveEntries,
   statusListIds,
   statusListUri,
   type StatusListRow,
   storeStatusListToken,
 } from '../../../storage/oauth/status-lists.js'
+import { readTokenStatusBatch } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
@@ -27,6 +30,9 @@ const gzip = promisify(gzipCallback)
 /** How often a request looks again for a signature that another process is making, and the pause. */
 const SIGNING_LOOKS = 12
 const SIGNING_PAUSE_MS = 150
+/** A list of access tokens is compared with their status when it is requested, at most once in this time. */
+const SWEEP_SECS = 1
+const SWEEP_ROWS = 1_000
 const LISTS_AGGREGATED_MAX = 10_000
 /** A smaller body does not get smaller. In bytes. */
 const GZIP_BYTES_MIN = 256
@@ -72,10 +78,15 @@ export const statusListsActor = defineActor<StatusListsProtocol, StatusListsNeed
         row = await database.system((tx) => findStatusList(tx, listId))
         if (row === undefined) return null
         const maxAgeSecs = STATUS_TTL_SECS[row.purpose]
-        if (row.token !== null && isCurrent(row)) return { token: row.token, maxAgeSecs }
+        if (row.token !== null && isCurrent(row) && isSwept(row))
+          return { token: row.token, maxAgeSecs }
         const { tenantId } = row
-        if (await database.tenant(tenantId, (tx) => claimSigning(tx, tenantId, listId)))
+        if (await database.tenant(tenantId, (tx) => claimSigning(tx, tenantId, listId))) {
+          const ended = row.purpose === 'access_token' && (await sweep(row))
+          if (row.token !== null && isCurrent(row) && !ended)
+            return { token: row.token, maxAgeSecs }
           return { token: await sign(row, context), maxAgeSecs }
+        }
         await sleep(SIGNING_PAUSE_MS)
       }
       if (row?.token != null && !isExpired(row))
@@ -90,6 +101,38 @@ export const statusListsActor = defineActor<StatusListsProtocol, StatusListsNeed
         ageSecs(signedAt!) >= 0 &&
         ageSecs(signedAt!) < STATUS_TTL_SECS[purpose] / 2
       )
+    }
+
+    /** True if the list does not follow access tokens, or was compared with them a moment ago. */
+    function isSwept({ purpose, signingAt }: StatusListRow): boolean {
+      return purpose !== 'access_token' || (signingAt !== null && ageSecs(signingAt) < SWEEP_SECS)
+    }
+
+    /**
+     * Sets the entries of access tokens that were revoked since, whatever ended them: the token, its session, grant,
+     * client, user, agent, delegation or resource. @returns whether there was one.
+     */
+    async function sweep({ tenantId, id: listId }: StatusListRow): Promise<boolean> {
+      const now = clock.now()
+      const list = { tenantId, listId }
+      let hasEnded = false
+      for (let afterIdx = -1; ; ) {
+        const page = { now, afterIdx, limit: SWEEP_ROWS }
+        const entries = await database.tenant(tenantId, (tx) => liveEntries(tx, list, page))
+        if (entries.length === 0) return hasEnded
+        // An agent's home tenant may differ from the token's.
+        const statuses = await readTokenStatusBatch(
+          database,
+          entries.map(({ query }) => query),
+        )
+        const ended = entries.filter((_, index) => !Object.values(statuses[index]!).every(Boolean))
+        const indices = ended.map(({ idx }) => idx)
+        if (indices.length > 0)
+          await database.tenant(tenantId, (tx) => invalidateEntries(tx, list, indices, now))
+        hasEnded ||= indices.length > 0
+        if (entries.length < SWEEP_ROWS) return hasEnded
+        afterIdx = entries.at(-1)!.idx
+      }
     }
 
     function isExpired({ signedAt, purpose }: StatusListRow): boolean {

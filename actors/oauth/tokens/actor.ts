@@ -34,7 +34,7 @@ import { type Inspector, inspectorOf, introspect } from './verify/introspection.
 import { tokenMetrics } from './metrics.js'
 import type { MetadataClients } from '../client-id-metadata/metadata-clients.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { authenticateMetadataClient, presentedUrl } from './clients/metadata-client.js'
 import { createDpopVerifier } from './verify/dpop-verifier.js'
 import { createDpopNonces } from './verify/dpop-nonces.js'
@@ -91,9 +91,10 @@ export type TokensNeeds = {
   readonly issuer: string
   readonly jwt: JwtSettings
   readonly dpop: DpopSettings
+  /** The tenant of a request by a client that its metadata document identifies. */
+  readonly tenants: ActorRef<TenantsProtocol>
   /** Clients that are identified by their metadata documents. Absent if there are none. */
   readonly documented?: {
-    readonly tenants: ActorRef<TenantsProtocol>
     readonly tenancy: TenancySettings
     readonly metadataClients: MetadataClients
   }
@@ -113,7 +114,7 @@ type Grant = (
 
 export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   address: tokens,
-  asks: { keys: signingKeys },
+  asks: { keys: signingKeys, tenants },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   lane: {
     grantDelegated: ({ delegationId }) => delegationId,
@@ -134,7 +135,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       nonces,
       settings: dpop,
     })
-    const signer = tokenSigner({ keys: needs.keys, clock, random, issuer })
+    const signer = tokenSigner({ keys: needs.keys, clock, random, issuer, database })
     const origins = ttlCache<boolean>(clock)
     const knownResources = ttlCache<ApiResourceRow>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
@@ -210,7 +211,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       if (documented !== undefined && url != null) {
         const { host } = new URL(httpUrl)
         return authenticateMetadataClient(
-          { ...issuing, ...documented },
+          { ...issuing, ...documented, tenants: needs.tenants },
           url,
           { presented: authentication, form, host },
           context,

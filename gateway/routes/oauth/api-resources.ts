@@ -50,6 +50,11 @@ const members = {
     description: 'Lifetime of access tokens. Null selects the lifetime of the deployment.',
   }),
   require_dpop: z.boolean().meta({ description: 'Tokens need a DPoP proof (RFC 9449).' }),
+  token_status_list: z.boolean().meta({
+    description:
+      'Access tokens have the claim `status` (draft-ietf-oauth-status-list), so that the resource server learns of ' +
+      'a revocation without a request per token.',
+  }),
   allowed_clients: z.enum(['any', 'listed']).meta({
     description: 'Whether every client of the tenant may request tokens, or only client_ids.',
   }),
@@ -65,6 +70,7 @@ const CreateApiResource = z
     scopes: members.scopes.default([]),
     access_token_lifetime_secs: members.access_token_lifetime_secs.default(null),
     require_dpop: members.require_dpop.default(false),
+    token_status_list: members.token_status_list.default(false),
     allowed_clients: members.allowed_clients.default('any'),
     client_ids: members.client_ids.default([]),
   })
@@ -87,6 +93,7 @@ const ApiResourceRecord = z
     ),
     access_token_lifetime_secs: z.int().optional(),
     require_dpop: z.boolean(),
+    token_status_list: z.boolean(),
     allowed_clients: z.enum(['any', 'listed']),
     client_ids: z.array(z.string()),
     created_at: z.iso.datetime(),
@@ -279,6 +286,7 @@ function draftOf<Body extends z.output<typeof UpdateApiResource>>(body: Body) {
     allowedClients: body.allowed_clients as Body['allowed_clients'],
     clientIds: body.client_ids as Body['client_ids'],
     requireDpop: body.require_dpop as Body['require_dpop'],
+    tokenStatusList: body.token_status_list as Body['token_status_list'],
     accessTokenLifetimeSecs: body.access_token_lifetime_secs as Body['access_token_lifetime_secs'],
   }
 }
@@ -294,6 +302,7 @@ function record(row: ApiResource): z.input<typeof ApiResourceRecord> {
       ? {}
       : { access_token_lifetime_secs: row.accessTokenLifetimeSecs }),
     require_dpop: row.requireDpop,
+    token_status_list: row.tokenStatusList,
     allowed_clients: row.allowedClients,
     client_ids: [...row.clientIds],
     created_at: row.createdAt.toISOString(),

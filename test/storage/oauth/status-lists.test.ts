@@ -92,7 +92,11 @@ test('entries become invalid once, by what they refer to, in their tenant', asyn
   const list = await database.system((tx) => findStatusList(tx, listId))
   t.like(list, { invalid: 2, size: 2 ** 17, issuer, token: null })
   const indices = await database.system((tx) => invalidIndices(tx, controlPlane.id, listId))
-  t.deepEqual(new Set(indices), new Set(places.slice(0, 2).map(({ idx }) => idx)))
+  const expected = places.slice(0, 2).map(({ idx }) => idx)
+  t.deepEqual(
+    indices.toSorted((a, b) => a - b),
+    expected.toSorted((a, b) => a - b),
+  )
 })
 
 test('one process in a second signs, and an older token does not replace a newer one', async (t) => {

@@ -12,6 +12,7 @@ import {
   foreignScopes,
   namedResources,
   RESOURCE_NEEDS_PROOF,
+  claimsOfResources,
   resourceLifetimeSecs,
   type ResourceLookup,
   scopesOfResources,
@@ -96,7 +97,10 @@ export async function grantClientCredentials(
   return write(needs, grant, signed, event)
 }
 
-type ServiceGrant = Pick<AccessGrant, 'scopes' | 'audience' | 'resourceIds' | 'jkt'>
+type ServiceGrant = Pick<
+  AccessGrant,
+  'scopes' | 'audience' | 'resourceIds' | 'tokenStatusList' | 'jkt'
+>
 
 function serviceGrant(row: ClientRow, own: ServiceGrant): AccessGrant {
   return {
@@ -108,6 +112,7 @@ function serviceGrant(row: ClientRow, own: ServiceGrant): AccessGrant {
     scopes: own.scopes,
     audience: own.audience,
     resourceIds: own.resourceIds,
+    tokenStatusList: own.tokenStatusList,
     sessionId: null,
     grantId: null,
     level: null,
@@ -140,7 +145,7 @@ async function grantForResources(
   const grant = serviceGrant(row, {
     scopes: requested,
     audience: resources.map(({ resource }) => resource),
-    resourceIds: resources.map(({ id }) => id),
+    ...claimsOfResources(resources),
     jkt: proof.jkt,
   })
   const secs = resourceLifetimeSecs(resources, lifetimeSecs(needs))

@@ -23,6 +23,8 @@ export type AccessGrant = {
   readonly audience: readonly string[]
   /** The API resources among the audience. Absent for other audiences. */
   readonly resourceIds?: readonly string[] | null | undefined
+  /** The tokens get an entry in a status list. */
+  readonly tokenStatusList?: boolean | undefined
   readonly sessionId: string | null
   /** The refresh family of the same authorization: revoking it revokes the token. */
   readonly grantId: string | null
@@ -46,6 +48,8 @@ export type Issue = {
   readonly tokenId: string
   readonly nowSecs: number
   readonly lifetimeSecs: number
+  /** The entry in a status list (draft-ietf-oauth-status-list section 6). Null without one. */
+  readonly status?: { readonly idx: number; readonly uri: string } | null | undefined
 }
 
 export type AccessClaims = Readonly<Record<string, unknown>>
@@ -84,8 +88,12 @@ function resourceClaim(ids: readonly string[]): string | readonly string[] | und
 }
 
 /** The claims of one token, as JSON: those of its grant and its own times and id. */
-export function accessClaims(ofGrant: string, { tokenId, nowSecs, lifetimeSecs }: Issue): string {
-  const members = ofGrant.slice(0, -1)
+export function accessClaims(
+  ofGrant: string,
+  { tokenId, nowSecs, lifetimeSecs, status }: Issue,
+): string {
+  const list = status == null ? '' : `,"status":${JSON.stringify({ status_list: status })}`
+  const members = ofGrant.slice(0, -1) + list
   const expSecs = nowSecs + lifetimeSecs
   return `${members},"exp":${expSecs},"iat":${nowSecs},"nbf":${nowSecs},"jti":${quoted(tokenId)}}`
 }

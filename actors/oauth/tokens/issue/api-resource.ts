@@ -181,3 +181,13 @@ export function resourceLifetimeSecs(
   const own = resources.map((one) => one.accessTokenLifetimeSecs).filter((secs) => secs !== null)
   return own.length === 0 ? usual : Math.min(...own)
 }
+
+/** What the resources mean for a token: its claim `resource_id`, and whether it gets an entry in a status list. */
+export function claimsOfResources(
+  resources: readonly Pick<ApiResourceRow, 'id' | 'tokenStatusList'>[],
+): { readonly resourceIds: readonly string[] | null; readonly tokenStatusList: boolean } {
+  return {
+    resourceIds: resources.length === 0 ? null : resources.map(({ id }) => id),
+    tokenStatusList: resources.some(({ tokenStatusList }) => tokenStatusList),
+  }
+}

@@ -10,7 +10,7 @@ import { findPerson } from '../../../../storage/identity/tenant-users.js'
 import { claimsOf } from '../../../domain/person-claims.js'
 import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 import type { AccessGrant } from './access-token.js'
-import { resourceLifetimeSecs } from './api-resource.js'
+import { claimsOfResources, resourceLifetimeSecs } from './api-resource.js'
 import { idTokenClaims } from './id-token.js'
 import type { TokenScope } from './downscoping.js'
 import type { JwtSettings } from '../settings.js'
@@ -100,7 +100,7 @@ export async function signPersonTokens(
     clientId: of.clientId,
     scopes: of.scopes,
     audience: of.audience,
-    resourceIds: of.resources.length === 0 ? null : of.resources.map(({ id }) => id),
+    ...claimsOfResources(of.resources),
     sessionId: of.sessionId,
     grantId: of.grantId,
     level: of.level,

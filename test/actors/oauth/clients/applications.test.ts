@@ -86,6 +86,7 @@ test.serial('absent members get the documented defaults', async (t) => {
     logoUri: null,
     requirePkce: false,
     loopbackAnyPort: false,
+    metadataUrl: null,
     authorizationDetailsTypes: [],
   })
   t.like(await actor.ref.read({ principal: principal(), applicationId: id }), {

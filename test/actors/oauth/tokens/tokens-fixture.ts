@@ -71,12 +71,23 @@ export async function buildTokensFixture() {
   const coordination = postgresCoordination(database)
   const registry = new Registry()
 
+  const tenants = spawnInline(tenantsActor, {
+    database,
+    clock,
+    random,
+    settings: {
+      baseDomain: 'svc.example',
+      issuerHost: new URL(ISSUER).hostname,
+      defaultTenantSlug: undefined,
+    },
+  })
   /** Another process: the same database, coordination and keys, with its own memory. */
   const spawnTokens = (dpop = DPOP_DEFAULT) =>
     spawnInline(
       tokensActor,
       {
         keys: keys.ref,
+        tenants: tenants.ref,
         database,
         coordination,
         sealer,
@@ -94,16 +105,6 @@ export async function buildTokensFixture() {
       { cloneMessages: true },
     )
   const tokens = spawnTokens()
-  const tenants = spawnInline(tenantsActor, {
-    database,
-    clock,
-    random,
-    settings: {
-      baseDomain: 'svc.example',
-      issuerHost: new URL(ISSUER).hostname,
-      defaultTenantSlug: undefined,
-    },
-  })
 
   async function tenant(slug: string): Promise<string> {
     const id = random.uuid()

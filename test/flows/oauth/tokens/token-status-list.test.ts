@@ -1,0 +1,117 @@
+/** Access tokens of an API resource in a status list (draft-ietf-oauth-status-list). */
+import test, { type ExecutionContext } from 'ava'
+import { getListFromStatusListJWT } from '@sd-jwt/jwt-status-list'
+import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
+import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { type Api, apiOf } from '../../../support/api.js'
+import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
+import { until } from '../../../support/service/watch.js'
+import { testService, type TestService } from '../../../support/service.js'
+
+const WITHIN_MS = 30_000
+const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
+
+let running: TestService
+let person: Workspace
+let api: Api
+test.before(async () => {
+  running = await testService()
+  person = await bootstrapped(running)
+  api = apiOf(running)
+})
+test.after.always(async () => {
+  await api?.close()
+  await running?.end()
+})
+
+const form = (path: string, fields: Record<string, string>) =>
+  fetch(running.baseUrl + path, { method: 'POST', body: new URLSearchParams(fields) })
+
+async function resourceOf(clientId: string, more: object = {}): Promise<string> {
+  const resource = `https://${crypto.randomUUID()}.files.test/mcp`
+  const token = await adminToken()
+  const created = await api.post('/api/v1/api-resources', token, {
+    resource,
+    name: 'Files',
+    scopes: [{ name: 'files:read', description: 'Read your files', kind: 'read' }],
+    client_ids: [clientId],
+    ...more,
+  })
+  if (created.status !== 201) throw new Error(JSON.stringify(created.body))
+  return resource
+}
+
+async function adminToken(): Promise<string> {
+  const answer = await form('/oauth/token', {
+    grant_type: 'client_credentials',
+    client_id: person.clientId,
+    client_secret: person.clientSecret,
+    scope: 'applications:manage applications:read',
+  })
+  return ((await answer.json()) as { access_token: string }).access_token
+}
+
+type Entry = { readonly idx: number; readonly uri: string }
+
+const entryOf = (token: string) =>
+  (decodeJwt(token)['status'] as { status_list: Entry } | undefined)?.status_list
+
+/** The list token, verified with the keys of its issuer. */
+async function listAt(t: ExecutionContext, uri: string): Promise<string> {
+  const answer = await fetch(uri, { headers: { accept: 'application/statuslist+jwt' } })
+  t.is(answer.status, 200)
+  t.is(answer.headers.get('content-type'), 'application/statuslist+jwt')
+  const token = await answer.text()
+  const keys = createRemoteJWKSet(new URL('/.well-known/jwks.json', running.baseUrl))
+  const { payload } = await jwtVerify(token, keys, { issuer: running.baseUrl })
+  t.is(payload.sub, uri)
+  t.is(decodeProtectedHeader(token).typ, 'statuslist+jwt')
+  t.is(payload['ttl'], 60)
+  return token
+}
+
+const statusOf = async (t: ExecutionContext, { idx, uri }: Entry) =>
+  getListFromStatusListJWT(await listAt(t, uri)).getStatus(idx)
+
+test('a revoked token is invalid in the list, and others stay valid', async (t) => {
+  const client = await relyingParty(running, person, { grantTypes: GRANTS })
+  const resource = await resourceOf(client.clientId, { token_status_list: true })
+  const credentials = { client_id: client.clientId, client_secret: client.secret }
+  const issue = async () => {
+    const fields = { grant_type: 'client_credentials', resource, ...credentials }
+    return ((await (await form('/oauth/token', fields)).json()) as { access_token: string })
+      .access_token
+  }
+  const [first, second] = [await issue(), await issue()]
+  const [entry, other] = [entryOf(first)!, entryOf(second)!]
+  t.is(entry.uri, other.uri)
+  t.not(entry.idx, other.idx)
+  t.is(await statusOf(t, entry), 0)
+  t.is((await form('/oauth/revoke', { token: first, ...credentials })).status, 200)
+  await until('the list shows it', WITHIN_MS, async () => (await statusOf(t, entry)) === 1)
+  t.is(await statusOf(t, other), 0)
+})
+
+test('the end of a grant ends its tokens in the list', async (t) => {
+  const client = await relyingParty(running, person, { grantTypes: GRANTS })
+  const resource = await resourceOf(client.clientId, { token_status_list: true })
+  const { tokens } = await signedIn(running, client, person, {
+    scope: 'openid offline_access files:read',
+    resource,
+  })
+  const entry = entryOf(tokens.access_token)!
+  t.is(await statusOf(t, entry), 0)
+  const credentials = { client_id: client.clientId, client_secret: client.secret }
+  const revoked = await form('/oauth/revoke', { token: tokens.refresh_token!, ...credentials })
+  t.is(revoked.status, 200)
+  await until('the list shows it', WITHIN_MS, async () => (await statusOf(t, entry)) === 1)
+})
+
+test('a token of another resource has no entry', async (t) => {
+  const client = await relyingParty(running, person, { grantTypes: GRANTS })
+  const resource = await resourceOf(client.clientId)
+  const credentials = { client_id: client.clientId, client_secret: client.secret }
+  const fields = { grant_type: 'client_credentials', resource, ...credentials }
+  const answer = (await (await form('/oauth/token', fields)).json()) as { access_token: string }
+  t.is(entryOf(answer.access_token), undefined)
+})
