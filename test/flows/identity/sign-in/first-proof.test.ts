@@ -498,11 +498,11 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   ],
   'actors/identity/users/fixtures.ts insertAccount': ['a password for a fixture user'],
   'actors/identity/users/fixtures.ts setAccountPassword': ['a password for a fixture user'],
-  'actors/identity/users/members.ts insertAccount': ['invitation'],
-  'actors/identity/users/members.ts reclaimUnproved': [
+  'actors/identity/users/provisioning.ts insertAccount': ['invitation'],
+  'actors/identity/users/provisioning.ts reclaimUnproved': [
     'pre-provisioning by the owner of the domain',
   ],
-  'actors/identity/users/members.ts setAccountPassword': [
+  'actors/identity/users/provisioning.ts setAccountPassword': [
     'pre-provisioning by the owner of the domain',
   ],
   'actors/agents/workspaces/provision.ts insertAccount': ['a password for a fixture user'],
