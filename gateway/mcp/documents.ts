@@ -2,6 +2,7 @@
  * What the MCP tools read. Documents come from the routes that serve them over HTTP, and catalogues from the same
  * tables as OpenAPI, so that a tool and the service cannot disagree.
  */
+import { CREDENTIAL_CONFIGURATIONS } from '../../actors/domain/credentials/catalogue.js'
 import { EVENT_CATALOGUE, EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
 import { SCOPES } from '../../actors/domain/scopes.js'
 import type { Policies } from '../../actors/operations/rate-limits/protocol.js'
@@ -62,7 +63,8 @@ export class Documents {
   /** All scopes with their words on the consent page, and the public operations that accept each. */
   scopes(): readonly object[] {
     const { routes } = this.options
-    return SCOPES.map((scope) => ({
+    const issues = routes.some(({ operationId }) => operationId === 'requestCredential')
+    return [...SCOPES, ...(issues ? CREDENTIAL_CONFIGURATIONS : [])].map((scope) => ({
       scope,
       meaning: en[`scope.${scope}`],
       operations: routes
