@@ -242,9 +242,9 @@ async function startActors(context: StartContext): Promise<Undo> {
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
   const names = {
+    credential_issuer: settings.credentials.enabled,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,
-    'oauth.verifiable_credentials': settings.credentials.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,
     'sso.enterprise': enterprise_sso.enabled,

@@ -99,7 +99,7 @@ test('the authorization server offers the grant, the details and the scopes', as
   t.true(has('scopes_supported', 'credentials:issue'))
   t.is(body['pre-authorized_grant_anonymous_access_supported'], true)
   const { body: capabilities } = await api.get('/api/v1/capabilities')
-  t.true((capabilities['capabilities'] as string[]).includes('oauth.verifiable_credentials'))
+  t.true((capabilities['capabilities'] as string[]).includes('credential_issuer'))
 })
 
 test('the root issuer has no configurations without a default tenant', async (t) => {
@@ -290,6 +290,6 @@ test.serial('a deployment without credentials offers none', async (t) => {
   t.is((await redeem(without, 'x')).body['error'], 'unsupported_grant_type')
   t.is((await without.post(`${tenant.at}/nonce`)).status, 404)
   const names = (await without.get('/api/v1/capabilities')).body['capabilities'] as string[]
-  t.false(names.includes('oauth.verifiable_credentials'))
+  t.false(names.includes('credential_issuer'))
   t.is((await issuing(api, tenant)).identifier, tenant.identifier)
 })
