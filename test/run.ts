@@ -5,14 +5,14 @@
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { availableParallelism } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { readOptions, type TestOptions, UsageError } from './runner/options.js'
 import { type FileTime, openProgress, slowest } from './runner/progress.js'
 import { shortDetail, sourceOf, tapReader } from './runner/tap.js'
-import { startTestPostgres } from './support/storage/postgres.js'
+import { serverFolder, startTestPostgres } from './support/storage/postgres.js'
 
 const DETAIL_LINES_MAX = 25
 const SLOWEST = 10
@@ -43,7 +43,7 @@ async function main(): Promise<number> {
   bringPrograms()
   if (options.isWhole && !checks()) return 1
 
-  const dataDir = mkdtempSync(join(tmpdir(), 'svc-test-'))
+  const dataDir = mkdtempSync(join(serverFolder(), 'svc-test-'))
   const postgres = await startTestPostgres(dataDir)
   try {
     const environment = { ...postgres.env, TEST_TIMES: join(dataDir, 'times') }

@@ -1,9 +1,5 @@
 /** WebAuthn challenges: created, sent to a browser with the options of a ceremony, and used up by the response. */
-import {
-  type AuthenticatorTransport,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-} from '@simplewebauthn/server'
+import type { AuthenticatorTransport } from '@simplewebauthn/server'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
@@ -16,6 +12,7 @@ import type { PasskeyRow } from '../../../storage/identity/passkeys.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { sha256 } from '../sessions/flows.js'
 import { ALGORITHMS, userHandleOf } from './credential.js'
+import { webauthn } from './library.js'
 import type { RelyingParty } from './settings.js'
 
 const CHALLENGE_BYTES = 32
@@ -71,6 +68,7 @@ export function ceremonies(needs: {
 
   return {
     async request(bound, allowed, context) {
+      const { generateAuthenticationOptions } = await webauthn()
       return generateAuthenticationOptions({
         rpID: relyingParty.id,
         challenge: await challenge(bound, context),
@@ -80,6 +78,7 @@ export function ceremonies(needs: {
       })
     },
     async create(bound, { accountId, email, displayName }, known, { name, deviceBound }, context) {
+      const { generateRegistrationOptions } = await webauthn()
       const options = await generateRegistrationOptions({
         rpName: name,
         rpID: relyingParty.id,

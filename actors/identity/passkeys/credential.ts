@@ -2,14 +2,10 @@
  * Verification of authenticator responses (WebAuthn Level 3 sections 7.1 and 7.2). The signature counter is checked by
  * the SQL statement that stores it, so that of two concurrent responses only one passes.
  */
-import {
-  type AuthenticationResponseJSON,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from '@simplewebauthn/server'
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { z } from 'zod'
 import type { PasskeyRow } from '../../../storage/identity/passkeys.js'
+import { webauthn } from './library.js'
 import type { RelyingParty } from './settings.js'
 
 /** Ed25519, ES256, RS256 (COSE), in order of preference. */
@@ -89,6 +85,7 @@ export async function verifySignature(
   const { userHandle } = asserting.response
   const own = Buffer.from(userHandleOf(passkey.accountId)).toString('base64url')
   if (userHandle !== undefined && userHandle !== null && userHandle !== own) return null
+  const { verifyAuthenticationResponse } = await webauthn()
   const verified = await orNull(() =>
     verifyAuthenticationResponse({
       response: asserting as AuthenticationResponseJSON,
@@ -127,6 +124,7 @@ export async function verifyCreation(
   creating: Creating,
   challenge: string,
 ): Promise<NewCredential | null> {
+  const { verifyRegistrationResponse } = await webauthn()
   const verified = await orNull(() =>
     verifyRegistrationResponse({
       response: creating as RegistrationResponseJSON,

@@ -5,7 +5,6 @@
  */
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { createTransport } from 'nodemailer'
 import type { Logger } from '../../../runtime/kernel/log.js'
 import type { MailMessage } from '../../platform/mail/render.js'
 import type { EmailSettings } from './settings.js'
@@ -58,12 +57,15 @@ export function smtpMailer(settings: SmtpSettings): Mailer {
   if (host === undefined || from === undefined) throw new Error('smtp requires a host and a sender')
   const { smtp_username: user, smtp_password: pass, smtp_ca_pem_path: caPath } = settings
   const ca = caPath === undefined ? undefined : readFileSync(caPath, 'utf8')
+  // Only a deployment with a mail server loads the library.
+  const library = import('nodemailer')
   const domain = /@([^\s@<>]+)>?$/.exec(from)?.[1] ?? host
 
   return {
     async post(id, message) {
       let socket: Socket | undefined
       let late = false
+      const { createTransport } = await library
       const transport = createTransport({
         host,
         port,

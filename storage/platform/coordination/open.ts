@@ -5,7 +5,6 @@ import type { MemcachedSettings, RedisSettings } from '../settings.js'
 import { memcachedCoordination } from './memcached.js'
 import type { Coordination } from './port.js'
 import { postgresCoordination } from './postgres.js'
-import { redisCoordination } from './redis.js'
 
 export interface CoordinationOptions {
   readonly backend: 'postgres' | 'redis' | 'memcached'
@@ -21,6 +20,8 @@ export async function openCoordination(options: CoordinationOptions): Promise<Co
   if (backend === 'postgres') return postgresCoordination(database)
   if (backend === 'redis') {
     if (redis.url === undefined) throw new Error('redis.url is not set')
+    // Only this backend loads the client: it takes a tenth of a second of each start.
+    const { redisCoordination } = await import('./redis.js')
     return redisCoordination({ url: redis.url, poolSize: redis.pool_size, log })
   }
   if (memcached.address === undefined) throw new Error('memcached.address is not set')

@@ -77,7 +77,7 @@ async function clone(
 ): Promise<FreshDatabase> {
   const name = `svc_test_${randomBytes(8).toString('hex')}`
   await asSuperuser((client) =>
-    client.query(`create database ${name} template ${template} owner ${ROLE}`),
+    client.query(`create database ${name} template ${template} strategy file_copy owner ${ROLE}`),
   )
   const url = urlTo(await testPostgres(), name, true)
   const urls = sameUrls(url)

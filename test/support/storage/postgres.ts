@@ -3,7 +3,7 @@
  * runs alone starts one and shares it with concurrent files, and the last one stops it.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { rm } from 'node:fs/promises'
@@ -15,6 +15,10 @@ import { silentLogger } from '../../../runtime/kernel/log.js'
 const CONNECTIONS_MAX = 300
 const LOCK_STEP_MS = 25
 const LOCK_STEPS_MAX = 4_000
+const MEMORY_FOLDER = '/dev/shm'
+/** `f_type` of tmpfs in statfs(2). */
+const TMPFS = 0x01021994
+const MEMORY_FREE_BYTES_MIN = 4 * 1024 ** 3
 
 /** URL of a superuser, which creates the test databases and their role. */
 let shared: Promise<string> | undefined
@@ -27,8 +31,24 @@ export function testPostgres(): Promise<string> {
   return shared
 }
 
-/** Starts a temporary server for the runner of the suite. */
+/**
+ * The folder for the data directories of test servers. A test database is about 1,000 files, and ext4 skips each recently
+ * deleted inode when it creates a file. A copy takes 40 ms in memory and up to 900 ms on such a disk.
+ */
+export function serverFolder(): string {
+  try {
+    const { type, bsize, bavail } = statfsSync(MEMORY_FOLDER)
+    if (type === TMPFS && bsize * bavail >= MEMORY_FREE_BYTES_MIN) return MEMORY_FOLDER
+  } catch {
+    // Not every system has it.
+  }
+  return tmpdir()
+}
+
+/** Starts a temporary server for the runner of the suite. @param dataDir a folder in `serverFolder()`. */
 export async function startTestPostgres(dataDir: string) {
+  // The server's user must enter it. The files in it are closed.
+  chmodSync(dataDir, 0o711)
   const server = await startEmbeddedPostgres({
     dataDir,
     log: silentLogger,
@@ -48,7 +68,7 @@ export async function startTestPostgres(dataDir: string) {
 async function joinServer(): Promise<string> {
   // Checkouts share the server if they use the same program versions.
   const version = createHash('sha256').update(process.version).digest('hex').slice(0, 6)
-  const folder = join(tmpdir(), `svc-test-${process.getuid?.() ?? 0}-${version}`)
+  const folder = join(serverFolder(), `svc-test-${process.getuid?.() ?? 0}-${version}`)
   const users = join(folder, 'users')
   mkdirSync(users, { recursive: true })
   const me = join(users, `${process.pid}-${randomBytes(6).toString('hex')}`)
