@@ -1,5 +1,5 @@
 /** German. */
-import { account } from './de-account.js'
+import { account } from './de/account.js'
 import type { Catalogue } from './en.js'
 
 export const de: Catalogue = {

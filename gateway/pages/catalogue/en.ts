@@ -1,5 +1,5 @@
 /** English. Its keys are the keys of every catalogue. `{name}` is a placeholder. */
-import { account } from './en-account.js'
+import { account } from './en/account.js'
 
 export const en = {
   ...account,

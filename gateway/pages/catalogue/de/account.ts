@@ -1,5 +1,5 @@
 /** German texts of the account page and of enrolment. */
-import type { account as english } from './en-account.js'
+import type { account as english } from '../en/account.js'
 
 export const account: Readonly<Record<keyof typeof english, string>> = {
   'profile.title': 'Über Sie',
