@@ -351,6 +351,110 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_number_events(whose uuid, most integer, OUT numbered integer, OUT waiting integer, OUT oldest timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+declare
+  head record;
+  ids uuid[];
+  types text[];
+  moments timestamptz[];
+  datas jsonb[];
+  lines text[];
+  hashes bytea[];
+  entry_hash bytea;
+  told integer;
+  dispatched timestamptz;
+begin
+  select last, audit_last, audit_hash into head
+  from event_sequences where tenant_id = whose for update;
+  if not found then
+    insert into event_sequences (tenant_id, last) values (whose, 0) on conflict do nothing;
+    select last, audit_last, audit_hash into head
+    from event_sequences where tenant_id = whose for update;
+  end if;
+  with taken as (
+    delete from unnumbered_events where tenant_id = whose and place in (
+      select u.place from unnumbered_events u where u.tenant_id = whose order by u.place limit most)
+    returning place, id, type, occurred_at, data, line),
+  -- Two processes can record the end of one call. The first one counts.
+  once as (
+    select distinct on (t.id) t.* from taken t
+    where not exists (select from events e where e.tenant_id = whose and e.id = t.id)
+    order by t.id, t.place)
+  select array_agg(id order by place), array_agg(type order by place),
+    array_agg(occurred_at order by place), array_agg(data order by place),
+    array_agg(line order by place), count(data), (select count(*) from taken), min(once.occurred_at)
+  into ids, types, moments, datas, lines, told, numbered, oldest from once;
+  waiting := 0;
+  if ids is null then
+    return;
+  end if;
+  entry_hash := head.audit_hash;
+  hashes := array[entry_hash];
+  for nth in 1 .. cardinality(lines) loop
+    entry_hash := sha256(convert_to('svc-audit-v1' || chr(10) || encode(entry_hash, 'hex')
+      || chr(10) || (head.audit_last + nth) || chr(10) || lines[nth], 'UTF8'));
+    hashes := array_append(hashes, entry_hash);
+  end loop;
+  dispatched := case when exists (select from webhooks w where w.tenant_id = whose and w.active)
+    then null else statement_timestamp() end;
+  insert into events (tenant_id, sequence, id, type, data, occurred_at, dispatched_at)
+  select whose, head.last + row_number() over (order by e.nth), e.id, e.type, e.data, e.moment, dispatched
+  from unnest(ids, types, moments, datas) with ordinality as e (id, type, moment, data, nth)
+  where e.data is not null;
+  insert into audit_events (tenant_id, sequence, id, type, occurred_at, subject, actors, client_id,
+    delegation_id, grant_id, resource, outcome, request_id, ip, data, previous_hash, hash)
+  select whose, head.audit_last + e.nth, ids[e.nth], types[e.nth], moments[e.nth],
+    nullif(e.members -> 'subject', 'null'), e.members -> 'actors', e.members ->> 'client_id',
+    e.members ->> 'delegation_id', e.members ->> 'grant_id', nullif(e.members -> 'resource', 'null'),
+    e.members ->> 'outcome', e.members ->> 'request_id', e.members ->> 'ip',
+    e.members -> 'data', hashes[e.nth], hashes[e.nth + 1]
+  from (
+    select l.nth, l.line::jsonb as members
+    from unnest(lines) with ordinality as l (line, nth) offset 0
+  ) e;
+  update event_sequences set last = last + told, audit_last = head.audit_last + cardinality(lines),
+    audit_hash = entry_hash
+  where tenant_id = whose;
+  waiting := case when dispatched is null then told else 0 end;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_number_waiting(after uuid, tenants integer, most integer)
+ RETURNS TABLE(tenant_id uuid, numbered integer, waiting integer, oldest timestamp with time zone, failure text)
+ LANGUAGE plpgsql
+AS $function$
+declare
+  whose uuid := after;
+begin
+  for nth in 1 .. tenants loop
+    select u.tenant_id into whose from unnumbered_events u
+    where u.tenant_id > whose order by u.tenant_id limit 1;
+    exit when whose is null;
+    tenant_id := whose;
+    numbered := 0;
+    waiting := 0;
+    oldest := null;
+    failure := null;
+    begin
+      perform from event_sequences s where s.tenant_id = whose for update nowait;
+      select n.numbered, n.waiting, n.oldest into numbered, waiting, oldest
+      from svc_number_events(whose, most) n;
+    exception
+      when lock_not_available then
+        numbered := 0;
+        failure := 'locked';
+      when others then
+        numbered := 0;
+        failure := sqlstate || ' ' || sqlerrm;
+    end;
+    return next;
+  end loop;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_refuse_audit_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -2384,6 +2488,20 @@ CREATE UNIQUE INDEX totp_factors_offered ON public.totp_factors USING btree (acc
 alter table totp_factors enable row level security;
 alter table totp_factors force row level security;
 create policy crossing on totp_factors using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table unnumbered_events (
+  tenant_id uuid not null,
+  place bigint generated always as identity not null,
+  id uuid not null,
+  type text not null,
+  occurred_at timestamp with time zone not null,
+  data jsonb,
+  line text not null,
+  constraint unnumbered_events_pkey PRIMARY KEY (tenant_id, place)
+);
+alter table unnumbered_events enable row level security;
+alter table unnumbered_events force row level security;
+create policy tenant on unnumbered_events using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table upstream_identities (
   account_id uuid not null,

@@ -43,6 +43,7 @@ import { tenantsActor } from '../actors/identity/tenants/actor.js'
 import { rateLimitsActor } from '../actors/operations/rate-limits/actor.js'
 import { tokensActor } from '../actors/oauth/tokens/actor.js'
 import { retentionWorker } from '../actors/operations/retention/worker.js'
+import { sequencerWorker } from '../actors/operations/sequencer/worker.js'
 import { usersActor } from '../actors/identity/users/actor.js'
 import { webhooksActor } from '../actors/webhooks/subscriptions/actor.js'
 import { vaultActor } from '../actors/vault/vault/actor.js'
@@ -102,6 +103,7 @@ export const placements = [
   placement(auditActor,        inline,                                                      C   ),
   placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
+  placement(sequencerWorker,   inline,                                                         J),
   placement(deliveryWorker,    thread('webhooks'),                                             J),
   placement(mailWorker,        inline,                                                         J),
   placement(sshCertificatesActor, pool('sshca', { threadsMax: SSH_THREADS_MAX }),        A, C   ),
@@ -133,6 +135,7 @@ const WORKERS: ReadonlySet<string> = new Set([
   reconciliationWorker.address.name,
   renewalsWorker.address.name,
   retentionWorker.address.name,
+  sequencerWorker.address.name,
 ])
 
 type PlacementSettings = Pick<Settings, 'commerce' | 'deployment' | 'oidc' | 'passkey' | 'scim'>

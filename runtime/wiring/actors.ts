@@ -65,6 +65,7 @@ import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import { closeLostCalls } from '../../actors/vault/egress/admission/lost-calls.js'
 import { retentionWorker } from '../../actors/operations/retention/worker.js'
+import { sequencerWorker } from '../../actors/operations/sequencer/worker.js'
 import { usersActor } from '../../actors/identity/users/actor.js'
 import { users } from '../../actors/identity/users/protocol.js'
 import { eventTypesOf } from '../configuration/feature-details.js'
@@ -425,6 +426,14 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         attempts: webhooks.retry_schedule_secs.length,
         retentionDays: webhooks.delivery_retention_days,
       }
+    }),
+    wireActor(sequencerWorker, ({ onStop }) => {
+      let running = Promise.resolve()
+      onStop(() => running)
+      const settled = (run: Promise<void>) => {
+        running = run
+      }
+      return { database, clock, registry, settled }
     }),
     wireActor(mailWorker, ({ onStop }) => {
       const runner = mailRunnerOf(resources)

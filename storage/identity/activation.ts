@@ -1,4 +1,5 @@
 /** What the bootstrap of a sandbox created, and its removal when the sandbox becomes production. */
+import { numberEvents } from '../platform/event-numbers.js'
 import type { Transaction } from '../platform/sql.js'
 
 export type FixtureRow = {
@@ -66,6 +67,7 @@ export async function revokeServiceTokens(
   applicationIds: readonly string[],
   now: Date,
 ): Promise<number> {
+  await numberEvents(tx, tenantId)
   const { rowCount } = await tx.query({
     name: 'activation.revoke_tokens',
     text: `insert into revoked_tokens (tenant_id, id, revoked_at, expires_at)

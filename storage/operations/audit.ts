@@ -9,7 +9,9 @@ import {
 } from './audit-chain.js'
 import { isoTime } from '../../runtime/kernel/text/iso-time.js'
 import { quoted } from '../../runtime/kernel/text/json-text.js'
+import { numberEvents, RECORDED_CHANNEL } from '../platform/event-numbers.js'
 import type { Transaction } from '../platform/sql.js'
+import { notifyAfterCommit } from '../platform/transaction.js'
 
 /** An event without the members that the chain adds. */
 export type NewAuditEvent = {
@@ -32,17 +34,23 @@ export type NewAuditEvent = {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/**
- * Appends to the chains of the events' tenants at commit, as `appendEvents` does. Concurrent
- * transactions of the same tenants that append wait.
- */
+/** Records audit events with the commit, as `appendEvents` does. Receivers do not get them. */
 export function appendAudit(tx: Transaction, events: readonly NewAuditEvent[]): void {
   if (events.length === 0) return
   tx.atCommit({
     name: 'audit.append',
-    text: 'select svc_append_audit(string_to_array($1, chr(10)))',
-    values: [events.map(auditLine).join('\n')],
+    text: `insert into unnumbered_events (tenant_id, id, type, occurred_at, line)
+           select e.* from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[],
+             string_to_array($5, chr(10))) as e`,
+    values: [
+      events.map(({ tenantId }) => tenantId),
+      events.map(({ id }) => id),
+      events.map(({ type }) => type),
+      events.map(({ occurredAt }) => occurredAt),
+      events.map(auditLine).join('\n'),
+    ],
   })
+  notifyAfterCommit(tx, RECORDED_CHANNEL)
 }
 
 /** The hashed text of an event, as `canonicalEvent` writes it. */
@@ -101,6 +109,7 @@ export async function listAuditEvents(
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
 ): Promise<AuditRecord[]> {
+  await numberEvents(tx, tenantId)
   const { rows } = await tx.query<AuditRow>({
     name: 'audit.list',
     text: `select ${COLUMNS} from audit_events
@@ -135,6 +144,7 @@ export async function auditEventsAfter(
   sequence: number,
   limit: number,
 ): Promise<AuditRecord[]> {
+  await numberEvents(tx, tenantId)
   const { rows } = await tx.query<AuditRow>({
     name: 'audit.after',
     text: `select ${COLUMNS} from audit_events
@@ -146,6 +156,7 @@ export async function auditEventsAfter(
 
 /** The end of a tenant's chain. Undefined before its first event. */
 export async function auditHead(tx: Transaction, tenantId: string): Promise<ChainHead | undefined> {
+  await numberEvents(tx, tenantId)
   const { rows } = await tx.query<ChainHead>({
     name: 'audit.head',
     text: `select audit_last as sequence, encode(audit_hash, 'hex') as hash

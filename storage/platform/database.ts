@@ -55,6 +55,11 @@ export interface OpenDatabase extends Database {
   readonly listener: Listener
   stats(): PoolStats[]
   /**
+   * Calls `wake` instead of sending notifications of the channel, for the worker of this thread that would receive
+   * them. The returned function ends that.
+   */
+  wakeHere(channel: string, wake: () => void): () => void
+  /**
    * One statement outside of a transaction, for tables without tenants. Row-level security hides the rows of
    * all tenants from it.
    */
@@ -82,7 +87,16 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       ),
     log,
   )
-  const notify = (channels: Iterable<string>) => notifier.notify(channels)
+  const wakes = new Map<string, () => void>()
+  const notify = (channels: Iterable<string>) => {
+    const sent: string[] = []
+    for (const channel of channels) {
+      const wake = wakes.get(channel)
+      if (wake === undefined) sent.push(channel)
+      else wake()
+    }
+    notifier.notify(sent)
+  }
   const backgroundMax = backgroundShare(pools.plane.plan.max, plane)
   const background = new FairShare({
     resource: 'database_background',
@@ -154,6 +168,12 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       await sources.plane.use(probe, signal, async () => undefined, '')
     },
     stats,
+    wakeHere(channel, wake) {
+      wakes.set(channel, wake)
+      return () => {
+        if (wakes.get(channel) === wake) wakes.delete(channel)
+      }
+    },
     async close() {
       await notifier.close()
       await listener.close()

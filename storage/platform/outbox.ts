@@ -1,5 +1,9 @@
-/** The transactional outbox: events are rows that are written in the transaction of their change. */
+/**
+ * The transactional outbox: events are rows that are written in the transaction of their change, without a number. The
+ * sequencer numbers and chains them after the commit (event-numbers.ts).
+ */
 import { isoTime } from '../../runtime/kernel/text/iso-time.js'
+import { numberEvents, RECORDED_CHANNEL } from './event-numbers.js'
 import { type EventText, eventText, type NewEvent, type OutboxEvent } from './event-text.js'
 import type { Database, Statement, Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
@@ -13,22 +17,16 @@ export interface EventRow extends NewEvent {
   readonly sequence: number
 }
 
-/**
- * Appends events, numbered per tenant in commit order, and appends each to the audit chain of its tenant. The
- * statement runs with the commit, because it locks out other appends of the tenant. The transaction itself cannot
- * read the events.
- */
+/** Records events with the commit. They get their numbers and their places in the audit chain after it. */
 export function appendEvents(tx: Transaction, events: readonly OutboxEvent[]): void {
   if (events.length === 0) return
   appendAtCommit(tx, appending(events))
 }
 
-/** Runs a statement with the column `APPENDING` with the commit. */
+/** Runs a statement that ends with `APPENDING` with the commit. */
 export function appendAtCommit(tx: Transaction, statement: Statement): void {
-  tx.atCommit<Appended>(statement, ({ rows }) => {
-    // Notifies the dispatchers only if a subscription may want the events.
-    if (rows[0]!.waiting > 0) notifyAfterCommit(tx, EVENTS_CHANNEL)
-  })
+  tx.atCommit(statement)
+  notifyAfterCommit(tx, RECORDED_CHANNEL)
 }
 
 /** Commits events of one tenant with their change in one round trip, for changes without conditions. */
@@ -39,18 +37,19 @@ export async function commitEvents(
   events: readonly OutboxEvent[],
 ): Promise<void> {
   await database.together(tenantId, [...changes, appending(events)], {
-    wakes: (results) => ((results.at(-1)!.rows[0] as Appended).waiting > 0 ? [EVENTS_CHANNEL] : []),
+    wakes: () => [RECORDED_CHANNEL],
   })
 }
 
 function appending(events: readonly OutboxEvent[]): Statement {
-  return { name: 'outbox.append', text: `select ${APPENDING}`, values: appended(events) }
+  return { name: 'outbox.append', text: APPENDING, values: appended(events) }
 }
 
-/** A column that appends the events of `appended`, for a statement that also writes other rows. */
-export const APPENDING = 'svc_append_events($1, $2, $3, $4, $5, $6) as waiting'
-/** Number of events with possible subscriptions. */
-export type Appended = { waiting: number }
+/** Records the events of `appended`, at the end of a statement that also writes other rows. */
+export const APPENDING = `insert into unnumbered_events (tenant_id, id, type, data, occurred_at, line)
+  select e.tenant_id, e.id, e.type, e.body::jsonb, e.occurred_at, e.line
+  from unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, chr(10)), $5::timestamptz[],
+    string_to_array($6, chr(10))) as e (tenant_id, id, type, body, occurred_at, line)`
 
 /** The first six parameters of a statement with `APPENDING`. */
 export function appended(events: readonly OutboxEvent[]): unknown[] {
@@ -82,6 +81,7 @@ export async function eventsAfter(
   sequence: number,
   limit: number,
 ): Promise<EventRow[]> {
+  await numberEvents(tx, tenantId)
   const { rows } = await tx.query<EventRow>({
     name: 'outbox.after',
     text: `select ${EVENT_COLUMNS} from events
@@ -99,7 +99,9 @@ export async function toldEvents(
 ): Promise<ReadonlySet<string>> {
   const { rows } = await tx.query<{ id: string }>({
     name: 'outbox.told',
-    text: 'select id from events where tenant_id = $1 and id = any($2::uuid[])',
+    text: `select id from events where tenant_id = $1 and id = any($2::uuid[])
+           union all
+           select id from unnumbered_events where tenant_id = $1 and id = any($2::uuid[])`,
     values: [tenantId, ids],
   })
   return new Set(rows.map(({ id }) => id))
@@ -107,6 +109,7 @@ export async function toldEvents(
 
 /** The sequence number of a tenant's latest event, or 0. */
 export async function lastEventSequence(tx: Transaction, tenantId: string): Promise<number> {
+  await numberEvents(tx, tenantId)
   const { rows } = await tx.query<{ last: number }>({
     name: 'outbox.last',
     text: 'select last from event_sequences where tenant_id = $1',
@@ -147,6 +150,7 @@ export async function eventsNotDelivered(
   types: readonly string[],
   limit: number,
 ): Promise<EventRow[]> {
+  await numberEvents(tx, tenantId)
   const { rows } = await tx.query<EventRow>({
     name: 'outbox.not_delivered',
     text: `select ${EVENT_COLUMNS} from events e

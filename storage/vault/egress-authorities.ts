@@ -174,7 +174,7 @@ export function recordUses(
     text: `with touched as (
              update vault_credentials set last_used_at = greatest(last_used_at, $9)
              where tenant_id = $7 and id = any($8::uuid[]))
-           select ${APPENDING}`,
+           ${APPENDING}`,
     values: [...appended(events), tenantId, credentialIds, now],
   })
 }

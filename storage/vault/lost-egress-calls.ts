@@ -95,7 +95,9 @@ export async function takeLostCalls(tx: Transaction): Promise<LostCalls | undefi
              select b.* from begun b
              left join lateral (select true as told from events c
                where c.tenant_id = b.tenant_id and c.id = b.end_id offset 0) c on true
-             where c.told is null)
+             left join lateral (select true as recorded from unnumbered_events u
+               where u.tenant_id = b.tenant_id and u.id = b.end_id offset 0) u on true
+             where c.told is null and u.recorded is null)
            select b.tenant_id as "tenantId", b.end_id as "endId", b.data -> 'actor' as actor,
              b.data -> 'resource' as resource, b.data ->> 'host' as host,
              b.data ->> 'method' as method, a.subject, a.actors, a.client_id as "clientId",

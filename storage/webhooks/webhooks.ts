@@ -1,5 +1,6 @@
 /** Webhook subscriptions and their encrypted secrets. docs/reference/webhooks.md, Subscriptions. */
 import { createHash } from 'node:crypto'
+import { numberEvents } from '../platform/event-numbers.js'
 import { tenantInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
 
@@ -37,7 +38,7 @@ export function webhookSecretContext(webhookId: string): string {
 
 /**
  * Inserts the subscription unless the tenant has `max` of them. Creations of one tenant are
- * serialized, so that the count is exact.
+ * serialized, so that the count is exact. Earlier events get their numbers first: the subscription does not get them.
  * @returns undefined when the tenant has reached its limit.
  */
 export async function insertWebhook(
@@ -53,6 +54,7 @@ export async function insertWebhook(
     text: `select pg_advisory_xact_lock(hashtextextended('webhooks:' || $1::text, 0))`,
     values: [row.tenantId],
   })
+  await numberEvents(tx, row.tenantId)
   const { rows } = await tx.query<WebhookRow>({
     name: 'webhook.insert',
     text: `with made as (
@@ -122,6 +124,7 @@ export async function replaceWebhook(
   tx: Transaction,
   change: WebhookChange,
 ): Promise<WebhookRow | undefined> {
+  await numberEvents(tx, change.tenantId)
   const { rows } = await tx.query<WebhookRow>({
     name: 'webhook.replace',
     text: `with changed as (

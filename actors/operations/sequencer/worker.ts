@@ -1,0 +1,134 @@
+/**
+ * Numbers events after their commit: per tenant without gaps, each chained to the one before it (docs/concepts/storage.md,
+ * Events). All state is in the database: the lock of a tenant's head is the lease, so several processes can run one each,
+ * and a process that dies leaves unnumbered events to the next pass of any other.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Registry } from 'prom-client'
+import type { Lifecycle } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import { defineWorker } from '../../../runtime/kernel/worker.js'
+import type { OpenDatabase } from '../../../storage/platform/database.js'
+import {
+  hasMore,
+  LOCKED,
+  numberWaiting,
+  type NumberedTenant,
+  RECORDED_CHANNEL,
+} from '../../../storage/platform/event-numbers.js'
+import { EVENTS_CHANNEL } from '../../../storage/platform/outbox.js'
+import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
+import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import { counter, histogram } from '../../platform/metrics.js'
+
+/** Between two passes under load, so that one pass numbers the events of several commits. */
+const SPACING_MS = 4
+/** Wake signals can be lost, so the table is also polled at this interval. */
+const POLL_MS_MAX = 1_000
+const MISHAP_MS = 1_000
+
+export type SequencerNeeds = {
+  readonly database: Pick<OpenDatabase, 'system' | 'listener' | 'wakeHere'>
+  readonly clock: Clock
+  readonly registry: Registry
+  /** Receives a promise of the last pass, which a stop waits for. */
+  readonly settled: (run: Promise<void>) => void
+}
+
+export const sequencerWorker = defineWorker<SequencerNeeds>({
+  name: 'sequencer',
+  asks: {},
+  run(needs, lifecycle) {
+    const run = numberUntilStopped(needs, lifecycle)
+    needs.settled(run.catch(() => undefined))
+    return run
+  },
+})
+
+async function numberUntilStopped(
+  { database, clock, registry }: SequencerNeeds,
+  { signal, log, loop }: Pick<Lifecycle, 'signal' | 'log' | 'loop'>,
+): Promise<void> {
+  const metrics = sequencerMetrics(registry)
+  const recorded = new WakeSignal()
+  const wake = () => recorded.wake()
+  signal.addEventListener('abort', wake, { once: true })
+  const leave = [database.wakeHere(RECORDED_CHANNEL, wake)]
+  try {
+    const subscription = { notified: wake, caughtUp: wake }
+    leave.push(await database.listener.listen(RECORDED_CHANNEL, subscription))
+  } catch (error) {
+    log.warn({ err: error }, 'sequencer: wake signals unavailable, polling once a second')
+  }
+
+  /** One pass over all tenants. @returns whether events are left that the next pass can number. */
+  async function pass(): Promise<boolean> {
+    let isMore = false
+    let after: string | undefined
+    do {
+      const { tenants, next } = await database.system(async (tx) => {
+        const passed = await numberWaiting(tx, after)
+        if (passed.tenants.some(({ waiting }) => waiting > 0)) notifyAfterCommit(tx, EVENTS_CHANNEL)
+        return passed
+      })
+      const now = clock.now().getTime()
+      for (const tenant of tenants) {
+        metrics.numbered.inc(tenant.numbered)
+        if (tenant.oldest !== null) {
+          metrics.delay.observe(Math.max(0, now - tenant.oldest.getTime()) / 1000)
+        }
+        isMore ||= hasMore(tenant)
+        if (tenant.failure !== null && tenant.failure !== LOCKED) reportFailure(tenant)
+      }
+      after = next
+    } while (after !== undefined)
+    return isMore
+  }
+
+  function reportFailure({ tenantId, failure }: NumberedTenant): void {
+    metrics.failures.inc()
+    log.error({ tenantId, failure }, 'sequencer: the events of a tenant cannot be numbered')
+  }
+
+  const rounds = loop('numbering')
+  try {
+    while (!signal.aborted) {
+      try {
+        const isMore = await pass()
+        rounds.succeeded()
+        if (!isMore) await recorded.wait(POLL_MS_MAX)
+        else await sleep(SPACING_MS)
+      } catch (error) {
+        if (signal.aborted) break
+        rounds.failed()
+        log.warn({ err: error }, 'sequencer: pass failed, retrying')
+        await sleep(MISHAP_MS, undefined, { signal }).catch(() => undefined)
+      }
+    }
+    // A stop leaves no event of this process unnumbered.
+    await pass().catch(() => undefined)
+  } finally {
+    for (const end of leave) end()
+  }
+}
+
+function sequencerMetrics(registry: Registry) {
+  return {
+    numbered: counter(
+      registry,
+      'svc_events_numbered_total',
+      'Events that got their number and their place in the audit chain.',
+    ),
+    failures: counter(
+      registry,
+      'svc_event_numbering_failures_total',
+      'Passes in which the events of a tenant could not be numbered.',
+    ),
+    delay: histogram(
+      registry,
+      'svc_event_numbering_delay_seconds',
+      'Age of the oldest event of a tenant when it was numbered.',
+      [0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10, 60],
+    ),
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Numbers events after the commit of their transactions: per tenant without gaps, in the order in which they were
+ * recorded, and each as the next record of the tenant's audit chain (migration 0081).
+ */
+import type { Transaction } from './sql.js'
+
+/** Notifies the sequencers that transactions recorded events. The notifications have no payload. */
+export const RECORDED_CHANNEL = 'svc_recorded'
+
+/** Events of one tenant in one statement. */
+const EVENTS_MAX = 500
+const TENANTS_MAX = 50
+/** `failure` of a tenant whose head another transaction holds. */
+export const LOCKED = 'locked'
+const FIRST_TENANT = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Numbers all events of a tenant whose transactions are committed, and those of this transaction. A reader calls it
+ * first, so that it sees every acknowledged event. Waits for a sequencer that has the tenant.
+ */
+export async function numberEvents(tx: Transaction, tenantId: string): Promise<void> {
+  let numbered = EVENTS_MAX
+  while (numbered === EVENTS_MAX) {
+    const { rows } = await tx.query<{ numbered: number }>({
+      name: 'event_numbers.tenant',
+      text: `select numbered from svc_number_events($1, $2)
+             where exists (select from unnumbered_events where tenant_id = $1)`,
+      values: [tenantId, EVENTS_MAX],
+    })
+    numbered = rows[0]?.numbered ?? 0
+  }
+}
+
+/** Events of a tenant that have no number yet. */
+export async function unnumberedEvents(tx: Transaction, tenantId: string): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>({
+    name: 'event_numbers.count',
+    text: 'select count(*)::int as count from unnumbered_events where tenant_id = $1',
+    values: [tenantId],
+  })
+  return rows[0]?.count ?? 0
+}
+
+/** What a pass did for one tenant. */
+export type NumberedTenant = {
+  readonly tenantId: string
+  readonly numbered: number
+  /** Numbered events that a webhook may want. */
+  readonly waiting: number
+  /** The time of the first numbered event. Null when there was none. */
+  readonly oldest: Date | null
+  /** `LOCKED` while another sequencer or a reader numbers the events, otherwise the error of the database. */
+  readonly failure: string | null
+}
+
+/**
+ * One pass over up to 50 tenants after `after`, each with up to 500 events. A pass of fewer tenants was the last one.
+ */
+export async function numberWaiting(
+  tx: Transaction,
+  after: string = FIRST_TENANT,
+): Promise<{ readonly tenants: readonly NumberedTenant[]; readonly next: string | undefined }> {
+  const { rows } = await tx.query<NumberedTenant>({
+    name: 'event_numbers.pass',
+    text: `select tenant_id as "tenantId", numbered, waiting, oldest, failure
+           from svc_number_waiting($1, $2, $3)`,
+    values: [after, TENANTS_MAX, EVENTS_MAX],
+  })
+  return { tenants: rows, next: rows.length === TENANTS_MAX ? rows.at(-1)!.tenantId : undefined }
+}
+
+/** True when the next pass can number further events of the tenant. */
+export function hasMore({ numbered, failure }: NumberedTenant): boolean {
+  return numbered === EVENTS_MAX || failure === LOCKED
+}
