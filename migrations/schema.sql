@@ -357,16 +357,16 @@ CREATE OR REPLACE FUNCTION public.svc_number_events(whose uuid, most integer, OU
 AS $function$
 declare
   head record;
-  ids uuid[];
-  types text[];
-  moments timestamptz[];
-  datas jsonb[];
+  places bigint[];
   lines text[];
+  line text;
+  nth bigint := 0;
   hashes bytea[];
   entry_hash bytea;
   told integer;
   dispatched timestamptz;
 begin
+  waiting := 0;
   select last, audit_last, audit_hash into head
   from event_sequences where tenant_id = whose for update;
   if not found then
@@ -374,48 +374,54 @@ begin
     select last, audit_last, audit_hash into head
     from event_sequences where tenant_id = whose for update;
   end if;
-  with taken as (
-    delete from unnumbered_events where tenant_id = whose and place in (
-      select u.place from unnumbered_events u where u.tenant_id = whose order by u.place limit most)
-    returning place, id, type, occurred_at, data, line),
-  -- Two processes can record the end of one call. The first one counts.
-  once as (
-    select distinct on (t.id) t.* from taken t
-    where not exists (select from events e where e.tenant_id = whose and e.id = t.id)
-    order by t.id, t.place)
-  select array_agg(id order by place), array_agg(type order by place),
-    array_agg(occurred_at order by place), array_agg(data order by place),
-    array_agg(line order by place), count(data), (select count(*) from taken), min(once.occurred_at)
-  into ids, types, moments, datas, lines, told, numbered, oldest from once;
-  waiting := 0;
-  if ids is null then
+  select array_agg(u.place), array_agg(u.line), count(*), min(u.occurred_at)
+  into places, lines, numbered, oldest
+  from (
+    select * from unnumbered_events where tenant_id = whose order by place limit most) u;
+  if numbered = 0 then
     return;
   end if;
   entry_hash := head.audit_hash;
   hashes := array[entry_hash];
-  for nth in 1 .. cardinality(lines) loop
+  foreach line in array lines loop
+    nth := nth + 1;
     entry_hash := sha256(convert_to('svc-audit-v1' || chr(10) || encode(entry_hash, 'hex')
-      || chr(10) || (head.audit_last + nth) || chr(10) || lines[nth], 'UTF8'));
+      || chr(10) || (head.audit_last + nth) || chr(10) || line, 'UTF8'));
     hashes := array_append(hashes, entry_hash);
   end loop;
   dispatched := case when exists (select from webhooks w where w.tenant_id = whose and w.active)
     then null else statement_timestamp() end;
-  insert into events (tenant_id, sequence, id, type, data, occurred_at, dispatched_at)
-  select whose, head.last + row_number() over (order by e.nth), e.id, e.type, e.data, e.moment, dispatched
-  from unnest(ids, types, moments, datas) with ordinality as e (id, type, moment, data, nth)
-  where e.data is not null;
+  begin
+    insert into events (tenant_id, sequence, id, type, data, occurred_at, dispatched_at)
+    select whose, head.last + row_number() over (), u.id, u.type, u.data, u.occurred_at, dispatched
+    from (
+      select * from unnumbered_events
+      where tenant_id = whose and place = any(places) and data is not null order by place) u;
+    get diagnostics told = row_count;
+  exception when unique_violation then
+    -- Two processes recorded the end of one call. The first record counts, and the next pass numbers the rest.
+    delete from unnumbered_events u where u.tenant_id = whose and u.place = any(places) and (
+      exists (select from events e where e.tenant_id = whose and e.id = u.id)
+      or exists (select from unnumbered_events v
+        where v.tenant_id = whose and v.id = u.id and v.place < u.place));
+    numbered := most;
+    oldest := null;
+    return;
+  end;
   insert into audit_events (tenant_id, sequence, id, type, occurred_at, subject, actors, client_id,
     delegation_id, grant_id, resource, outcome, request_id, ip, data, previous_hash, hash)
-  select whose, head.audit_last + e.nth, ids[e.nth], types[e.nth], moments[e.nth],
-    nullif(e.members -> 'subject', 'null'), e.members -> 'actors', e.members ->> 'client_id',
-    e.members ->> 'delegation_id', e.members ->> 'grant_id', nullif(e.members -> 'resource', 'null'),
+  select whose, head.audit_last + e.nth, (e.members ->> 'id')::uuid, e.members ->> 'type',
+    (e.members ->> 'occurred_at')::timestamptz, nullif(e.members -> 'subject', 'null'),
+    e.members -> 'actors', e.members ->> 'client_id', e.members ->> 'delegation_id',
+    e.members ->> 'grant_id', nullif(e.members -> 'resource', 'null'),
     e.members ->> 'outcome', e.members ->> 'request_id', e.members ->> 'ip',
     e.members -> 'data', hashes[e.nth], hashes[e.nth + 1]
   from (
     select l.nth, l.line::jsonb as members
     from unnest(lines) with ordinality as l (line, nth) offset 0
   ) e;
-  update event_sequences set last = last + told, audit_last = head.audit_last + cardinality(lines),
+  delete from unnumbered_events where tenant_id = whose and place = any(places);
+  update event_sequences set last = last + told, audit_last = head.audit_last + numbered,
     audit_hash = entry_hash
   where tenant_id = whose;
   waiting := case when dispatched is null then told else 0 end;
@@ -869,7 +875,6 @@ create table audit_events (
   constraint audit_events_previous_hash_check CHECK ((length(previous_hash) = 32)),
   constraint audit_events_sequence_check CHECK ((sequence > 0))
 );
-CREATE INDEX audit_events_by_subject ON public.audit_events USING btree (tenant_id, ((subject ->> 'sub'::text)), occurred_at DESC, id DESC);
 CREATE INDEX audit_events_by_type ON public.audit_events USING btree (tenant_id, type, occurred_at DESC, id DESC);
 CREATE INDEX audit_events_listed ON public.audit_events USING btree (tenant_id, occurred_at DESC, id DESC);
 alter table audit_events enable row level security;

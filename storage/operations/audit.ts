@@ -34,14 +34,18 @@ export type NewAuditEvent = {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** Records audit events with the commit, as `appendEvents` does. Receivers do not get them. */
+/**
+ * Records audit events with the commit, as `appendEvents` does. Receivers do not get them. A line that is no JSON for the
+ * database fails the transaction here, and not the numbering later.
+ */
 export function appendAudit(tx: Transaction, events: readonly NewAuditEvent[]): void {
   if (events.length === 0) return
   tx.atCommit({
     name: 'audit.append',
     text: `insert into unnumbered_events (tenant_id, id, type, occurred_at, line)
            select e.* from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[],
-             string_to_array($5, chr(10))) as e`,
+             string_to_array($5, chr(10))) as e (tenant_id, id, type, occurred_at, line)
+           where e.line::jsonb is not null`,
     values: [
       events.map(({ tenantId }) => tenantId),
       events.map(({ id }) => id),

@@ -2,6 +2,7 @@
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { auditEventsAfter, auditHead, listAuditEvents } from '../../../storage/operations/audit.js'
 import { ChainCheck, FIRST_PREVIOUS_HASH } from '../../../storage/operations/audit-chain.js'
+import { unnumberedEvents } from '../../../storage/platform/event-numbers.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { page } from '../../platform/paging.js'
 import { type AuditProtocol, type AuditVerified, audit } from './protocol.js'
@@ -55,10 +56,10 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
           ? { sequence: 0, hash: FIRST_PREVIOUS_HASH }
           : { sequence: afterSequence, hash: before?.hash ?? '' }
       const chain = new ChainCheck(start)
-      const verdict = (
+      const verdict = async (
         broken: AuditVerified['broken'],
         nextSequence: number | null,
-      ): AuditVerified => ({
+      ): Promise<AuditVerified> => ({
         tag: 'verified',
         valid: broken === null,
         events: chain.events,
@@ -66,6 +67,9 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
         last: chain.events === 0 ? null : (chain.head ?? null),
         broken,
         nextSequence,
+        unnumbered: await database.tenant(tenantId, (tx) => unnumberedEvents(tx, tenantId), {
+          signal,
+        }),
       })
       // Reads the head before the events: events appended during the verification lie after it.
       const head = await database.tenant(tenantId, (tx) => auditHead(tx, tenantId), { signal })

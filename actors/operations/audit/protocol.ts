@@ -70,6 +70,8 @@ export type AuditVerified = {
   readonly broken: { readonly sequence: number; readonly reason: string } | null
   /** Where to continue. Null at the end of the chain or at a break. */
   readonly nextSequence: number | null
+  /** Events of committed changes that have no number yet. */
+  readonly unnumbered: number
 }
 
 export const audit = address<AuditProtocol>('audit', ['list', 'export', 'verify'])

@@ -51,6 +51,9 @@ const Verification = z
       .int()
       .nullable()
       .meta({ description: 'Where to continue. Null at the end of the chain' }),
+    unnumbered_events: z.int().meta({
+      description: 'Events of committed changes that get their number within milliseconds',
+    }),
   })
   .meta({ id: 'AuditVerification' })
 
@@ -160,6 +163,7 @@ export const auditRoutes: readonly Route[] = [
         last_hash: verified.last?.hash ?? null,
         broken_at: verified.broken,
         next_after_sequence: verified.nextSequence,
+        unnumbered_events: verified.unnumbered,
       })),
     },
   }),

@@ -19,6 +19,7 @@ import {
   shopEnvironment,
   shopOf,
 } from '../../support/commerce/x402-shop.js'
+import { numberAll } from '../../support/storage/numbered.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
 const PAYMENTS = LONG ? 1_000 : 60
@@ -135,6 +136,7 @@ test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, 
     const settlement = decode(answer.headers.get('payment-response'))
     t.true(hashes.delete(String(settlement['transaction'])), 'a transaction of its own')
   }
+  await numberAll(db.database)
   const { rows } = await db.database.tenant(merchant.tenantId, (tx) =>
     tx.query<Record<string, number>>({
       name: 'test.books',

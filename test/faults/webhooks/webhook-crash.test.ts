@@ -8,7 +8,7 @@ import test from 'ava'
 import { Client } from 'pg'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
+import { appendEvents, toldEvents } from '../../../storage/platform/outbox.js'
 import { svc } from '../../flows/vault/command.js'
 import { type Received, startReceiver } from '../../support/webhooks/receiver.js'
 import { freePort, testService } from '../../support/service.js'
@@ -84,10 +84,7 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
   let worker = await start()
   const written = new Set<string>()
   const committed = async (ids: readonly string[]) => {
-    const text = 'select id from events where id = any($1::uuid[])'
-    const statement = { name: 'test.committed', text, values: [ids] }
-    const { rows } = await db.database.tenant(tenantId, (tx) => tx.query<{ id: string }>(statement))
-    return rows.map(({ id }) => id)
+    return [...(await db.database.tenant(tenantId, (tx) => toldEvents(tx, tenantId, ids)))]
   }
   const write = async () => {
     const batch = Math.max(1, Math.floor(EVENTS / 100))

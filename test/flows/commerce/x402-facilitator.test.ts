@@ -8,6 +8,7 @@ import { findCharge } from '../../../storage/commerce/charges.js'
 import { newAccount, startChain } from '../../support/commerce/chain.js'
 import type { Mischief, Said } from '../../support/commerce/facilitator.js'
 import { decode, openShop, type Link, type Shop } from '../../support/commerce/x402-shop.js'
+import { numberAll } from '../../support/storage/numbered.js'
 
 /** The facilitator calls get a quarter and two fifths of the request time. */
 const environment = { SVC_SERVER__REQUEST_TIMEOUT_SECS: '6' }
@@ -246,6 +247,7 @@ test.serial(
       t.is(again.status, 402)
       t.is(shop.facilitator.count('settle'), settles + 1)
       const { tenantId } = shop.merchant
+      await numberAll(shop.running.db.database)
       const { rows } = await shop.running.db.database.tenant(tenantId, (tx) =>
         tx.query<{ status: string; failureCode: string; type: string }>({
           name: 'test.failed',

@@ -15,6 +15,7 @@ import {
   PRICE_ATOMIC,
   PRICE_MINOR,
 } from '../../support/commerce/x402-shop.js'
+import { numberAll } from '../../support/storage/numbered.js'
 
 const shop = await openShop()
 test.after.always(() => shop.close())
@@ -87,6 +88,7 @@ test('events, charge and ledger show the payment', async (t) => {
   const chargeId = String(body['charge_id'])
   const { database } = shop.running.db
   const { tenantId } = shop.merchant
+  await numberAll(database)
   const { events, charge, lines } = await database.tenant(tenantId, async (tx) => ({
     events: await tx.query<{ type: string; data: Record<string, unknown> }>({
       name: 'test.events',

@@ -101,6 +101,7 @@ for (const transport of TRANSPORTS) {
       last_hash: rows[0]?.['hash'],
       broken_at: null,
       next_after_sequence: null,
+      unnumbered_events: 0,
     })
     const { all } = await lines(`${PATH}/export`, token, api)
     t.deepEqual(

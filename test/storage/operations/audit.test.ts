@@ -332,6 +332,7 @@ test('the service itself cannot change or remove what was written', async (t) =>
   const fresh = await freshDatabase(t)
   const tenant = random.uuid()
   await fresh.database.tenant(tenant, (tx) => appendAudit(tx, [event(tenant)]))
+  t.is((await chainOf(fresh, tenant)).length, 1)
   for (const text of [
     `update audit_events set outcome = 'denied'`,
     'delete from audit_events',

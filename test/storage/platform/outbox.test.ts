@@ -2,16 +2,17 @@ import test from 'ava'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { auditEventsAfter } from '../../../storage/operations/audit.js'
+import { RECORDED_CHANNEL } from '../../../storage/platform/event-numbers.js'
 import {
   appendEvents,
   eventsAfter,
-  EVENTS_CHANNEL,
   type NewEvent,
   sweepEvents,
   takeEvents,
 } from '../../../storage/platform/outbox.js'
 import { insertControlPlane } from '../../../storage/identity/tenants.js'
 import { type FreshDatabase, freshDatabase } from '../../support/storage/database.js'
+import { numberAll } from '../../support/storage/numbered.js'
 
 const random = systemRandom(systemClock)
 const MINUTE_MS = 60_000
@@ -28,6 +29,7 @@ function event(tenantId: string, type = 'admin.agent.registered', secondsAgo = 0
 
 async function append(fresh: FreshDatabase, ...events: NewEvent[]): Promise<void> {
   await fresh.database.system((tx) => appendEvents(tx, events))
+  await numberAll(fresh.database)
 }
 
 /** A tenant with a subscription. Without one, events are marked as dispatched when they are written. */
@@ -201,7 +203,7 @@ test('a commit with events wakes the listeners, a rollback does not', async (t) 
   const tenant = await listening(fresh)
   let woken = 0
   let wake: () => void = () => undefined
-  await fresh.database.listener.listen(EVENTS_CHANNEL, {
+  await fresh.database.listener.listen(RECORDED_CHANNEL, {
     notified: () => {
       woken += 1
       wake()

@@ -22,6 +22,7 @@ import {
 } from '../../../support/identity/person.js'
 import { type RelyingParty, relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
 import { testService, type TestService } from '../../../support/service.js'
+import { numberAll } from '../../../support/storage/numbered.js'
 
 const environment = { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' }
 
@@ -200,6 +201,7 @@ test('the API: a program lists and denies with a token, and a page of the servic
   t.is((await api.post(deny, token)).status, 204)
   t.is((await poll(plain.body['auth_req_id'])).body['error'], 'access_denied')
 
+  await numberAll(running.db.database)
   const audit = await running.db.database.tenant(other.tenantId, (tx) =>
     tx.query<{ type: string }>({
       name: 'test.audit',
