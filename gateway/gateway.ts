@@ -1,5 +1,6 @@
 /** Builds the HTTP side of a process from routes and actor references. */
 import type { EventType } from '../actors/domain/events.js'
+import { type I18nSettings, I18N_DEFAULTS } from '../actors/domain/i18n-settings.js'
 import type { BrowserSessionsProtocol } from '../actors/identity/sessions/protocol.js'
 import type { Tenant } from '../actors/domain/tenants/tenancy.js'
 import type { ScimProtocol } from '../actors/identity/scim/protocol.js'
@@ -74,6 +75,8 @@ export interface GatewayOptions {
   readonly applicationOrigins?: ApplicationOrigins | undefined
   /** Max-Age of session cookies. Without it they end with the browser session. */
   readonly sessionCookieSecs?: number | undefined
+  /** `[i18n]`. Default: `I18N_DEFAULTS`. */
+  readonly i18n?: I18nSettings | undefined
   /** Event types of this deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
   /** Default: `POLICIES`. */
@@ -182,7 +185,8 @@ export function openGateway(options: GatewayOptions): Gateway {
     | ActorRef<BrowserSessionsProtocol>
     | undefined
   const secure = issuer.startsWith('https:')
-  const browsers = browserReader({ secure, keptSecs: options.sessionCookieSecs ?? null }, random)
+  const { i18n = I18N_DEFAULTS, sessionCookieSecs = null } = options
+  const browsers = browserReader({ secure, keptSecs: sessionCookieSecs }, i18n, random)
   const addresses = clientAddresses(server.trusted_proxies)
   let isStarted = false
   const pipeline = new Pipeline({
@@ -190,6 +194,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     respond: new Responder({
       blocks: new HeaderBlocks(secure),
       errorsBaseUrl: server.errors_base_url,
+      i18n,
       sessionCookie: (token) => browsers.sessionCookie(token),
       log,
       servesScim: scim !== undefined,

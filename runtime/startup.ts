@@ -286,6 +286,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     capabilities: enabledCapabilities(loaded.settings),
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
+    i18n: loaded.settings.i18n,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(

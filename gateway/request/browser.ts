@@ -8,8 +8,10 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Cookies, parseCookie, type SerializeOptions, stringifySetCookie } from 'cookie'
+import { type I18nSettings, I18N_DEFAULTS } from '../../actors/domain/i18n-settings.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { HttpExchange } from '../http-exchange.js'
+import type { BrowserLanguages } from '../pages/platform/language.js'
 import { isHostOf } from './hosts.js'
 
 /** The browser of a request, for pages and their actors. */
@@ -18,8 +20,8 @@ export type Browser = {
   readonly sessionToken: string | null
   /** User-Agent as sent, cut to 256 characters. */
   readonly userAgent: string
-  /** Accept-Language as sent. */
-  readonly languages: string
+  /** Accept-Language as sent, and `[i18n]`. */
+  readonly languages: BrowserLanguages
   /** Identifier of the browser, derived from its cookie. */
   readonly id: string
   /** The value of `csrf_token` in the forms of this answer. */
@@ -36,7 +38,7 @@ export type Browser = {
 export const NO_BROWSER: Browser = Object.freeze({
   sessionToken: null,
   userAgent: '',
-  languages: '',
+  languages: { header: '', i18n: I18N_DEFAULTS },
   id: '',
   csrfToken: '',
   wantsPage: false,
@@ -70,7 +72,11 @@ export interface BrowserReader {
   sessionCookie(token: string | null): string
 }
 
-export function browserReader({ secure, keptSecs }: CookieSettings, random: Random): BrowserReader {
+export function browserReader(
+  { secure, keptSecs }: CookieSettings,
+  i18n: I18nSettings,
+  random: Random,
+): BrowserReader {
   const prefix = secure ? '__Host-' : ''
   const setCookie = (name: string, value: string, options: SerializeOptions = {}) =>
     stringifySetCookie(`${prefix}${name}`, value, {
@@ -89,7 +95,7 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
       const browser = {
         sessionToken,
         userAgent: (headers.get('user-agent') ?? '').slice(0, USER_AGENT_LENGTH_MAX),
-        languages: (headers.get('accept-language') ?? '').slice(0, LANGUAGES_LENGTH_MAX),
+        languages: browserLanguages(headers, i18n),
         id: browserId(browserToken),
         csrfToken: csrfToken(browserToken, withSession ? sessionToken : null),
         wantsPage: wantsPage(headers),
@@ -107,6 +113,15 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
         : setCookie('svc_session', token, keptSecs === null ? {} : { maxAge: keptSecs }),
   }
 }
+
+/** The language preferences of a request. */
+export const browserLanguages = (
+  headers: HttpExchange['headers'],
+  i18n: I18nSettings,
+): BrowserLanguages => ({
+  header: (headers.get('accept-language') ?? '').slice(0, LANGUAGES_LENGTH_MAX),
+  i18n,
+})
 
 /** True if the client accepts HTML explicitly, as browsers do. */
 export function wantsPage(headers: HttpExchange['headers']): boolean {

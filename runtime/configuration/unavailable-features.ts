@@ -25,7 +25,6 @@ export const unavailableSections = [
   named('anonymous', 'Anonymous users.'),
   named('api_keys', 'API keys of tenants.'),
   named('billing', 'Plans and billing.'),
-  named('i18n', 'Languages of the hosted pages.'),
   named('oauth_proxy', 'Relay of OAuth callbacks; never in production.'),
   named('organizations', 'Policies of organizations.'),
   named('proxy', 'An outbound proxy.'),

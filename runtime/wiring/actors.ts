@@ -1,5 +1,6 @@
 /** The dependencies of each actor and worker. Rows in the order of `planes.ts`. */
 import { availableParallelism } from 'node:os'
+import { offeredLocales } from '../../actors/domain/languages.js'
 import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
 import { powMetrics } from '../../actors/agents/agents/metrics.js'
@@ -173,6 +174,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         baseUrl: issuer,
         dpopEnabled: dpop.enabled,
         passkeys: settings.passkey.enabled,
+        locales: offeredLocales(settings.i18n),
         registrationEnabled: settings.oidc.dynamic_registration_enabled,
         clientIdMetadata: settings.oidc.client_id_metadata_enabled,
         credentials: settings.credentials.enabled,

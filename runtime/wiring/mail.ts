@@ -40,7 +40,7 @@ export function mailQueueOf({
   metrics,
   settings,
 }: ProcessResources): MailQueue {
-  const { email } = settings
+  const { email, i18n } = settings
   const caught = email.smtp_catcher ? 'caught' : 'delivered'
   return openMailQueue({
     database,
@@ -56,6 +56,7 @@ export function mailQueueOf({
     },
     destination: email.provider === 'smtp' ? caught : 'logged',
     shares: metrics.shares,
+    i18n,
   })
 }
 

@@ -197,6 +197,7 @@ const BUILT = new Set([
   'social.account_linking.enabled',
   'verified_domains.enabled',
   'scim.enabled',
+  'i18n.enabled',
 ])
 
 test('every feature that is not built is refused when it is turned on', (t) => {

@@ -9,7 +9,6 @@ export const de: Catalogue = {
   'common.error.title': 'Fehler: {title}',
   'common.support': 'Brauchen Sie Hilfe? {contact}',
   'common.continue': 'Weiter',
-  'common.tenant': 'Sie melden sich bei {tenant} an,',
 
   'home.title': 'svc',
   'home.lead':
@@ -42,13 +41,21 @@ export const de: Catalogue = {
     'Diese Anmeldung ist abgelaufen oder existiert nicht. Gehen Sie dorthin zurück, woher Sie kamen, und beginnen Sie neu.',
   'error.again': 'Anmelden',
 
-  'reason.application': 'um bei {name} weiterzumachen',
-  'reason.agent': 'um über eine Anfrage des Agenten {name} zu entscheiden',
-  'reason.account': 'um Ihr Konto zu sehen',
-  'reason.sensitive': 'um den Schutz Ihres Kontos zu ändern',
+  'login.lead.application': 'Sie melden sich bei {tenant} an, um bei {name} weiterzumachen.',
+  'login.lead.agent':
+    'Sie melden sich bei {tenant} an, um über eine Anfrage des Agenten {name} zu entscheiden.',
+  'login.lead.account': 'Sie melden sich bei {tenant} an, um Ihr Konto zu sehen.',
+  'login.lead.sensitive': 'Sie melden sich bei {tenant} an, um den Schutz Ihres Kontos zu ändern.',
+  'login.again.application':
+    'Bitte bestätigen Sie, dass Sie es sind: Melden Sie sich erneut an, um bei {name} weiterzumachen.',
+  'login.again.agent':
+    'Bitte bestätigen Sie, dass Sie es sind: Melden Sie sich erneut an, um über eine Anfrage des Agenten {name} zu entscheiden.',
+  'login.again.account':
+    'Bitte bestätigen Sie, dass Sie es sind: Melden Sie sich erneut an, um Ihr Konto zu sehen.',
+  'login.again.sensitive':
+    'Bitte bestätigen Sie, dass Sie es sind: Melden Sie sich erneut an, um den Schutz Ihres Kontos zu ändern.',
 
   'login.title': 'Anmelden',
-  'login.again': 'Bitte bestätigen Sie, dass Sie es sind: Melden Sie sich erneut an,',
   'login.email': 'E-Mail-Adresse',
   'login.password': 'Passwort',
   'login.submit': 'Anmelden',

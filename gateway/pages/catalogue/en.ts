@@ -1,4 +1,5 @@
 /** English. Its keys are the keys of every catalogue. `{name}` is a placeholder. */
+import type { Text } from '../../../actors/domain/languages.js'
 import { account } from './en/account.js'
 
 export const en = {
@@ -8,7 +9,6 @@ export const en = {
   'common.error.title': 'Error: {title}',
   'common.continue': 'Continue',
   'common.support': 'Need help? {contact}',
-  'common.tenant': 'You are signing in to {tenant}',
 
   'home.title': 'svc',
   'home.lead':
@@ -38,13 +38,19 @@ export const en = {
     'This sign-in has expired or does not exist. Go back to where you came from and start again.',
   'error.again': 'Sign in',
 
-  'reason.application': 'to continue to {name}',
-  'reason.agent': 'to decide about a request of the agent {name}',
-  'reason.account': 'to see your account',
-  'reason.sensitive': 'to change how your account is protected',
+  'login.lead.application': 'You are signing in to {tenant} to continue to {name}.',
+  'login.lead.agent':
+    'You are signing in to {tenant} to decide about a request of the agent {name}.',
+  'login.lead.account': 'You are signing in to {tenant} to see your account.',
+  'login.lead.sensitive': 'You are signing in to {tenant} to change how your account is protected.',
+  'login.again.application': 'Please confirm that it is you: sign in again to continue to {name}.',
+  'login.again.agent':
+    'Please confirm that it is you: sign in again to decide about a request of the agent {name}.',
+  'login.again.account': 'Please confirm that it is you: sign in again to see your account.',
+  'login.again.sensitive':
+    'Please confirm that it is you: sign in again to change how your account is protected.',
 
   'login.title': 'Sign in',
-  'login.again': 'Please confirm that it is you: sign in again',
   'login.email': 'Email address',
   'login.password': 'Password',
   'login.submit': 'Sign in',
@@ -369,4 +375,4 @@ export const en = {
 
 export type MessageKey = keyof typeof en
 /** A catalogue with a missing key does not compile. */
-export type Catalogue = Readonly<Record<MessageKey, string>>
+export type Catalogue = Readonly<Record<MessageKey, Text>>

@@ -9,7 +9,7 @@ import { Eta } from 'eta'
 import { filledIn } from '../../../actors/domain/languages.js'
 import type { Locale } from '../../../actors/domain/locales.js'
 import type { MessageKey } from '../catalogue/en.js'
-import { chooseLanguage, type Language } from './language.js'
+import { type BrowserLanguages, chooseLanguage } from './language.js'
 import { PASSKEY_SCRIPT } from './script.js'
 import { BRAND_PATH, STYLE_PATH } from './style.js'
 
@@ -41,7 +41,8 @@ export type Frame = {
   readonly title?: string | undefined
   readonly branding: Branding | null
   readonly uiLocales?: string | null | undefined
-  readonly acceptLanguage: string | undefined
+  /** The preferences of the browser. A string is Accept-Language. */
+  readonly acceptLanguage: BrowserLanguages | string | undefined
   /** The fault of the form and its field. It is shown first, with a link to the field. */
   readonly error?: { readonly key: MessageKey; readonly field: string | null } | undefined
   /** True if the page uses passkeys. */
@@ -79,13 +80,13 @@ export function renderPage(
   content: Readonly<Record<string, unknown>>,
 ): string {
   const { uiLocales, acceptLanguage, branding } = frame
-  const { locale, say, scopeText, time, minutes, lasting }: Language = chooseLanguage(
+  const { locale, direction, say, scopeText, time, minutes, lasting } = chooseLanguage(
     uiLocales,
     acceptLanguage,
     branding?.locale,
   )
   const sayWithNames = (key: MessageKey, names: Names) => withNames(say(key), names)
-  const shared = { frame, locale, say, scopeText, sayWithNames, time, lasting }
+  const shared = { frame, locale, direction, say, scopeText, sayWithNames, time, lasting }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
   const title = frame.title ?? say(frame.titleKey)

@@ -57,7 +57,7 @@ const accept = route(login, 'acceptInvite', {
     email: body.email,
     password: body.password,
     browserId: browser.id,
-    languages: browser.languages,
+    languages: browser.languages.header,
     visitor: {
       token: browser.sessionToken,
       address: clientAddress,

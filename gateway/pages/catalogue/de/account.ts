@@ -1,7 +1,8 @@
 /** German texts of the account page and of enrolment. */
+import type { Text } from '../../../../actors/domain/languages.js'
 import type { account as english } from '../en/account.js'
 
-export const account: Readonly<Record<keyof typeof english, string>> = {
+export const account: Readonly<Record<keyof typeof english, Text>> = {
   'profile.title': 'Über Sie',
   'profile.none': 'Sie haben weder Ihren Namen noch anderes über sich angegeben.',
   'profile.change': 'Angaben über Sie ändern',
@@ -81,7 +82,10 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
     'Ihre Passkeys sind Ihr zweiter Schritt. Eine App hilft, wenn Sie keinen zur Hand haben.',
   'account.factor.app': 'Authenticator-App hinzufügen',
   'account.factor.renew': 'Neue Wiederherstellungscodes',
-  'account.factor.codes': 'Übrige Wiederherstellungscodes: {count}',
+  'account.factor.codes': {
+    one: 'Noch {count} Wiederherstellungscode',
+    other: 'Noch {count} Wiederherstellungscodes',
+  },
   'account.identities': 'Verknüpfte Konten',
   'account.identity.none': 'Sie haben kein Konto bei einem anderen Anbieter verknüpft.',
   'account.identity.linked': 'verbunden {time}',

@@ -78,7 +78,10 @@ export const account = {
     'Your passkeys are your second step. An app helps when you have no passkey at hand.',
   'account.factor.app': 'Add an authenticator app',
   'account.factor.renew': 'Make new recovery codes',
-  'account.factor.codes': 'Recovery codes left: {count}',
+  'account.factor.codes': {
+    one: '{count} recovery code left',
+    other: '{count} recovery codes left',
+  },
   'account.identities': 'Linked accounts',
   'account.identity.none': 'You have not linked an account at another provider.',
   'account.identity.linked': 'linked {time}',

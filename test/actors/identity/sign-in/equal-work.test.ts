@@ -4,6 +4,7 @@ import { Registry } from 'prom-client'
 import { browserSessionsActor } from '../../../../actors/identity/sessions/actor.js'
 import { signInActor } from '../../../../actors/identity/sign-in/actor.js'
 import { ShareCounts } from '../../../../runtime/kernel/fairness/fair-share.js'
+import { I18N_DEFAULTS } from '../../../../actors/domain/i18n-settings.js'
 import { openMailQueue } from '../../../../actors/platform/mail/mail-queue.js'
 import type { FederatedLoginProtocol } from '../../../../actors/identity/federated-login/protocol.js'
 import type { PasswordsProtocol } from '../../../../actors/identity/passwords/protocol.js'
@@ -123,6 +124,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
         },
         destination: 'delivered',
         shares: new ShareCounts(),
+        i18n: I18N_DEFAULTS,
       }),
       email: {
         requests_per_name_max: 5,

@@ -6,6 +6,7 @@ import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
 import { discoveryActor } from '../../../../actors/oauth/discovery/actor.js'
 import { signingKeysActor } from '../../../../actors/oauth/signing-keys/actor.js'
 import { tokensActor } from '../../../../actors/oauth/tokens/actor.js'
+import { LOCALES } from '../../../../actors/domain/locales.js'
 import { readPublicJwk } from '../../../../actors/oauth/tokens/clients/client-key.js'
 import type { FormFields, TokenRequest } from '../../../../actors/oauth/tokens/protocol.js'
 import { heldClock } from '../../../support/held-clock.js'
@@ -31,6 +32,7 @@ const FACTS = {
   baseUrl: ISSUER,
   dpopEnabled: true,
   credentials: true,
+  locales: LOCALES,
   registrationEnabled: false,
   documentation: null,
 }

@@ -105,19 +105,22 @@ test('branding and session lifetimes are settings', async (t) => {
   const german = await patch(token, { branding: { locale: 'de' } })
   t.deepEqual(german.body, { ...SANDBOX, branding: { locale: 'de' }, session })
   for (const [accepted, lang] of [
-    ['fr', 'de'],
+    ['sv', 'de'],
     ['', 'de'],
-    ['fr, en;q=0.5', 'en'],
+    ['sv, en;q=0.5', 'en'],
   ]) {
     const shown = await fetch(
       `${api.at.baseUrl}/auth/login?tenant_slug=${String(body['tenant_slug'])}`,
       { headers: { 'accept-language': accepted! } },
     )
-    t.true((await shown.text()).includes(`<html lang="${lang}">`), `${accepted} gives ${lang}`)
+    t.true(
+      (await shown.text()).includes(`<html lang="${lang}" dir="ltr">`),
+      `${accepted} gives ${lang}`,
+    )
   }
   t.deepEqual((await patch(token, { branding: {} })).body, { ...SANDBOX, session })
   for (const wrong of [
-    { branding: { locale: 'fr' } },
+    { branding: { locale: 'sv' } },
     { branding: { color: 'red' } },
     { branding: { name: 'Harbour \u202egro.live' } },
     { branding: { name: 'Harbour\nWorks' } },

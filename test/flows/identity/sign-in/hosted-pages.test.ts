@@ -110,12 +110,12 @@ test('a person reads the pages in their own language', async (t) => {
   const browser = await browsing(t)
   const path = `/auth/login?tenant_slug=${workspace.tenantSlug}`
   const german = await browser.get(path, { 'accept-language': 'de-AT,de;q=0.9,en;q=0.8' })
-  t.regex(german.html, /<html lang="de">/)
+  t.regex(german.html, /<html lang="de" dir="ltr">/)
   t.true(german.html.includes('Passwort'))
   const asked = await browser.get(`${path}&ui_locales=de`, { 'accept-language': 'en' })
-  t.regex(asked.html, /<html lang="de">/)
+  t.regex(asked.html, /<html lang="de" dir="ltr">/)
   const wrong = await browser.submit(asked, { email: 'x@y.test', password: 'x' })
-  t.regex(wrong.html, /<html lang="de">/, 'the language stays with the flow')
+  t.regex(wrong.html, /<html lang="de" dir="ltr">/, 'the language stays with the flow')
 })
 
 test('a page with a form error starts its title with it', async (t) => {
@@ -136,7 +136,10 @@ test('the page names another tenant at sign-in, and asks for confirmation at re-
   const browser = await browsing(t)
   await signIn(browser, here)
   const away = await browser.get(`/auth/login?tenant_slug=${there.tenantSlug}`)
-  t.regex(away.html, /You are signing in to Lighthouse to see your account\./)
+  t.regex(
+    away.html,
+    /You are signing in to <bdi class="name">Lighthouse<\/bdi> to see your account\./,
+  )
   t.true(away.html.includes(`value="${here.email}"`), 'their address, once typed')
   const party = await relyingParty(running, here)
   const { url } = await journey(party, { prompt: 'login' })
@@ -157,7 +160,10 @@ test('the reason for the sign-in is a correct German sentence', async (t) => {
   const workspace = await fresh()
   const path = `/auth/login?tenant_slug=${workspace.tenantSlug}&ui_locales=de`
   const page = await (await browsing(t)).get(path)
-  t.regex(page.html, /Sie melden sich bei [^<]* an, um Ihr Konto zu sehen\./)
+  t.regex(
+    page.html,
+    /Sie melden sich bei <bdi class="name">[^<]*<\/bdi> an, um Ihr Konto zu sehen\./,
+  )
 })
 
 test('a form field with NUL is a bad request on every page before sign-in', async (t) => {
@@ -233,7 +239,7 @@ test('an expired sign-in leads to the sign-in page of the same tenant', async (t
     const [, href] = /class="button" href="([^"]*)"/.exec(late.html)!
     t.is(href, `/auth/login?tenant_id=${tenantId}`, late.path)
     t.true(late.html.includes('Harbour Works'), 'its name')
-    if (!late.path.includes('/sso/')) t.true(late.html.includes('<html lang="de">'))
+    if (!late.path.includes('/sso/')) t.true(late.html.includes('<html lang="de" dir="ltr">'))
   }
   const again = await browser.get(`/auth/login?tenant_id=${tenantId}`)
   t.is((await browser.submit(again, { email, password })).location, '/auth/account')

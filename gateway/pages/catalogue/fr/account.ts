@@ -1,0 +1,152 @@
+/** French texts of the account page and of enrolment. */
+import type { Text } from '../../../../actors/domain/languages.js'
+import type { account as english } from '../en/account.js'
+
+export const account: Readonly<Record<keyof typeof english, Text>> = {
+  'profile.title': 'À propos de vous',
+  'profile.none': 'Vous n’avez indiqué ni votre nom ni d’autres informations sur vous.',
+  'profile.change': 'Modifier vos informations',
+  'profile.lead':
+    'Les applications ne voient ces informations que si vous l’autorisez. Laissez un champ vide pour supprimer l’information.',
+  'profile.tenant': 'Défini par {tenant}.',
+  'profile.save': 'Enregistrer',
+  'profile.name': 'Nom',
+  'profile.name.invalid':
+    'Ce nom n’est pas valide : 120 caractères au plus, sans caractères de contrôle.',
+  'profile.given_name': 'Prénom',
+  'profile.given_name.invalid':
+    'Ce prénom n’est pas valide : 120 caractères au plus, sans caractères de contrôle.',
+  'profile.family_name': 'Nom de famille',
+  'profile.family_name.invalid':
+    'Ce nom de famille n’est pas valide : 120 caractères au plus, sans caractères de contrôle.',
+  'profile.picture': 'Photo',
+  'profile.picture.hint': 'L’adresse d’une photo de vous, par exemple https://example.com/moi.png.',
+  'profile.picture.invalid':
+    'L’adresse de la photo doit commencer par https:// et comporter 2048 caractères au plus.',
+  'profile.locale': 'Langue',
+  'profile.locale.hint': 'Un code de langue, par exemple fr ou en-GB.',
+  'profile.locale.invalid': 'Ce n’est pas un code de langue. Exemples : fr, en-GB.',
+  'profile.zoneinfo': 'Fuseau horaire',
+  'profile.zoneinfo.hint': 'Par exemple Europe/Paris.',
+  'profile.zoneinfo.invalid': 'Ce fuseau horaire est inconnu. Exemple : Europe/Paris.',
+  'profile.phone_number': 'Numéro de téléphone',
+  'profile.phone_number.hint': 'Avec l’indicatif du pays, par exemple +33 1 23 45 67 89.',
+  'profile.phone_number.invalid':
+    'Ce numéro de téléphone n’est pas valide. Il commence par + et l’indicatif du pays, par exemple +33 1 23 45 67 89.',
+  'profile.phone_number.verified': 'confirmé',
+  'profile.phone_number.unverified': 'non confirmé',
+  'account.password': 'Mot de passe et adresse',
+  'account.password.none':
+    'Vous n’avez pas de mot de passe. Vous vous connectez d’une autre manière.',
+  'account.confined':
+    'Vous vous êtes connecté par un fournisseur de {tenant}. Le mot de passe, les clés d’accès et les seconds facteurs de votre compte ne sont pas affichés ici. Connectez-vous avec l’un d’eux pour les voir.',
+  'account.confined.leave': 'Se connecter avec vos propres clés',
+  'account.password.choose':
+    'Vous n’avez pas de mot de passe. Vous vous connectez d’une autre manière. Pour en définir un, déconnectez-vous et choisissez « Mot de passe oublié ? » sur la page de connexion.',
+  'account.password.change': 'Modifier votre mot de passe',
+  'account.email.open': 'Votre adresse e-mail {email} n’est pas confirmée.',
+  'account.email.confirmed': 'Votre adresse e-mail {email} est confirmée.',
+  'account.email.confirm': 'Recevoir un e-mail de confirmation',
+  'enroll.title': 'Protégez votre compte avec une seconde étape',
+  'enroll.lead': 'Cette action nécessite une seconde étape en plus de votre mot de passe.',
+  'enroll.scan': 'Scannez ce code QR avec une application d’authentification.',
+  'enroll.picture': 'Code QR contenant le secret pour votre application d’authentification',
+  'enroll.manual': 'Ou saisissez ce secret manuellement dans l’application :',
+  'enroll.open': 'Déjà sur cet appareil ? Ouvrez votre application d’authentification',
+  'enroll.code': 'Code affiché par l’application',
+  'enroll.submit': 'Confirmer et activer',
+  'enroll.wrong':
+    'Ce code n’est pas valide. Vérifiez l’heure de votre appareil et essayez le code suivant.',
+  'codes.title': 'Conservez vos codes de récupération',
+  'codes.lead':
+    'Chacun de ces codes vous permet de vous connecter une fois si vous perdez votre téléphone. Ils ne sont affichés qu’une seule fois : imprimez-les ou enregistrez-les dans un gestionnaire de mots de passe.',
+  'codes.continue': 'J’ai conservé mes codes, continuer',
+  'account.title': 'Votre compte',
+  'account.gone': 'Cet élément n’existe plus : il a pris fin, a expiré ou a déjà été traité.',
+  'account.tenant': 'chez {tenant}',
+  'account.sessions': 'Où vous êtes connecté',
+  'account.session.this': 'Ce navigateur',
+  'account.session.other': 'Un autre navigateur',
+  'account.session.since': 'depuis le {time}',
+  'account.session.seen': 'dernière activité le {time}',
+  'account.session.end': 'Déconnecter',
+  'account.session.others': 'Se déconnecter partout ailleurs',
+  'account.session.address': 'adresse {address}',
+  'account.factors': 'Seconde étape',
+  'account.factor.totp': 'Application d’authentification',
+  'account.factor.enrolled': 'configurée le {time}',
+  'account.factor.used': 'dernière utilisation le {time}',
+  'account.factor.remove': 'Supprimer',
+  'account.factor.none': 'Vous n’avez pas configuré de seconde étape.',
+  'account.factor.add': 'Configurer une seconde étape',
+  'account.factor.passkey':
+    'Vos clés d’accès sont votre seconde étape. Une application est utile si vous n’avez pas de clé d’accès à portée de main.',
+  'account.factor.app': 'Ajouter une application d’authentification',
+  'account.factor.renew': 'Générer de nouveaux codes de récupération',
+  'account.factor.codes': {
+    one: '{count} code de récupération restant',
+    other: '{count} codes de récupération restants',
+  },
+  'account.identities': 'Comptes associés',
+  'account.identity.none': 'Vous n’avez associé aucun compte d’un autre fournisseur.',
+  'account.identity.linked': 'associé le {time}',
+  'account.identity.used': 'dernière utilisation le {time}',
+  'account.identity.unlink': 'Dissocier',
+  'account.identity.link': 'Associer {name}',
+  'account.consents': 'Applications ayant accès à votre compte',
+  'account.consent.none': 'Aucune application n’a accès à votre compte.',
+  'account.consent.since': 'depuis le {time}',
+  'account.consent.withdraw': 'Révoquer',
+  'account.delegations': 'Agents agissant pour vous',
+  'account.delegation.none': 'Aucun agent n’agit pour vous.',
+  'account.delegation.since': 'depuis le {time}',
+  'account.delegation.until': 'jusqu’au {time}',
+  'account.delegation.revoke': 'Révoquer',
+  'account.next': 'Étapes suivantes',
+  'account.next.lead':
+    'Vous gérez {tenant}. La page d’accueil mène à la documentation de l’API et à tout ce dont les programmes ont besoin.',
+  'account.next.link': 'Vers la page d’accueil',
+  'account.signout': 'Se déconnecter',
+  'enroll.app': 'Avec une application d’authentification',
+  'passkey.sign-in': 'Se connecter avec une clé d’accès',
+  'passkey.wrong':
+    'Cette clé d’accès ne correspond à aucun compte. Essayez-en une autre ou connectez-vous avec votre mot de passe.',
+  'passkey.use': 'Utiliser une clé d’accès',
+  'passkey.create': 'Créer une clé d’accès',
+  'passkey.enroll': 'Avec une clé d’accès',
+  'passkey.enroll.lead':
+    'Votre empreinte digitale, votre visage ou le verrouillage de votre appareil prouve que c’est bien vous. C’est rapide et cela vous protège des faux sites.',
+  'passkey.enroll.device':
+    'Cette action nécessite une clé d’accès qui reste sur un seul appareil, par exemple une clé de sécurité.',
+  'passkey.copyable':
+    'Cette clé d’accès peut être copiée sur d’autres appareils. Utilisez une clé de sécurité ou une clé d’accès qui reste sur cet appareil.',
+  'passkey.refused': 'La clé d’accès n’a pas pu être ajoutée. Réessayez.',
+  'passkey.device':
+    'Cette action nécessite une clé d’accès qui reste sur un seul appareil, par exemple une clé de sécurité.',
+  'passkey.name': 'Nom de la clé d’accès',
+  'passkey.name.hint': 'Pour distinguer vos clés d’accès.',
+  'passkey.cancelled': 'Aucune clé n’a été utilisée. Réessayez quand vous le souhaitez.',
+  'passkey.known': 'Cet appareil possède déjà une clé d’accès pour votre compte.',
+  'passkey.failed': 'L’opération a échoué. Actualisez la page et réessayez.',
+  'passkey.missing': 'Les clés d’accès nécessitent un navigateur récent qui exécute les scripts.',
+  'passkey.new.title': 'Ajouter une clé d’accès',
+  'passkey.new.lead':
+    'Connectez-vous avec votre empreinte digitale, votre visage, le verrouillage de votre appareil ou une clé de sécurité, sans votre mot de passe.',
+  'passkey.new.back': 'Retour à votre compte',
+  'totp.new.title': 'Ajouter une application d’authentification',
+  'totp.new.lead':
+    'Ses codes servent de seconde étape lorsque vous n’avez pas de clé d’accès à portée de main.',
+  'account.passkeys': 'Clés d’accès',
+  'account.passkey.none':
+    'Vous n’avez aucune clé d’accès. Avec une clé d’accès, vous vous connectez sans mot de passe.',
+  'account.passkey.add': 'Ajouter une clé d’accès',
+  'account.passkey.device': 'Reste sur un seul appareil',
+  'account.passkey.synced': 'Sauvegardée par son gestionnaire de mots de passe',
+  'account.passkey.copyable': 'Peut être sauvegardée',
+  'account.passkey.rename': 'Renommer',
+  'account.passkey.name': 'Nom',
+  'account.passkey.save': 'Enregistrer',
+  'account.requests':
+    'Les applications peuvent vous demander d’approuver une connexion effectuée ailleurs, par exemple dans un centre d’appels.',
+  'account.requests.open': 'Voir les demandes',
+}
