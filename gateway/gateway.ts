@@ -1,6 +1,6 @@
 /** Builds the HTTP side of a process from routes and actor references. */
 import type { EventType } from '../actors/domain/events.js'
-import { type I18nSettings, I18N_DEFAULTS } from '../actors/domain/i18n-settings.js'
+import { type I18nSettings, I18N_DEFAULTS } from '../actors/domain/i18n/settings.js'
 import type { BrowserSessionsProtocol } from '../actors/identity/sessions/protocol.js'
 import type { Tenant } from '../actors/domain/tenants/tenancy.js'
 import type { ScimProtocol } from '../actors/identity/scim/protocol.js'

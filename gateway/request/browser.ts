@@ -8,7 +8,7 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Cookies, parseCookie, type SerializeOptions, stringifySetCookie } from 'cookie'
-import { type I18nSettings, I18N_DEFAULTS } from '../../actors/domain/i18n-settings.js'
+import { type I18nSettings, I18N_DEFAULTS } from '../../actors/domain/i18n/settings.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { HttpExchange } from '../http-exchange.js'
 import type { BrowserLanguages } from '../pages/platform/language.js'

@@ -1,5 +1,5 @@
 /** Sends answers: bodies, problem documents and OAuth errors, with the headers that all of them share. */
-import type { I18nSettings } from '../../actors/domain/i18n-settings.js'
+import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import { refusalText } from '../mcp/json-rpc.js'
 import { browserLanguages, wantsPage } from '../request/browser.js'

@@ -1,6 +1,6 @@
 /** The dependencies of each actor and worker. Rows in the order of `planes.ts`. */
 import { availableParallelism } from 'node:os'
-import { offeredLocales } from '../../actors/domain/languages.js'
+import { offeredLocales } from '../../actors/domain/i18n/languages.js'
 import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
 import { powMetrics } from '../../actors/agents/agents/metrics.js'

@@ -2,7 +2,7 @@
  * Messages of buyers (checkout, payment page) and of merchants that look up a charge.
  * docs/reference/commerce.md.
  */
-import type { Locale } from '../../domain/locales.js'
+import type { Locale } from '../../domain/i18n/locales.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Charge, Recurring } from '../payments/protocol.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'

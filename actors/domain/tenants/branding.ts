@@ -1,6 +1,6 @@
 /** Branding of hosted pages, from `branding` in the tenant's settings. Invalid values are ignored. */
 import type { TenantId } from '../ids.js'
-import { type Locale, LOCALES } from '../locales.js'
+import { type Locale, LOCALES } from '../i18n/locales.js'
 
 /** The branding of a tenant. */
 export type PageTenant = {

@@ -1,7 +1,7 @@
 /** Tenant resolution and tenant settings. Tenants are read often and change rarely, so answers may be cached. */
 import type { TenantNaming } from '../../domain/tenants/resolution.js'
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
-import type { Locale } from '../../domain/locales.js'
+import type { Locale } from '../../domain/i18n/locales.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Tenant, TenantSelector } from '../../domain/tenants/tenancy.js'

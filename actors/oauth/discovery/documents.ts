@@ -13,7 +13,7 @@ import {
   credentialIssuerIdentifier,
 } from '../../domain/credentials/catalogue.js'
 import { BATCH_SIZE } from '../../domain/credentials/configurations.js'
-import type { Locale } from '../../domain/locales.js'
+import type { Locale } from '../../domain/i18n/locales.js'
 import { PERSON_CLAIMS } from '../../domain/person-claims.js'
 import { SCOPES, SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'

@@ -15,7 +15,7 @@ import {
 import { insertMail, mailContext, type NewMail } from '../../../storage/operations/outgoing-mail.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import type { I18nSettings } from '../../domain/i18n-settings.js'
+import type { I18nSettings } from '../../domain/i18n/settings.js'
 import { renderMessage, type MessageHeader, type MessageContent } from './render.js'
 import {
   judgeAddress,

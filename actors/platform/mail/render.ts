@@ -1,7 +1,7 @@
 /** Renders messages as text and HTML, in the tenant's name and in the language of the recipient. */
-import type { I18nSettings } from '../../domain/i18n-settings.js'
-import { filledIn, localeFor, textWriter, timeWriter } from '../../domain/languages.js'
-import { directionOf, type Locale } from '../../domain/locales.js'
+import type { I18nSettings } from '../../domain/i18n/settings.js'
+import { filledIn, localeFor, textWriter, timeWriter } from '../../domain/i18n/languages.js'
+import { directionOf, type Locale } from '../../domain/i18n/locales.js'
 import { withoutLinks } from '../../domain/shown-names.js'
 import { ar } from './catalogue/ar.js'
 import { de } from './catalogue/de.js'

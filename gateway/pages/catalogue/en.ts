@@ -1,5 +1,5 @@
 /** English. Its keys are the keys of every catalogue. `{name}` is a placeholder. */
-import type { Text } from '../../../actors/domain/languages.js'
+import type { Text } from '../../../actors/domain/i18n/languages.js'
 import { account } from './en/account.js'
 
 export const en = {

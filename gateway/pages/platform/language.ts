@@ -1,14 +1,14 @@
 /** Chooses the language of a page, and formats its texts. */
-import { type I18nSettings, I18N_DEFAULTS } from '../../../actors/domain/i18n-settings.js'
+import { type I18nSettings, I18N_DEFAULTS } from '../../../actors/domain/i18n/settings.js'
 import {
   localeFor,
   type Text,
   type TextValues,
   textWriter,
   timeWriter,
-} from '../../../actors/domain/languages.js'
+} from '../../../actors/domain/i18n/languages.js'
 import { currencyExponent, decimalAmount } from '../../../actors/domain/commerce/currencies.js'
-import { directionOf, type Locale } from '../../../actors/domain/locales.js'
+import { directionOf, type Locale } from '../../../actors/domain/i18n/locales.js'
 import { ar } from '../catalogue/ar.js'
 import { de } from '../catalogue/de.js'
 import { type Catalogue, en, type MessageKey } from '../catalogue/en.js'

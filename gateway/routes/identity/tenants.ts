@@ -1,6 +1,6 @@
 /** Settings of an environment. */
 import { z } from 'zod'
-import { LOCALES } from '../../../actors/domain/locales.js'
+import { LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { isRedirectHost } from '../../../actors/domain/redirect-hosts.js'
 import { looksLikeLink, SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { type TenantSettingsRecord, tenants } from '../../../actors/identity/tenants/protocol.js'

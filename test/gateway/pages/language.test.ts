@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import test from 'ava'
-import { type Text, textWriter } from '../../../actors/domain/languages.js'
-import { type Locale, LOCALES } from '../../../actors/domain/locales.js'
+import { type Text, textWriter } from '../../../actors/domain/i18n/languages.js'
+import { type Locale, LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { MAIL_CATALOGUES } from '../../../actors/platform/mail/render.js'
 import { CATALOGUES, chooseLanguage, languageIn } from '../../../gateway/pages/platform/language.js'
 

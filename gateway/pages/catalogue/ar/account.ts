@@ -1,5 +1,5 @@
 /** Arabic texts of the account page and of enrolment. */
-import type { Text } from '../../../../actors/domain/languages.js'
+import type { Text } from '../../../../actors/domain/i18n/languages.js'
 import type { account as english } from '../en/account.js'
 
 export const account: Readonly<Record<keyof typeof english, Text>> = {

@@ -1,7 +1,7 @@
 /** [i18n]: the language of pages and mails (docs/guides/identity/languages.md). */
 import { z } from 'zod'
-import { flag } from '../../runtime/kernel/config/kinds.js'
-import { section, type SettingsOf } from '../../runtime/kernel/config/section.js'
+import { flag } from '../../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 import { LOCALES } from './locales.js'
 
 export const i18nSettings = section(

@@ -1,6 +1,6 @@
 /** Chooses a language by the preferences of browser and application, and fills in its texts. */
 import Negotiator from 'negotiator'
-import type { I18nSettings } from './i18n-settings.js'
+import type { I18nSettings } from './settings.js'
 import { directionOf, type Locale, LOCALES } from './locales.js'
 
 const ranges = (wanted: string): string[] =>
