@@ -258,7 +258,7 @@ export function pagePolicy(
   const types = scripted && sources.length === 0 ? TRUSTED_TYPES : ''
   const styles = ["'self'", ...sources].join(' ')
   return (
-    `default-src 'none'; style-src ${styles}; img-src 'self' data:; ${script}${frames}${types}` +
+    `default-src 'none'; style-src ${styles}; img-src 'self' data:; font-src 'self'; ${script}${frames}${types}` +
     `form-action ${["'self'", ...targets].join(' ')}; base-uri 'none'; frame-ancestors 'none'`
   )
 }

@@ -11,7 +11,9 @@ import type { Locale } from '../../../actors/domain/locales.js'
 import type { MessageKey } from '../catalogue/en.js'
 import { chooseLanguage, type Language } from './language.js'
 import { PASSKEY_SCRIPT } from './script.js'
-import { BRAND_PATH, STYLE_PATH } from './style.js'
+import { PRELOADED_FONT } from './fonts.js'
+import { icon, MARK, scopeIcon } from './icons.js'
+import { BRAND_PATH, monogramClass, STYLE_PATH } from './style.js'
 
 const FOLDER = fileURLToPath(new URL('../../../../gateway/pages/templates/', import.meta.url))
 
@@ -23,6 +25,8 @@ for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
 
 /** The branding of the tenant of a page. */
 export type Branding = {
+  /** Of the tenant. It chooses the colour of the monogram. */
+  readonly id: string
   readonly name: string
   /** `#rrggbb`, or null for the default. */
   readonly color: string | null
@@ -68,6 +72,17 @@ function withNames(words: string, names: Names): string {
   return filledIn(escaped(words), Object.fromEntries(marked))
 }
 
+const segments = new Intl.Segmenter()
+
+/** The letter and class of a tenant's monogram. A colour of its own takes precedence. */
+export function monogramOf({ id, name, color }: Pick<Branding, 'id' | 'name' | 'color'>) {
+  const [first] = segments.segment(name.trim())
+  return {
+    letter: (first?.segment ?? '?').toLocaleUpperCase(),
+    className: color === null ? monogramClass(id) : 'own',
+  }
+}
+
 /**
  * Renders a template within the frame. In a template, `it.say(key)` and `it.time(date)` return text,
  * `it.scopeText(scope)` says what a scope permits, `it.sayWithNames(key, names)` returns HTML with marked names, `it.frame` is the frame, and the members of
@@ -85,7 +100,7 @@ export function renderPage(
     branding?.locale,
   )
   const sayWithNames = (key: MessageKey, names: Names) => withNames(say(key), names)
-  const shared = { frame, locale, say, scopeText, sayWithNames, time, lasting }
+  const shared = { frame, locale, say, scopeText, sayWithNames, time, lasting, icon, scopeIcon }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
   const title = frame.title ?? say(frame.titleKey)
@@ -97,6 +112,9 @@ export function renderPage(
     title: frame.error === undefined ? title : say('common.error.title', { title }),
     wait: minutes(frame.retryAfterSecs ?? 0),
     body,
+    mark: MARK,
+    monogram: branding === null ? null : monogramOf(branding),
+    font: PRELOADED_FONT,
     style: STYLE_PATH,
     script: frame.scripted === true ? PASSKEY_SCRIPT : null,
     brand: color === null ? null : `${BRAND_PATH}/${color.slice(1)}`,
