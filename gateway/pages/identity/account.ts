@@ -19,6 +19,7 @@ export function accountPage(
   const frame = {
     titleKey: 'account.title',
     branding: tenant,
+    layout: 'sections',
     acceptLanguage: browser.languages,
     ...(refused === undefined
       ? {}
@@ -34,6 +35,7 @@ export function accountPage(
     sessions: sessions.map((listed) => ({
       ...listed,
       browser: browserName(listed.userAgent),
+      handheld: /\b(?:Android|iPhone|iPad|iPod)\b/.test(listed.userAgent),
       own: listed.id === session.id,
     })),
     ...seen,

@@ -13,12 +13,14 @@ type CalendarUnit = 'day' | 'week' | 'month' | 'year'
 export type Language = {
   /** BCP 47, for `lang`. */
   readonly locale: string
-  /** The text of a key, with `{name}` replaced. */
   /** What a scope permits. The name itself for a scope of an API resource. */
   readonly scopeText: (scope: string) => string
+  /** The text of a key, with `{name}` replaced. */
   readonly say: (key: MessageKey, values?: Readonly<Record<string, string | number>>) => string
   /** A time in UTC, in the format of the locale. */
   readonly time: (moment: Date) => string
+  /** How long ago or ahead a time is, such as `3 minutes ago`. */
+  readonly relativeTime: (moment: Date, now: Date) => string
   /** A duration in whole minutes, rounded up, with its unit. */
   readonly minutes: (secs: number) => string
   /** A duration in the largest unit (day, hour or minute) that divides it. */
@@ -39,6 +41,26 @@ export function chooseLanguage(
   own?: Locale | null,
 ): Language {
   return LANGUAGES.get(wantedLocale(LOCALES, uiLocales, acceptLanguage) ?? own ?? 'en')!
+}
+
+/** The units of relative times, and the number of seconds from which each is used. */
+const RELATIVE_UNITS = [
+  ['year', 31_557_600],
+  ['month', 2_629_800],
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const
+
+function relativeTimes(locale: Locale): Language['relativeTime'] {
+  const format = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
+  return (moment, now) => {
+    const secs = Math.round((moment.getTime() - now.getTime()) / 1000)
+    const [unit, length] = RELATIVE_UNITS.find(([, from]) => Math.abs(secs) >= from) ?? [null, 1]
+    return unit === null
+      ? format.format(0, 'second')
+      : format.format(Math.round(secs / length), unit)
+  }
 }
 
 const SECS_OF = { day: 86_400, hour: 3_600, minute: 60 } as const
@@ -62,6 +84,7 @@ function languageOf(locale: Locale): Language {
       return isMessage(key) ? catalogue[key] : scope
     },
     time: timeWriter(locale),
+    relativeTime: relativeTimes(locale),
     minutes: (secs) => minutes.format(Math.ceil(secs / 60)),
     lasting: (secs) => {
       const unit = secs % 86_400 === 0 ? 'day' : secs % 3_600 === 0 ? 'hour' : 'minute'

@@ -10,7 +10,7 @@ import { filledIn } from '../../../actors/domain/languages.js'
 import type { Locale } from '../../../actors/domain/locales.js'
 import type { MessageKey } from '../catalogue/en.js'
 import { chooseLanguage, type Language } from './language.js'
-import { PASSKEY_SCRIPT } from './script.js'
+import { CONTROLS_SCRIPT, PASSKEY_SCRIPT } from './script.js'
 import { PRELOADED_FONT } from './fonts.js'
 import { icon, MARK, scopeIcon } from './icons.js'
 import { BRAND_PATH, monogramClass, STYLE_PATH } from './style.js'
@@ -50,6 +50,8 @@ export type Frame = {
   readonly error?: { readonly key: MessageKey; readonly field: string | null } | undefined
   /** True if the page uses passkeys. */
   readonly scripted?: boolean | undefined
+  /** `sections`: a wide page with panels. Default: one card. */
+  readonly layout?: 'card' | 'sections' | undefined
   /** Target of an immediate redirect by the page: a path of the service or an https URL. */
   readonly onward?: string | undefined
   /** The value of `{wait}` in `error`. */
@@ -72,6 +74,9 @@ function withNames(words: string, names: Names): string {
   return filledIn(escaped(words), Object.fromEntries(marked))
 }
 
+/** Attributes of controls that need a script: password fields, recovery codes. */
+const CONTROLS = / data-(?:reveal|codes)[ =]/
+
 const segments = new Intl.Segmenter()
 
 /** The letter and class of a tenant's monogram. A colour of its own takes precedence. */
@@ -83,10 +88,16 @@ export function monogramOf({ id, name, color }: Pick<Branding, 'id' | 'name' | '
   }
 }
 
+/** HTML of a time, relative to `now` and in full as its title. */
+function relativeHtml({ time, relativeTime }: Language, moment: Date, now: Date): string {
+  const full = escaped(time(moment))
+  return `<time datetime="${moment.toISOString()}" title="${full}">${escaped(relativeTime(moment, now))}</time>`
+}
+
 /**
  * Renders a template within the frame. In a template, `it.say(key)` and `it.time(date)` return text,
- * `it.scopeText(scope)` says what a scope permits, `it.sayWithNames(key, names)` returns HTML with marked names, `it.frame` is the frame, and the members of
- * `content` are members of `it`. A page includes its parts with `include('@page-part', it)`.
+ * `it.scopeText(scope)` says what a scope permits. HTML comes from `it.sayWithNames(key, names)`, `it.sayWithTimes(key, times,
+ * now)`, `it.relative(time, now)`, `it.icon(name)` and `it.scopeIcon(scope)`. `it.frame` is the frame, and the members of `content` are members of `it`. A page includes its parts with `include('@page-part', it)`.
  */
 export function renderPage(
   template: string,
@@ -94,13 +105,29 @@ export function renderPage(
   content: Readonly<Record<string, unknown>>,
 ): string {
   const { uiLocales, acceptLanguage, branding } = frame
-  const { locale, say, scopeText, time, minutes, lasting }: Language = chooseLanguage(
-    uiLocales,
-    acceptLanguage,
-    branding?.locale,
-  )
+  const language = chooseLanguage(uiLocales, acceptLanguage, branding?.locale)
+  const { locale, say, scopeText, time, minutes, lasting } = language
   const sayWithNames = (key: MessageKey, names: Names) => withNames(say(key), names)
-  const shared = { frame, locale, say, scopeText, sayWithNames, time, lasting, icon, scopeIcon }
+  const relative = (moment: Date, now: Date) => relativeHtml(language, moment, now)
+  /** The text of a key with times, each relative to `now`. */
+  const sayWithTimes = (key: MessageKey, times: Readonly<Record<string, Date>>, now: Date) => {
+    const marked = Object.entries(times).map(([name, moment]) => [name, relative(moment, now)])
+    return filledIn(escaped(say(key)), Object.fromEntries(marked))
+  }
+  const shared = {
+    frame,
+    locale,
+    say,
+    scopeText,
+    sayWithNames,
+    sayWithTimes,
+    relative,
+    time,
+    lasting,
+    icon,
+    scopeIcon,
+    monogramOf,
+  }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
   const title = frame.title ?? say(frame.titleKey)
@@ -116,7 +143,10 @@ export function renderPage(
     monogram: branding === null ? null : monogramOf(branding),
     font: PRELOADED_FONT,
     style: STYLE_PATH,
-    script: frame.scripted === true ? PASSKEY_SCRIPT : null,
+    scripts: [
+      ...(frame.scripted === true ? [PASSKEY_SCRIPT] : []),
+      ...(CONTROLS.test(body) ? [CONTROLS_SCRIPT] : []),
+    ],
     brand: color === null ? null : `${BRAND_PATH}/${color.slice(1)}`,
   })
 }
