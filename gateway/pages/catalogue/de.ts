@@ -7,7 +7,7 @@ export const de: Catalogue = {
   ...account,
   ...controls,
 
-  'common.error': 'Prüfen Sie das Formular',
+  'common.error': 'Es gibt ein Problem',
   'common.error.title': 'Fehler: {title}',
   'common.support': 'Brauchen Sie Hilfe? {contact}',
   'common.continue': 'Weiter',

@@ -6,7 +6,7 @@ export const en = {
   ...account,
   ...controls,
 
-  'common.error': 'Check the form',
+  'common.error': 'There is a problem',
   'common.error.title': 'Error: {title}',
   'common.continue': 'Continue',
   'common.support': 'Need help? {contact}',

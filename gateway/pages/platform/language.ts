@@ -52,14 +52,13 @@ const RELATIVE_UNITS = [
   ['minute', 60],
 ] as const
 
-function relativeTimes(locale: Locale): Language['relativeTime'] {
+function relativeTimes(locale: Locale, justNow: string): Language['relativeTime'] {
   const format = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
   return (moment, now) => {
     const secs = Math.round((moment.getTime() - now.getTime()) / 1000)
     const [unit, length] = RELATIVE_UNITS.find(([, from]) => Math.abs(secs) >= from) ?? [null, 1]
-    return unit === null
-      ? format.format(0, 'second')
-      : format.format(Math.round(secs / length), unit)
+    if (unit !== null) return format.format(Math.round(secs / length), unit)
+    return secs > 0 ? format.format(1, 'minute') : justNow
   }
 }
 
@@ -84,7 +83,7 @@ function languageOf(locale: Locale): Language {
       return isMessage(key) ? catalogue[key] : scope
     },
     time: timeWriter(locale),
-    relativeTime: relativeTimes(locale),
+    relativeTime: relativeTimes(locale, catalogue['time.now']),
     minutes: (secs) => minutes.format(Math.ceil(secs / 60)),
     lasting: (secs) => {
       const unit = secs % 86_400 === 0 ? 'day' : secs % 3_600 === 0 ? 'hour' : 'minute'

@@ -2,6 +2,7 @@
 import type { controls as english } from '../en/controls.js'
 
 export const controls: Readonly<Record<keyof typeof english, string>> = {
+  'time.now': 'gerade eben',
   'control.reveal': 'Passwort anzeigen',
   'control.copy': 'Kopieren',
   'control.copied': 'Kopiert',

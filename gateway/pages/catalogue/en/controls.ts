@@ -1,5 +1,6 @@
 /** English texts of controls, consent and delegation pages, and the sections of the account page. */
 export const controls = {
+  'time.now': 'just now',
   'control.reveal': 'Show password',
   'control.copy': 'Copy',
   'control.copied': 'Copied',
