@@ -11,7 +11,6 @@ export const de: Catalogue = {
   'common.error.title': 'Fehler: {title}',
   'common.support': 'Brauchen Sie Hilfe? {contact}',
   'common.continue': 'Weiter',
-  'common.tenant': 'Sie melden sich bei {tenant} an,',
 
   'home.title': 'svc',
   'home.lead':
@@ -159,8 +158,6 @@ export const de: Catalogue = {
   'mfa.title': 'Bestätigung in zwei Schritten',
   'mfa.lead': 'Geben Sie den 6-stelligen Code aus Ihrer Authenticator-App ein.',
   'mfa.code': '6-stelliger Code',
-  'mfa.hint':
-    'Kein Telefon zur Hand? Geben Sie stattdessen einen Ihrer Wiederherstellungscodes ein.',
   'mfa.submit': 'Bestätigen',
   'mfa.wrong': 'Falscher Code. Jeder Code gilt einmal, warten Sie also auf den nächsten.',
   'mfa.other': 'Anderes Konto verwenden',
@@ -223,8 +220,6 @@ export const de: Catalogue = {
   'delegation.audience': 'Wo',
   'delegation.audience.own': 'Dieser Dienst',
   'delegation.scopes': 'Damit darf er',
-  'delegation.lasts':
-    'Es endet {time}, nachdem der Agent es abgeholt hat, oder sobald Sie es beenden.',
   'delegation.since': 'Zuerst gesehen',
   'delegation.last': 'Von Ihnen zuletzt erlaubt',
   'delegation.last.never': 'Nie',

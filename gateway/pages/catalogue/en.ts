@@ -10,7 +10,6 @@ export const en = {
   'common.error.title': 'Error: {title}',
   'common.continue': 'Continue',
   'common.support': 'Need help? {contact}',
-  'common.tenant': 'You are signing in to {tenant}',
 
   'home.title': 'svc',
   'home.lead':
@@ -147,7 +146,6 @@ export const en = {
   'mfa.title': 'Two-step verification',
   'mfa.lead': 'Enter the 6-digit code from your authenticator app.',
   'mfa.code': '6-digit code',
-  'mfa.hint': 'No phone at hand? Enter one of your recovery codes instead.',
   'mfa.submit': 'Verify',
   'mfa.wrong': 'Wrong code. Each code works once, so wait for the next one.',
   'mfa.other': 'Use another account',
@@ -207,7 +205,6 @@ export const en = {
   'delegation.audience': 'Where',
   'delegation.audience.own': 'This service',
   'delegation.scopes': 'This will allow it to',
-  'delegation.lasts': 'It ends {time} after the agent has fetched it, or as soon as you end it.',
   'delegation.since': 'First seen',
   'delegation.last': 'Last allowed by you',
   'delegation.last.never': 'Never',

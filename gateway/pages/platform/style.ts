@@ -34,7 +34,7 @@ export function monogramClass(id: string): string {
   return `hue-${sum % MONOGRAM_COLORS.length}`
 }
 
-const hues = MONOGRAM_COLORS.map((color, index) => `.hue-${index} { background: ${color}; }`)
+const hues = MONOGRAM_COLORS.map((color, index) => `.hue-${index} { --hue: ${color}; }`)
 const STYLE = [FONT_FACES, sheet('style.css'), sheet('pages.css'), ...hues].join('\n')
 const DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
 

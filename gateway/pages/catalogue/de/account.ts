@@ -31,8 +31,6 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
   'profile.phone_number.hint': 'Mit der Landesvorwahl, etwa +49 30 12345678.',
   'profile.phone_number.invalid':
     'Diese Telefonnummer ist nicht gültig. Sie beginnt mit + und der Landesvorwahl, etwa +49 30 12345678.',
-  'profile.phone_number.verified': 'bestätigt',
-  'profile.phone_number.unverified': 'nicht bestätigt',
   'account.password': 'Passwort',
   'account.password.none': 'Sie haben kein Passwort. Sie melden sich anders an.',
   'account.confined':
@@ -41,8 +39,6 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
   'account.password.choose':
     'Sie haben kein Passwort. Um eines zu setzen, melden Sie sich ab und wählen Sie auf der Anmeldeseite „Passwort vergessen?“.',
   'account.password.change': 'Passwort ändern',
-  'account.email.open': '{email} ist nicht bestätigt.',
-  'account.email.confirmed': '{email} ist bestätigt.',
   'account.email.confirm': 'Bestätigungs-E-Mail senden',
   'enroll.title': 'Bestätigung in zwei Schritten einrichten',
   'enroll.lead': 'Diese Aktion braucht neben dem Passwort einen zweiten Schritt.',
@@ -50,7 +46,6 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
   'enroll.picture': 'QR-Code mit dem Geheimnis für Ihre Authenticator-App',
   'enroll.manual': 'Oder geben Sie diesen Schlüssel in der App ein:',
   'enroll.open': 'In einer Authenticator-App auf diesem Gerät öffnen',
-  'enroll.code': '6-stelliger Code',
   'enroll.submit': 'Einschalten',
   'enroll.wrong':
     'Falscher Code. Prüfen Sie die Uhr Ihres Geräts und nehmen Sie den nächsten Code.',
@@ -60,7 +55,6 @@ export const account: Readonly<Record<keyof typeof english, string>> = {
   'codes.continue': 'Ich habe meine Codes gespeichert',
   'account.title': 'Ihr Konto',
   'account.gone': 'Das wurde beendet, ist abgelaufen oder schon erledigt.',
-  'account.tenant': 'bei {tenant}',
   'account.sessions': 'Sitzungen',
   'account.session.this': 'Dieser Browser',
   'account.session.other': 'Ein anderer Browser',

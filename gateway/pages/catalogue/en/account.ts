@@ -29,8 +29,6 @@ export const account = {
   'profile.phone_number.hint': 'With the country code, such as +49 30 12345678.',
   'profile.phone_number.invalid':
     'This phone number is not valid. It begins with + and the country code, such as +49 30 12345678.',
-  'profile.phone_number.verified': 'confirmed',
-  'profile.phone_number.unverified': 'not confirmed',
   'account.password': 'Password',
   'account.password.none': 'You have no password. You sign in another way.',
   'account.confined':
@@ -39,8 +37,6 @@ export const account = {
   'account.password.choose':
     'You have no password. To set one, sign out and choose “Forgot your password?” on the sign-in page.',
   'account.password.change': 'Change password',
-  'account.email.open': '{email} is not confirmed.',
-  'account.email.confirmed': '{email} is confirmed.',
   'account.email.confirm': 'Send confirmation email',
   'enroll.title': 'Set up two-step verification',
   'enroll.lead': 'This action needs a second step besides your password.',
@@ -48,7 +44,6 @@ export const account = {
   'enroll.picture': 'QR code with the secret for your authenticator app',
   'enroll.manual': 'Or enter this key in the app:',
   'enroll.open': 'Open in an authenticator app on this device',
-  'enroll.code': '6-digit code',
   'enroll.submit': 'Turn on',
   'enroll.wrong': 'Wrong code. Check the clock of your device and try the next code.',
   'codes.title': 'Save your recovery codes',
@@ -57,7 +52,6 @@ export const account = {
   'codes.continue': "I've saved my codes",
   'account.title': 'Your account',
   'account.gone': 'This has ended, has expired or was already handled.',
-  'account.tenant': 'at {tenant}',
   'account.sessions': 'Sessions',
   'account.session.this': 'This browser',
   'account.session.other': 'Another browser',
