@@ -35,7 +35,16 @@ export function monogramClass(id: string): string {
 }
 
 const hues = MONOGRAM_COLORS.map((color, index) => `.hue-${index} { --hue: ${color}; }`)
-const STYLE = [FONT_FACES, sheet('style.css'), sheet('pages.css'), ...hues].join('\n')
+
+/** Without comments and needless spaces. Strings of the sheets contain neither. */
+function compact(css: string): string {
+  return css
+    .replaceAll(/\/\*[^]*?\*\//g, '')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/ ?([{};]) ?/g, '$1')
+}
+
+const STYLE = compact([FONT_FACES, sheet('style.css'), sheet('pages.css'), ...hues].join('\n'))
 const DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
 
 /** The path contains a digest of the content, so that the stylesheet can be cached for ever. */
