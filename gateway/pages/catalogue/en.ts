@@ -184,7 +184,7 @@ export const en = {
   'consent.first_seen.documented': 'First seen here on {date}. Not registered here.',
   'consent.resource': 'Access to {name} ({host})',
   'consent.loopback': 'Runs on your own computer. Continue only if you started it.',
-  'consent.first_seen': 'Registered by itself on {date}. Its name is not verified.',
+  'consent.first_seen': 'Self-registered on {date}. Its name is not verified.',
   'consent.new': 'New',
   'consent.kind.write': 'makes changes',
   'consent.kind.money': 'can spend money',
