@@ -89,6 +89,6 @@ export const scopeIcon = (scope: string): string => icon(AREAS[scope.split(':')[
 
 /** Our mark: an S of two arcs on a rounded square. */
 export const MARK =
-  '<svg class="mark" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="9" fill="var(--brand)"/>' +
+  '<svg class="mark" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="9"/>' +
   '<path d="M21.5 11.5A5.5 5.5 0 0 0 16 8.25c-3.1 0-5.5 1.6-5.5 3.9 0 5.3 11 2.3 11 7.7 0 2.3-2.4 3.9-5.5 3.9a5.5 5.5 0 0 1-5.5-3.25" ' +
-  'fill="none" stroke="var(--brand-ink)" stroke-width="3" stroke-linecap="round"/></svg>'
+  '/></svg>'
