@@ -153,7 +153,7 @@ export const en = {
   'common.or': 'or',
   'mfa.recovery': 'Enter one of your recovery codes.',
   'mfa.recovery.hint': 'Each code works once.',
-  'mfa.passkey.wrong': 'This passkey did not work. Try again or use another way.',
+  'mfa.passkey.wrong': 'This passkey could not be used. Try again or use another way.',
 
   'logout.title': 'You are signed out',
   'logout.lead': 'Your session in this browser has ended.',
@@ -227,7 +227,7 @@ export const en = {
   'device.code.hint': 'Eight letters, such as {example}. Case does not matter.',
   'device.continue': 'Continue',
   'device.unknown':
-    'No device waits with this code. It may have expired, so check the device again.',
+    'No device is waiting with this code. It may have expired, so check the device again.',
   'device.spent': 'Too many wrong codes. Try again in {wait}.',
   'device.confirm.title': 'Allow this device?',
   'device.confirm.lead': '{name} on another device wants to access your account.',

@@ -96,7 +96,7 @@ export const account = {
   'enroll.app': 'Authenticator app',
   'passkey.sign-in': 'Sign in with a passkey',
   'passkey.wrong':
-    'This passkey has no account here. Try another one or sign in with your password.',
+    'This passkey does not belong to an account here. Try another one or sign in with your password.',
   'passkey.use': 'Use a passkey',
   'passkey.create': 'Create passkey',
   'passkey.enroll': 'Passkey',
@@ -106,7 +106,7 @@ export const account = {
     'This action needs a passkey that stays on one device, such as a security key.',
   'passkey.copyable':
     'That passkey can be copied to other devices. Use a security key or a passkey that stays on this device.',
-  'passkey.refused': 'We could not add the passkey. Try again.',
+  'passkey.refused': 'The passkey could not be added. Try again.',
   'passkey.device': 'This action needs a passkey that stays on one device, such as a security key.',
   'passkey.name': 'Passkey name',
   'passkey.name.hint': 'It helps you tell your passkeys apart.',
