@@ -38,6 +38,7 @@ import { documentRoutes, OPENAPI_PATH } from './openapi/openapi-routes.js'
 import { openQuotas } from './request/quotas.js'
 import { BrowserSessionGuard } from './request/browser-session-guard.js'
 import { scriptRoutes } from './pages/platform/script.js'
+import { fontRoutes } from './pages/platform/fonts.js'
 import { styleRoutes } from './pages/platform/style.js'
 import { requestOrigin } from './request/request-origin.js'
 import type { Route } from './route.js'
@@ -114,7 +115,13 @@ export function openGateway(options: GatewayOptions): Gateway {
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
   )
-  const own = [metricsRoute(metrics), errorPagesRoute(), ...styleRoutes, ...scriptRoutes]
+  const own = [
+    metricsRoute(metrics),
+    errorPagesRoute(),
+    ...styleRoutes,
+    ...fontRoutes,
+    ...scriptRoutes,
+  ]
   const described = [...(options.described ?? present), ...own]
   const appOrigins = new Set(
     [issuer, server.identity_app_origin, server.dashboard_app_origin]

@@ -110,6 +110,8 @@ export type ShownRequest = {
   readonly agentName: string
   /** When the agent registered; null for a deleted agent. */
   readonly agentSince: Date | null
+  /** A domain that the organization of the agent has proved to own; null without one. */
+  readonly agentDomain: string | null
   readonly keyFingerprint: string | null
   readonly userCode: string
   readonly scopes: readonly string[]
@@ -138,7 +140,10 @@ export async function findDelegationRequest(
   const { rows } = await tx.query<ShownRequest>({
     name: 'delegation_request.find',
     text: `select r.tenant_id as "tenantId", r.id, r.agent_id as "agentId",
-             coalesce(a.name, '') as "agentName", a.created_at as "agentSince", r.key_fingerprint as "keyFingerprint",
+             coalesce(a.name, '') as "agentName", a.created_at as "agentSince",
+             (select o.domain from domain_owners o join tenants h on h.organization_id = o.organization_id
+              where h.id = a.tenant_id order by o.verified_at, o.domain limit 1) as "agentDomain",
+             r.key_fingerprint as "keyFingerprint",
              r.user_code as "userCode", r.scopes, r.audience, p.name as "audienceName", r.address,
              r.status, r.created_at as "createdAt", r.expires_at as "expiresAt",
              r.decided_by as "decidedBy",

@@ -183,7 +183,9 @@ export function approvalHandlers(needs: DelegationNeeds) {
       audienceName: row.audienceName,
       scopes: row.scopes.map((name) => ({ name, held: held.includes(name) })),
       lifetimeSecs: settings.delegation_ttl_secs,
+      seenAt: clock.now(),
       agentSince: row.agentSince,
+      agentDomain: row.agentDomain,
       lastDelegatedAt: await database.tenant(tenantId, (tx) => lastDelegated(tx, of), { signal }),
     }
   }

@@ -77,6 +77,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         const left = isProtected ? await countRecoveryCodes(tx, accountId) : null
         return {
           tag: 'seen',
+          seenAt: clock.now(),
           session,
           tenant: brandingOf(tenantId, branding.tenantName, branding.tenantSettings),
           profile: profileSeen(profile),

@@ -73,6 +73,8 @@ export type ProfileSeen = {
 
 export type AccountSeen = {
   readonly tag: 'seen'
+  /** When the page was made, for relative times. */
+  readonly seenAt: Date
   /**
    * The session that views the page. A confined session sees no keys of the account, and only identities of its tenant.
    */

@@ -34,6 +34,8 @@ export type Language = {
   readonly say: (key: MessageKey, values?: TextValues) => string
   /** A time in UTC, in the format of the locale. */
   readonly time: (moment: Date) => string
+  /** How long ago or ahead a time is, such as `3 minutes ago`. */
+  readonly relativeTime: (moment: Date, now: Date) => string
   /** A duration in whole minutes, rounded up, with its unit. */
   readonly minutes: (secs: number) => string
   /** A duration in the largest unit (day, hour or minute) that divides it. */
@@ -79,6 +81,25 @@ export function languageIn(locale: Locale): Language {
   return language
 }
 
+/** The units of relative times, and the number of seconds from which each is used. */
+const RELATIVE_UNITS = [
+  ['year', 31_557_600],
+  ['month', 2_629_800],
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const
+
+function relativeTimes(locale: Locale, justNow: string): Language['relativeTime'] {
+  const format = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
+  return (moment, now) => {
+    const secs = Math.round((moment.getTime() - now.getTime()) / 1000)
+    const [unit, length] = RELATIVE_UNITS.find(([, from]) => Math.abs(secs) >= from) ?? [null, 1]
+    if (unit !== null) return format.format(Math.round(secs / length), unit)
+    return secs > 0 ? format.format(1, 'minute') : justNow
+  }
+}
+
 const SECS_OF = { day: 86_400, hour: 3_600, minute: 60 } as const
 
 const isMessage = (key: string): key is MessageKey => Object.hasOwn(en, key)
@@ -105,6 +126,7 @@ function languageOf(locale: Locale): Language {
       return isMessage(key) ? say(key) : scope
     },
     time: timeWriter(locale),
+    relativeTime: relativeTimes(locale, say('time.now')),
     minutes: (secs) => counted(Math.ceil(secs / 60), 'minute'),
     lasting: (secs) => {
       const unit = secs % 86_400 === 0 ? 'day' : secs % 3_600 === 0 ? 'hour' : 'minute'

@@ -9,9 +9,11 @@ import { Eta } from 'eta'
 import { filledIn } from '../../../actors/domain/i18n/languages.js'
 import type { Locale } from '../../../actors/domain/i18n/locales.js'
 import type { MessageKey } from '../catalogue/en.js'
-import { type BrowserLanguages, chooseLanguage } from './language.js'
-import { PASSKEY_SCRIPT } from './script.js'
-import { BRAND_PATH, STYLE_PATH } from './style.js'
+import { type BrowserLanguages, chooseLanguage, type Language } from './language.js'
+import { CONTROLS_SCRIPT, PASSKEY_SCRIPT } from './script.js'
+import { PRELOADED_FONT } from './fonts.js'
+import { icon, MARK, scopeIcon } from './icons.js'
+import { BRAND_PATH, monogramClass, STYLE_PATH } from './style.js'
 
 const FOLDER = fileURLToPath(new URL('../../../../gateway/pages/templates/', import.meta.url))
 
@@ -23,6 +25,8 @@ for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
 
 /** The branding of the tenant of a page. */
 export type Branding = {
+  /** Of the tenant. It chooses the colour of the monogram. */
+  readonly id: string
   readonly name: string
   /** `#rrggbb`, or null for the default. */
   readonly color: string | null
@@ -47,6 +51,8 @@ export type Frame = {
   readonly error?: { readonly key: MessageKey; readonly field: string | null } | undefined
   /** True if the page uses passkeys. */
   readonly scripted?: boolean | undefined
+  /** `sections`: a wide page with panels. Default: one card. */
+  readonly layout?: 'card' | 'sections' | undefined
   /** Target of an immediate redirect by the page: a path of the service or an https URL. */
   readonly onward?: string | undefined
   /** The value of `{wait}` in `error`. */
@@ -69,10 +75,30 @@ function withNames(words: string, names: Names): string {
   return filledIn(escaped(words), Object.fromEntries(marked))
 }
 
+/** Attributes of controls that need a script: password fields, recovery codes. */
+const CONTROLS = / data-(?:reveal|codes)[ =]/
+
+const segments = new Intl.Segmenter()
+
+/** The letter and class of a tenant's monogram. A colour of its own takes precedence. */
+export function monogramOf({ id, name, color }: Pick<Branding, 'id' | 'name' | 'color'>) {
+  const [first] = segments.segment(name.trim())
+  return {
+    letter: (first?.segment ?? '?').toLocaleUpperCase(),
+    className: color === null ? monogramClass(id) : 'own',
+  }
+}
+
+/** HTML of a time, relative to `now` and in full as its title. */
+function relativeHtml({ time, relativeTime }: Language, moment: Date, now: Date): string {
+  const full = escaped(time(moment))
+  return `<time datetime="${moment.toISOString()}" title="${full}">${escaped(relativeTime(moment, now))}</time>`
+}
+
 /**
  * Renders a template within the frame. In a template, `it.say(key)` and `it.time(date)` return text,
- * `it.scopeText(scope)` says what a scope permits, `it.sayWithNames(key, names)` returns HTML with marked names, `it.frame` is the frame, and the members of
- * `content` are members of `it`. A page includes its parts with `include('@page-part', it)`.
+ * `it.scopeText(scope)` says what a scope permits. HTML comes from `it.sayWithNames(key, names)`, `it.sayWithTimes(key, times,
+ * now)`, `it.relative(time, now)`, `it.icon(name)` and `it.scopeIcon(scope)`. `it.frame` is the frame, and the members of `content` are members of `it`. A page includes its parts with `include('@page-part', it)`.
  */
 export function renderPage(
   template: string,
@@ -80,13 +106,30 @@ export function renderPage(
   content: Readonly<Record<string, unknown>>,
 ): string {
   const { uiLocales, acceptLanguage, branding } = frame
-  const { locale, direction, say, scopeText, time, minutes, lasting } = chooseLanguage(
-    uiLocales,
-    acceptLanguage,
-    branding?.locale,
-  )
+  const language = chooseLanguage(uiLocales, acceptLanguage, branding?.locale)
+  const { locale, direction, say, scopeText, time, minutes, lasting } = language
   const sayWithNames = (key: MessageKey, names: Names) => withNames(say(key), names)
-  const shared = { frame, locale, direction, say, scopeText, sayWithNames, time, lasting }
+  const relative = (moment: Date, now: Date) => relativeHtml(language, moment, now)
+  /** The text of a key with times, each relative to `now`. */
+  const sayWithTimes = (key: MessageKey, times: Readonly<Record<string, Date>>, now: Date) => {
+    const marked = Object.entries(times).map(([name, moment]) => [name, relative(moment, now)])
+    return filledIn(escaped(say(key)), Object.fromEntries(marked))
+  }
+  const shared = {
+    frame,
+    locale,
+    direction,
+    say,
+    scopeText,
+    sayWithNames,
+    sayWithTimes,
+    relative,
+    time,
+    lasting,
+    icon,
+    scopeIcon,
+    monogramOf,
+  }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
   const title = frame.title ?? say(frame.titleKey)
@@ -98,8 +141,14 @@ export function renderPage(
     title: frame.error === undefined ? title : say('common.error.title', { title }),
     wait: minutes(frame.retryAfterSecs ?? 0),
     body,
+    mark: MARK,
+    monogram: branding === null ? null : monogramOf(branding),
+    font: PRELOADED_FONT,
     style: STYLE_PATH,
-    script: frame.scripted === true ? PASSKEY_SCRIPT : null,
+    scripts: [
+      ...(frame.scripted === true ? [PASSKEY_SCRIPT] : []),
+      ...(CONTROLS.test(body) ? [CONTROLS_SCRIPT] : []),
+    ],
     brand: color === null ? null : `${BRAND_PATH}/${color.slice(1)}`,
   })
 }

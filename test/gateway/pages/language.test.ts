@@ -211,3 +211,31 @@ test('amounts and times have the format of the language', (t) => {
   t.is(languageIn('ja').time(moment), '2026/11/05 14:07 UTC')
   t.is(languageIn('it').time(moment), '5 nov 2026, 14:07 UTC')
 })
+
+test('relative times use the largest unit, in every language', (t) => {
+  const now = new Date('2026-11-23T12:00:00Z')
+  const said = (locale: string) =>
+    [-10, 30, -180, 7_200, -86_400, 6 * 86_400, -70 * 86_400, -800 * 86_400].map((secs) =>
+      chooseLanguage(locale, undefined).relativeTime(new Date(now.getTime() + secs * 1000), now),
+    )
+  t.deepEqual(said('en'), [
+    'just now',
+    'in 1 minute',
+    '3 minutes ago',
+    'in 2 hours',
+    'yesterday',
+    'in 6 days',
+    '2 months ago',
+    '2 years ago',
+  ])
+  t.deepEqual(said('de'), [
+    'gerade eben',
+    'in 1 Minute',
+    'vor 3 Minuten',
+    'in 2 Stunden',
+    'gestern',
+    'in 6 Tagen',
+    'vor 2 Monaten',
+    'vor 2 Jahren',
+  ])
+})

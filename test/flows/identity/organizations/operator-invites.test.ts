@@ -53,7 +53,7 @@ test.serial(
     const email = 'grace@harbour.works'
     const sent = await at.give(email)
     t.is(sent.status, 200)
-    t.true(sent.html.includes('An email is on its way to grace@harbour.works'))
+    t.true(sent.html.includes('We sent an email to grace@harbour.works'))
     t.is((await at.browser.get('/auth/account')).status, 303, 'not signed in yet')
     t.deepEqual(await sql(db, 'select from accounts where email = $1', [email]), [])
     const page = await at.browser.get(await at.letter(email))

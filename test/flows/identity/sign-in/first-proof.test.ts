@@ -357,7 +357,7 @@ const letterElsewhere: Attack = async (t) => {
   const victim = browserOf(t)
   const pressed = await victim.submit(await victim.get(path))
   t.is(pressed.status, 403, pressed.html)
-  t.true(pressed.html.includes('in the browser where you requested it'))
+  t.true(pressed.html.includes('in the browser that requested it'))
   const [row] = await sql(db, 'select email_verified as proved from accounts where email = $1', [
     email,
   ])
@@ -432,7 +432,7 @@ const operatorInviteAtOnce: Attack = async (t) => {
   const form = await holder.get(new URL(made.inviteUrl).pathname)
   const answer = await holder.submit(form, { email, password: NEW })
   t.is(answer.status, 200)
-  t.true(answer.html.includes('An email is on its way'))
+  t.true(answer.html.includes('We sent an email to'))
   t.is((await holder.get('/auth/account')).status, 303)
 }
 

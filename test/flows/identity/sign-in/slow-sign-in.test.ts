@@ -153,7 +153,7 @@ test.serial('going back after the decision shows a link to the application', asy
   ]) {
     t.is(page.status, 400)
     t.regex(page.html, /<html lang="de"/)
-    t.regex(page.html, /href="https:\/\/app\.example\/">Zu Lighthouse</)
+    t.regex(page.html, /href="https:\/\/app\.example\/">Zurück zu Lighthouse</)
   }
   const unknown = await browser.get(`/oauth/authorize/resume/${'x'.repeat(43)}`)
   t.is(unknown.status, 400)
