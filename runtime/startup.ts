@@ -4,6 +4,7 @@
  * ones are undone in reverse order.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { CaughtMail } from '../actors/operations/mail/caught-mail.js'
 import { health } from '../actors/operations/health/protocol.js'
 import { signingKeys } from '../actors/oauth/signing-keys/protocol.js'
 import { tenants } from '../actors/identity/tenants/protocol.js'
@@ -209,6 +210,7 @@ async function startActors(context: StartContext): Promise<Undo> {
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
   }
+  if (keepsMail(loaded)) context.caughtMail = new CaughtMail(clock)
   const system: System = await startSystem({
     placements: placementsWith(settings),
     thread: (name) => threads[name]!,
@@ -223,6 +225,7 @@ async function startActors(context: StartContext): Promise<Undo> {
       random,
       metrics,
       log,
+      caughtMail: context.caughtMail,
       process: {
         started: () => state.started,
         stopping: () => state.stopping,
@@ -236,6 +239,11 @@ async function startActors(context: StartContext): Promise<Undo> {
   })
   context.system = system
   return (withinMs) => system.drain(withinMs)
+}
+
+/** True if this process sends the mail and serves /dev/mail, which shows it. */
+function keepsMail({ plane, settings: { email, deployment } }: LoadedSettings): boolean {
+  return email.dev_mailbox && plane === 'all' && deployment.background_tasks_enabled
 }
 
 /** Capabilities that depend on settings and not on routes. */
@@ -286,6 +294,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     capabilities: enabledCapabilities(loaded.settings),
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
+    devMailbox: context.caughtMail,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(

@@ -77,6 +77,11 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   [`${PUBLIC}/payment-links/{payment_link_token}/checkout`]: 'a link for everybody',
   [`${PUBLIC}/payment-links/{payment_link_token}/x402`]: 'a link for everybody',
   '/errors/{name}': 'documentation',
+  '/documentation/{page}': 'documentation',
+  '/documentation/{group}/{page}': 'documentation',
+  '/documentation/{group}/{area}/{page}': 'documentation',
+  '/dev/mail/{id}': 'of the whole development service',
+  '/dev/mail/{id}/html': 'of the whole development service',
   '/scim/v2/Schemas/{schema_uri}': 'documentation',
   '/scim/v2/ResourceTypes/{name}': 'documentation',
   ...Object.fromEntries(

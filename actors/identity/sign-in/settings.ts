@@ -28,7 +28,7 @@ export const emailOtpSettings = section(
 export const magicLinkSettings = section(
   'magic_link',
   {
-    enabled: flag(false).describe('Users may sign in with a link sent by mail.'),
+    enabled: dependentFlag().describe('Users may sign in with a link sent by mail.'),
     ttl_secs: seconds(TEN_MINUTES_SECS, 3_600).describe('How long a link can be used.'),
   },
   {
