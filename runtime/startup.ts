@@ -249,6 +249,7 @@ function keepsMail({ plane, settings: { email, deployment } }: LoadedSettings): 
 /** Capabilities that depend on settings and not on routes. */
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
+  const { user_self_service } = settings
   const names = {
     credential_issuer: settings.credentials.enabled,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
@@ -257,6 +258,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
     'sso.generic': generic_oauth.enabled,
     'sso.enterprise': enterprise_sso.enabled,
     'sso.verified_domains': verified_domains.enabled,
+    'identity.sign_up': user_self_service.enabled,
   }
   return Object.entries(names)
     .filter(([, isOn]) => isOn)

@@ -6,7 +6,7 @@ import { html, ownRoute, type Route } from '../route.js'
 
 const Headers = z.object({ 'accept-language': z.string().max(1024).optional() })
 const CAPABILITIES = '/api/v1/capabilities'
-/** The capability and the address of the console. */
+/** Linked where the deployment has the capability. */
 const CONSOLE = { capability: 'console', path: '/console' } as const
 
 export type HomePageOptions = {

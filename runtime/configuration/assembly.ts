@@ -55,6 +55,12 @@ export const assembly = assemble(sections, {
       value: ({ security }: Settings) => !security.production,
     })),
     {
+      key: 'user_self_service.sign_up_default',
+      reads: ['security.production'],
+      from: 'security.production (on outside production, off in it)',
+      value: ({ security }) => !security.production,
+    },
+    {
       key: 'email.dev_mailbox',
       reads: ['security.production', 'email.provider', 'email.smtp_catcher', 'oidc.issuer_url'],
       from: 'security.production (on for a local issuer outside production whose mail stays there)',

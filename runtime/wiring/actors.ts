@@ -300,6 +300,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       mail: mailQueue,
       email: settings.email,
       selfService: settings.user_self_service,
+      alwaysTwo,
       issuer,
     })),
     wireActor(authorizationActor, ({ ref }) => ({

@@ -69,6 +69,7 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/auth/magic/{token}': 'a secret of one letter',
   '/auth/password/reset/{token}': 'a secret of one letter',
   '/auth/invitations/{token}': 'a secret of one letter',
+  '/auth/register/{token}': 'a secret of one letter',
   '/auth/email/{token}': 'a secret of one letter',
   '/auth/invites/{token}': 'a secret of one link',
   '/auth/invites/letters/{token}': 'a secret of one letter',
