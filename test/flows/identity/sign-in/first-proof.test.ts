@@ -144,6 +144,17 @@ const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Pro
     await session(t, browser)
     return []
   },
+  async 'a sign-up'(t, { email }) {
+    const { tenantSlug } = await tenant()
+    const browser = browserOf(t)
+    const start = await browser.get(`/auth/register?tenant_slug=${tenantSlug}`)
+    await browser.submit(start, { email })
+    const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/register/'))
+    const done = await browser.submit(page, { password: NEW })
+    t.true(done.location?.startsWith('/auth/login?flow='), done.html)
+    await session(t, browser)
+    return []
+  },
   async 'a provider of the deployment'(t, { email, tenantSlug }) {
     const said = { sub: `owner of ${email}`, email, email_verified: true }
     const { answer, isSignedIn } = await arrive(t, api, tenantSlug, DEPLOYMENT, said)
@@ -470,6 +481,10 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/password-recovery/invitation.ts setFirstPassword': ['invitation'],
   'actors/identity/password-recovery/reset.ts proveMailbox': ['reset'],
   'actors/identity/password-recovery/reset.ts setAccountPassword': ['reset'],
+  'actors/identity/password-recovery/sign-up.ts acceptTenantUser': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up.ts insertAccount': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up.ts proveMailbox': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up.ts setFirstPassword': ['a sign-up'],
   'actors/identity/sign-in/by-mail.ts proveMailbox': ['code', 'link'],
   'actors/identity/sign-in/invite.ts insertAccount': [
     'an operator invite',
