@@ -66,6 +66,10 @@ export interface Service {
   /** Undefined when the page is not served. */
   readonly docsUrl: string | undefined
   readonly controlPlaneTenantId: string
+  /** /dev/mail. Undefined when the page is not served. */
+  readonly mailUrl: string | undefined
+  /** Outside production. */
+  readonly isLocal: boolean
   /** Undefined when no data is stored there. */
   readonly dataDir: string | undefined
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
@@ -360,11 +364,13 @@ async function letIn({ gateway, state, log, loaded, system, clock }: StartContex
 
 function serviceOf(context: StartContext, stop: () => Promise<boolean>): Service {
   const { loaded, url, controlPlaneTenantId, system } = context
-  const { oidc, openapi } = loaded.settings
+  const { oidc, openapi, security } = loaded.settings
   return {
     plane: loaded.plane,
     url: url!,
     baseUrl: oidc.issuer_url,
+    mailUrl: context.caughtMail === undefined ? undefined : `${oidc.issuer_url}/dev/mail`,
+    isLocal: !security.production,
     docsUrl: openapi.enabled ? oidc.issuer_url + openapi.docs_path : undefined,
     controlPlaneTenantId: controlPlaneTenantId!,
     dataDir:
