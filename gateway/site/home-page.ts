@@ -23,7 +23,7 @@ export function homePageRoute({ issuer, docsPath, paths, capabilities }: HomePag
   const served = (path: string) => (paths.has(path) ? path : null)
   const links = {
     account: served('/auth/account'),
-    console: capabilities.has(CONSOLE.capability) ? served(CONSOLE.path) : null,
+    console: capabilities.has(CONSOLE.capability) ? CONSOLE.path : null,
     docs: docsPath,
     mail: served('/dev/mail'),
     agents: served('/auth.md'),

@@ -134,6 +134,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       gate: NO_CAPTCHA,
       offers: { passkey: false, code: true, link: true, reset: true, signUp: false },
       issuer: 'https://auth.svc.example',
+      consolePath: null,
     },
     options,
   )

@@ -10,6 +10,7 @@ import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js
 import { hostileProvider } from '../../../support/identity/hostile-provider.js'
 import { sql } from '../../../support/identity/identity.js'
 import { codeIn, openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { ownerHome } from '../../../support/identity/owner.js'
 import { optionsOf } from '../../../support/identity/passkeys.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
@@ -424,7 +425,8 @@ const operatorInvite: Attack = async (t) => {
   const owner = browserOf(t)
   const page = await owner.get(path)
   t.true(page.html.includes('type="password"'), 'not the password of another browser')
-  t.is((await owner.submit(page, { password: NEW })).location, '/auth/account')
+  const accepted = await owner.submit(page, { password: NEW })
+  t.is(accepted.location, await ownerHome(running, made.tenantId))
   await session(t, owner)
   t.is((await owner.submit(page, { password: NEW })).status, 410, 'once')
   await nothingIsLeft(t, api, squatted)
