@@ -10,6 +10,8 @@ export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'home.overview': 'Überblick für Sprachmodelle',
   'home.mcp': 'MCP-Server, ohne Zugangsdaten',
 
+  'error.home': 'Zur Startseite',
+
   'register.title': 'Konto erstellen',
   'register.lead':
     'Erstellen Sie ein Konto bei {tenant}. Wir senden Ihnen einen Link, mit dem Sie Ihre Adresse bestätigen.',

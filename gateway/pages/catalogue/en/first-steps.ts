@@ -7,6 +7,8 @@ export const firstSteps = {
   'home.overview': 'Overview for language models',
   'home.mcp': 'MCP server, without credentials',
 
+  'error.home': 'Go to the start page',
+
   'register.title': 'Create your account',
   'register.lead': 'Create an account at {tenant}. We email you a link to confirm your address.',
   'register.submit': 'Send the link',
