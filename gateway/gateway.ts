@@ -19,12 +19,14 @@ import type { Random } from '../runtime/kernel/random.js'
 import { Responder } from './response/respond.js'
 import { authenticator, scimAuthenticator } from './request/authenticate.js'
 import { browserReader } from './request/browser.js'
-import { type CapabilitiesOptions, capabilitiesRoute } from './capabilities.js'
+import {
+  type CapabilitiesOptions,
+  capabilitiesDocument,
+  capabilitiesRoute,
+} from './capabilities.js'
 import { clientAddresses } from './request/client-address.js'
 import { type CompiledRoute, compileRoute, HeaderBlocks, type Refs } from './compile-route.js'
 import { Pipeline } from './dispatch.js'
-import { errorPagesRoute } from './response/error-pages.js'
-import { homePageRoute } from './home-page.js'
 import type { HttpExchangeHandler } from './http-exchange.js'
 import { metricsRoute, metricsTokenCheck } from './metrics/exposition.js'
 import { type ApplicationOrigins, corsOf } from './headers/cors.js'
@@ -42,6 +44,8 @@ import { fontRoutes } from './pages/platform/fonts.js'
 import { styleRoutes } from './pages/platform/style.js'
 import { requestOrigin } from './request/request-origin.js'
 import type { Route } from './route.js'
+import type { DevMailbox } from './site/dev-mail.js'
+import { siteRoutes } from './site/site.js'
 import { Router } from './router.js'
 import { mcpRoute } from './routes/operations/mcp.js'
 import type { OpenapiSettings, ServerSettings } from './settings.js'
@@ -86,6 +90,8 @@ export interface GatewayOptions {
   readonly nativePins?: Readonly<Record<string, string>> | undefined
   /** Time that a client may leave its answer unread. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
+  /** The mail of a development service, for /dev/mail. Absent: the page is not served. */
+  readonly devMailbox?: DevMailbox | undefined
   /** Opens the listener in place of [server], for benches. */
   readonly open?: ((handler: HttpExchangeHandler) => Promise<Listener>) | undefined
 }
@@ -110,18 +116,12 @@ const isSandbox = ({ environment, controlPlane }: Tenant): boolean =>
 
 export function openGateway(options: GatewayOptions): Gateway {
   const { server, openapi, issuer, refs, log, metrics, clock, random } = options
-  const { policies = POLICIES } = options
+  const { policies = POLICIES, i18n = I18N_DEFAULTS, sessionCookieSecs = null } = options
   const http = httpMetrics(metrics.registry)
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
   )
-  const own = [
-    metricsRoute(metrics),
-    errorPagesRoute(),
-    ...styleRoutes,
-    ...fontRoutes,
-    ...scriptRoutes,
-  ]
+  const own = [metricsRoute(metrics), ...styleRoutes, ...fontRoutes, ...scriptRoutes]
   const described = [...(options.described ?? present), ...own]
   const appOrigins = new Set(
     [issuer, server.identity_app_origin, server.dashboard_app_origin]
@@ -146,18 +146,25 @@ export function openGateway(options: GatewayOptions): Gateway {
   const servesMcp = read.every(
     ({ target }) => target.via !== 'actor' || refs.has(target.address.name),
   )
-  const capabilities = capabilitiesRoute({
+  const features = {
     issuer,
     routes: [...described, ...mcpRoutes],
     more: [...(options.capabilities ?? []), ...(openapi.enabled ? ['openapi'] : [])],
     details: options.featureDetails,
-  })
-  const home = homePageRoute({
+  }
+  const capabilities = capabilitiesRoute(features)
+  const site = siteRoutes({
     issuer,
-    docsPath: openapi.enabled ? openapi.docs_path : null,
-    paths: new Set([...present, ...own, capabilities].map(({ path }) => path)),
+    openapi,
+    served: [...present, ...own, capabilities],
+    capabilities: capabilitiesDocument(features).capabilities,
+    securityContact: server.security_contact,
+    devMailbox: options.devMailbox,
+    baseDomain: server.base_domain,
+    clock,
+    i18n,
   })
-  documented.push(...described, ...mcpRoutes, capabilities, home)
+  documented.push(...described, ...mcpRoutes, capabilities, ...site)
   const descriptions = documentRoutes({
     openapi,
     issuer,
@@ -172,7 +179,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     ...own,
     ...(servesMcp ? mcpRoutes : []),
     capabilities,
-    home,
+    ...site,
     ...descriptions,
   ]
 
@@ -192,7 +199,6 @@ export function openGateway(options: GatewayOptions): Gateway {
     | ActorRef<BrowserSessionsProtocol>
     | undefined
   const secure = issuer.startsWith('https:')
-  const { i18n = I18N_DEFAULTS, sessionCookieSecs = null } = options
   const browsers = browserReader({ secure, keptSecs: sessionCookieSecs }, i18n, random)
   const addresses = clientAddresses(server.trusted_proxies)
   let isStarted = false

@@ -16,6 +16,7 @@ import { identityProviderRoutes } from './routes/identity/identity-providers.js'
 import { healthRoutes } from './routes/operations/health.js'
 import { inviteRoutes } from './routes/identity/invites.js'
 import { passwordRecoveryRoutes } from './routes/identity/password-recovery.js'
+import { signUpRoutes } from './routes/identity/sign-up.js'
 import { mailSignInRoutes } from './routes/identity/sign-in-by-mail.js'
 import { signInRoutes } from './routes/identity/login.js'
 import { oauthRoutes } from './routes/oauth/oauth.js'
@@ -78,6 +79,7 @@ export const routes: readonly Route[] = [
   ...agentManagementRoutes,
   ...signInRoutes,
   ...mailSignInRoutes,
+  ...signUpRoutes,
   ...passwordRecoveryRoutes,
   ...passkeyRoutes,
   ...federatedLoginRoutes,

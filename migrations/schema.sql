@@ -1461,7 +1461,7 @@ create table mail_tickets (
   constraint mail_tickets_email_key_check CHECK ((email_key = lower(email_key))),
   constraint mail_tickets_flow_sha256_check CHECK ((length(flow_sha256) = 32)),
   constraint mail_tickets_link_sha256_check CHECK ((length(link_sha256) = 32)),
-  constraint mail_tickets_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'password_reset'::text, 'invitation'::text, 'email_verification'::text]))),
+  constraint mail_tickets_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'password_reset'::text, 'invitation'::text, 'email_verification'::text, 'sign_up'::text]))),
   constraint mail_tickets_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint mail_tickets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );

@@ -164,6 +164,13 @@ export const requirements: readonly Requirement[] = [
   },
   {
     area: 'Email and phone',
+    keys: ['email.dev_mailbox'],
+    holds: ({ email }) => !email.dev_mailbox,
+    rule: 'be false',
+    fix: 'set email.dev_mailbox to false: the page shows sign-in codes to everybody',
+  },
+  {
+    area: 'Email and phone',
     keys: ['email.smtp_starttls', 'email.provider'],
     holds: ({ email }) => email.provider !== 'smtp' || email.smtp_starttls,
     rule: 'be true',

@@ -4,6 +4,7 @@
  * ones are undone in reverse order.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { CaughtMail } from '../actors/operations/mail/caught-mail.js'
 import { health } from '../actors/operations/health/protocol.js'
 import { signingKeys } from '../actors/oauth/signing-keys/protocol.js'
 import { tenants } from '../actors/identity/tenants/protocol.js'
@@ -65,6 +66,10 @@ export interface Service {
   /** Undefined when the page is not served. */
   readonly docsUrl: string | undefined
   readonly controlPlaneTenantId: string
+  /** /dev/mail. Undefined when the page is not served. */
+  readonly mailUrl: string | undefined
+  /** Outside production. */
+  readonly isLocal: boolean
   /** Undefined when no data is stored there. */
   readonly dataDir: string | undefined
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
@@ -209,6 +214,7 @@ async function startActors(context: StartContext): Promise<Undo> {
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
   }
+  if (keepsMail(loaded)) context.caughtMail = new CaughtMail(clock)
   const system: System = await startSystem({
     placements: placementsWith(settings),
     thread: (name) => threads[name]!,
@@ -223,6 +229,7 @@ async function startActors(context: StartContext): Promise<Undo> {
       random,
       metrics,
       log,
+      caughtMail: context.caughtMail,
       process: {
         started: () => state.started,
         stopping: () => state.stopping,
@@ -238,9 +245,15 @@ async function startActors(context: StartContext): Promise<Undo> {
   return (withinMs) => system.drain(withinMs)
 }
 
+/** True if this process sends the mail and serves /dev/mail, which shows it. */
+function keepsMail({ plane, settings: { email, deployment } }: LoadedSettings): boolean {
+  return email.dev_mailbox && plane === 'all' && deployment.background_tasks_enabled
+}
+
 /** Capabilities that depend on settings and not on routes. */
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
+  const { user_self_service } = settings
   const names = {
     credential_issuer: settings.credentials.enabled,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
@@ -249,6 +262,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
     'sso.generic': generic_oauth.enabled,
     'sso.enterprise': enterprise_sso.enabled,
     'sso.verified_domains': verified_domains.enabled,
+    'identity.sign_up': user_self_service.enabled,
   }
   return Object.entries(names)
     .filter(([, isOn]) => isOn)
@@ -287,6 +301,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
     i18n: loaded.settings.i18n,
+    devMailbox: context.caughtMail,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(
@@ -350,11 +365,13 @@ async function letIn({ gateway, state, log, loaded, system, clock }: StartContex
 
 function serviceOf(context: StartContext, stop: () => Promise<boolean>): Service {
   const { loaded, url, controlPlaneTenantId, system } = context
-  const { oidc, openapi } = loaded.settings
+  const { oidc, openapi, security } = loaded.settings
   return {
     plane: loaded.plane,
     url: url!,
     baseUrl: oidc.issuer_url,
+    mailUrl: context.caughtMail === undefined ? undefined : `${oidc.issuer_url}/dev/mail`,
+    isLocal: !security.production,
     docsUrl: openapi.enabled ? oidc.issuer_url + openapi.docs_path : undefined,
     controlPlaneTenantId: controlPlaneTenantId!,
     dataDir:

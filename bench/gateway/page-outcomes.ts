@@ -27,6 +27,7 @@ export const signInShown: LoginPage = {
   formTargets: [],
   email: '',
   again: false,
+  signUp: true,
   offers: { passkey: true, code: true, link: true, reset: true },
   upstreams: [
     { id: 'google', name: 'Google' },

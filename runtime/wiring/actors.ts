@@ -85,6 +85,12 @@ import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf, senderSettingsOf } from './egress-settings.js'
 
+/** The path of the console. Null: the deployment has none. */
+function consolePathOf(settings: object): string | null {
+  const { console: section } = settings as { readonly console?: { readonly enabled: boolean } }
+  return section?.enabled === true ? '/console' : null
+}
+
 export function actorWirings(resources: ProcessResources): readonly ActorWiring[] {
   const { settings, database, coordination, kms, sealer, clock, random, metrics } = resources
   const { webhooks, jwt, dpop, auth, challenge, server, openapi } = settings
@@ -270,6 +276,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         emailOtp: settings.email_otp,
         magicLink: settings.magic_link,
         issuer,
+        consolePath: consolePathOf(settings),
         offers,
         gate,
       }
@@ -302,6 +309,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       mail: mailQueue,
       email: settings.email,
       selfService: settings.user_self_service,
+      alwaysTwo,
       issuer,
     })),
     wireActor(authorizationActor, ({ ref }) => ({

@@ -1,4 +1,5 @@
 /** Outbound connections of sign-in: the mail worker and the CAPTCHA provider. */
+import { catchingMailer } from '../../actors/operations/mail/caught-mail.js'
 import { logMailer, smtpMailer } from '../../actors/operations/mail/client.js'
 import { type MailQueue, openMailQueue } from '../../actors/platform/mail/mail-queue.js'
 import { mailOutcomes } from '../../actors/operations/mail/metrics.js'
@@ -18,13 +19,14 @@ import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf } from './egress-settings.js'
 
 export function mailRunnerOf(resources: ProcessResources): MailRunner {
-  const { database, sealer, random, metrics, log } = resources
+  const { database, sealer, random, metrics, log, caughtMail } = resources
   const { email } = resources.settings
+  const mailer = email.provider === 'smtp' ? smtpMailer(email) : logMailer(log)
   return createMailRunner({
     database,
     listener: database.listener,
     sealer,
-    mailer: email.provider === 'smtp' ? smtpMailer(email) : logMailer(log),
+    mailer: caughtMail === undefined ? mailer : catchingMailer(mailer, caughtMail),
     random,
     outcomes: mailOutcomes(metrics.registry),
     schedule: email.retry_schedule_secs,

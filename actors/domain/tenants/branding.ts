@@ -69,6 +69,12 @@ export function socialOf(settings: Readonly<Record<string, unknown>>): {
   }
 }
 
+/** Whether the tenant offers sign-up. Null: it does not say. */
+export function signUpOf(settings: Readonly<Record<string, unknown>>): boolean | null {
+  const enabled = memberOf(memberOf(settings, 'sign_up'), 'enabled')
+  return typeof enabled === 'boolean' ? enabled : null
+}
+
 function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null
     ? (value as Record<string, unknown>)[name]

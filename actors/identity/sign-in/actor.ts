@@ -25,7 +25,7 @@ export type SignInActorNeeds = SignInNeeds & {
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly email: MailQuotaSettings
   readonly gate: CaptchaGate
-} & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer'>
+} & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer' | 'consolePath'>
 
 export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
   address: login,

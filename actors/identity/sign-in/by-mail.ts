@@ -61,6 +61,8 @@ export type ByMailTools = SignInTools & {
   readonly magicLink: MagicLinkSettings
   /** `oidc.issuer_url`. */
   readonly issuer: string
+  /** Path of the console. Null: the deployment has none. */
+  readonly consolePath: string | null
 }
 
 type Outcome<K extends keyof SignInProtocol> = Promise<SignInProtocol[K]['reply']>

@@ -16,16 +16,16 @@ import {
   type SignInFlowFound,
 } from '../../../storage/identity/sign-in-flows.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { nextStep, pathOf, sha256, type Step } from '../sessions/flows.js'
+import { beginFlow, isOwnPath, nextStep, pathOf, sha256, type Step } from '../sessions/flows.js'
 import type { FlowReason } from '../sessions/protocol.js'
 import type { SessionCookieSettings } from '../sessions/settings.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 import type { FederatedLoginProtocol } from '../federated-login/protocol.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
-import { brandingOf } from '../../domain/tenants/branding.js'
+import { brandingOf, signUpOf } from '../../domain/tenants/branding.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
-import type { FactorMethods, FlowPage, FlowUnknown, StepRedirect } from './protocol.js'
+import type { FactorMethods, FlowPage, FlowUnknown, StartLogin, StepRedirect } from './protocol.js'
 
 export type SignInNeeds = {
   database: Database
@@ -60,6 +60,27 @@ export type Progress = {
 }
 
 const NO_FACTORS: AccountFactors = { totp: false, passkey: false, deviceBound: false }
+
+/** Starts the flow of a page without one. Null: there is no such tenant. */
+export async function beginAccountFlow(
+  {
+    database,
+    clock,
+    random,
+    tenants,
+    alwaysTwo,
+  }: Pick<SignInNeeds, 'database' | 'clock' | 'random' | 'tenants' | 'alwaysTwo'>,
+  { tenant: selector, returnTo, uiLocales }: Omit<StartLogin, 'flow' | 'visitor'>,
+  context: MessageContext,
+): Promise<string | null> {
+  const resolved = await tenants.resolve(selector, context)
+  if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active') return null
+  const { id: tenantId } = resolved.tenant
+  const path = returnTo !== null && isOwnPath(returnTo) ? returnTo : '/auth/account'
+  const flow = { returnTo: path, reason: { tag: 'account' }, uiLocales } as const
+  const order = { tenantId, demand: { level: alwaysTwo ? 2 : 1 }, flow } as const
+  return database.tenant(tenantId, (tx) => beginFlow(tx, order, random, clock.now()), context)
+}
 
 /** Reads the state of a browser in a flow; undefined when the flow does not exist any more. */
 export function readProgress(
@@ -149,6 +170,7 @@ export function flowPage(token: string, flow: SignInFlowFound): FlowPage {
     reason: flow.reason as FlowReason,
     uiLocales: flow.uiLocales,
     formTargets: flow.formTargets,
+    signUp: flow.controlPlane ? false : signUpOf(flow.tenantSettings),
   }
 }
 

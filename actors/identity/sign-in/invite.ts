@@ -51,7 +51,10 @@ type Outcome<K extends keyof SignInProtocol> = Promise<SignInProtocol[K]['reply'
 type Message<K extends keyof SignInProtocol> = SignInProtocol[K]['message']
 
 export function inviteSteps(tools: ByMailTools) {
-  const { database, clock, random, passwords, mail, mailQuota, issuer } = tools
+  const { database, clock, random, passwords, mail, mailQuota, issuer, consolePath } = tools
+  /** Where a new owner continues: in the console of the tenant, otherwise on the account page. */
+  const homeOf = (tenantId: string) =>
+    consolePath === null ? ACCOUNT : `${consolePath}?tenant_id=${tenantId}`
 
   return {
     async acceptInvite(
@@ -132,9 +135,9 @@ export function inviteSteps(tools: ByMailTools) {
         const proof = { accountId, how: 'invitation', inOwnSession: false, ...where } as const
         await proveMailbox(tx, tools, proof, context, now)
         if (phc === null || !(await setFirstPassword(tx, accountId, phc, displayName, now)))
-          return { tag: 'sign_in', location: `/auth/login?tenant_id=${place.tenantId}` }
+          return { tag: 'sign_in', location: signInAt(place.tenantId) }
         const session = await signIn(tx, invite, { accountId, ...person }, visitor, context, now)
-        return { tag: 'accepted', token: session, location: ACCOUNT }
+        return { tag: 'accepted', token: session, location: homeOf(place.tenantId) }
       }
       try {
         return await database.system(accept, context)
@@ -143,6 +146,12 @@ export function inviteSteps(tools: ByMailTools) {
         throw error
       }
     },
+  }
+
+  function signInAt(tenantId: string): string {
+    const query = new URLSearchParams({ tenant_id: tenantId })
+    if (consolePath !== null) query.set('return_to', homeOf(tenantId))
+    return `/auth/login?${query}`
   }
 
   /** Queues the message whether or not the address has an account; five addresses at most per invite. */
@@ -210,7 +219,7 @@ export function inviteSteps(tools: ByMailTools) {
         if (!isNew) throw new AddressTaken()
         const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
         const token = await signIn(tx, invite, { accountId, ...person }, visitor, context, now)
-        return { tag: 'accepted', token, location: ACCOUNT } as const
+        return { tag: 'accepted', token, location: homeOf(invite.tenantId) } as const
       }, context)
     } catch (error) {
       if (error instanceof AddressTaken) return null

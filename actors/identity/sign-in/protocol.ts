@@ -136,6 +136,8 @@ export type SignInOffers = {
   readonly link: boolean
   /** A password reset by mail. */
   readonly reset: boolean
+  /** Sign-up, in tenants that do not decide. */
+  readonly signUp: boolean
 }
 export type MailShown = FlowPage & { readonly offers: SignInOffers }
 export type LinkPage = { readonly tenant: PageTenant; readonly flow: string }
@@ -189,6 +191,8 @@ export type FlowPage = {
   readonly uiLocales: string | null
   /** CSP sources for `form-action` in addition to 'self'. */
   readonly formTargets: readonly string[]
+  /** Whether the tenant offers sign-up. Null: as the deployment. */
+  readonly signUp: boolean | null
 }
 
 export type LoginPage = { readonly tag: 'page' } & LoginShown

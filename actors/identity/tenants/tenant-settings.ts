@@ -18,6 +18,7 @@ import type {
   NoEnvironment,
   SettingInvalid,
   SettingsFound,
+  SignUpPolicy,
   SocialSignIn,
   TenantSettingsRecord,
 } from './protocol.js'
@@ -117,6 +118,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
     },
     session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
     social: { enabled: social?.enabled, provision: social?.provision },
+    signUp: { enabled: stored.sign_up?.enabled },
   }
 }
 
@@ -128,6 +130,7 @@ type StoredSettings = {
   readonly client_id_metadata?: ClientIdMetadataPolicy
   readonly branding?: Branding
   readonly social?: SocialSignIn
+  readonly sign_up?: SignUpPolicy
   readonly session?: {
     readonly idle_secs?: number | undefined
     readonly absolute_secs?: number | undefined
@@ -144,6 +147,7 @@ function storedSettings(change: ChangeSettings['change']): StoredSettings {
     ...(clientIdMetadata === undefined ? {} : { client_id_metadata: clientIdMetadata }),
     ...(branding === undefined ? {} : { branding }),
     ...(social === undefined ? {} : { social }),
+    ...(change.signUp === undefined ? {} : { sign_up: change.signUp }),
     ...(session === undefined
       ? {}
       : { session: { idle_secs: session.idleSecs, absolute_secs: session.absoluteSecs } }),
@@ -180,5 +184,6 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
       enabled: settings.social.enabled ?? null,
       provision: settings.social.provision ?? null,
     },
+    sign_up: { enabled: settings.signUp.enabled ?? null },
   }
 }

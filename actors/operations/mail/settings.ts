@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import {
   count,
+  dependentFlag,
   flag,
   list,
   notes,
@@ -34,6 +35,9 @@ export const emailSettings = section(
     smtp_catcher: flag(false).describe(
       'The mail server stores every message and forwards none. Allows mail to reserved names and from sandboxes. ' +
         'Not in production.',
+    ),
+    dev_mailbox: dependentFlag().describe(
+      'Show the latest messages at /dev/mail. Needs the provider log or smtp_catcher. Not in production.',
     ),
     smtp_timeout_secs: timerSeconds(45, 5).describe('Timeout of one attempt to send a message.'),
     retry_schedule_secs: list(z.int().min(1).max(86_400))

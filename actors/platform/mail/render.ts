@@ -34,11 +34,13 @@ export type MessageContent =
       readonly until: Date
     }
   | {
-      readonly kind: 'password_reset' | 'invitation' | 'email_verification'
+      readonly kind: 'password_reset' | 'invitation' | 'email_verification' | 'sign_up'
       readonly link: string
       readonly until: Date
     }
   | { readonly kind: 'password_changed'; readonly at: Date }
+  /** A sign-up with an address that is a user of the tenant already. `link`: the sign-in page. */
+  | { readonly kind: 'sign_up_known'; readonly link: string }
 
 /** Sender name, color and language. */
 export type MessageHeader = {
@@ -116,8 +118,11 @@ function partsOf(
     const at = time(content.at)
     return [words('password_changed.lead', { time: at }), words('password_changed.alarm')]
   }
-  const until = { time: time(content.until) }
   const ignore = words('mail.ignore')
+  if (content.kind === 'sign_up_known') {
+    return [words('sign_up_known.lead'), link(content.link, 'sign_up_known.button'), ignore]
+  }
+  const until = { time: time(content.until) }
   if (content.kind !== 'sign_in') {
     const { kind } = content
     return [

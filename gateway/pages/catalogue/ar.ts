@@ -1,11 +1,13 @@
 /** Arabic. */
 import { account } from './ar/account.js'
 import { controls } from './ar/controls.js'
+import { firstSteps } from './ar/first-steps.js'
 import type { Catalogue } from './en.js'
 
 export const ar: Catalogue = {
   ...account,
   ...controls,
+  ...firstSteps,
 
   'common.error': 'حدثت مشكلة',
   'common.error.title': 'خطأ: {title}',

@@ -1,11 +1,13 @@
 /** German. */
 import { account } from './de/account.js'
 import { controls } from './de/controls.js'
+import { firstSteps } from './de/first-steps.js'
 import type { Catalogue } from './en.js'
 
 export const de: Catalogue = {
   ...account,
   ...controls,
+  ...firstSteps,
 
   'common.error': 'Es gibt ein Problem',
   'common.error.title': 'Fehler: {title}',
@@ -14,8 +16,8 @@ export const de: Catalogue = {
 
   'home.title': 'svc',
   'home.lead':
-    'Dies ist ein Identitätsanbieter: Menschen und Software-Agenten melden sich hier an, und Anwendungen prüfen hier, wer sie sind.',
-  'home.account': 'Ihr Konto',
+    'svc ist ein Identitätsanbieter für Menschen und Software-Agenten. Sie melden sich hier an, und Anwendungen erfahren, wer sie sind und was sie dürfen.',
+  'home.account': 'Im Konto anmelden',
   'home.docs': 'API-Dokumentation',
   'home.programs': 'Für Programme',
   'home.issuer': 'Aussteller (issuer)',

@@ -2,10 +2,12 @@
 import type { Text } from '../../../actors/domain/i18n/languages.js'
 import { account } from './en/account.js'
 import { controls } from './en/controls.js'
+import { firstSteps } from './en/first-steps.js'
 
 export const en = {
   ...account,
   ...controls,
+  ...firstSteps,
 
   'common.error': 'There is a problem',
   'common.error.title': 'Error: {title}',
@@ -14,8 +16,8 @@ export const en = {
 
   'home.title': 'svc',
   'home.lead':
-    'This is an identity provider: people and software agents sign in here, and applications verify here who they are.',
-  'home.account': 'Your account',
+    'svc is an identity provider for people and software agents. They sign in here, and applications learn who they are and what they may do.',
+  'home.account': 'Sign in to your account',
   'home.docs': 'API documentation',
   'home.programs': 'For programs',
   'home.issuer': 'Issuer',

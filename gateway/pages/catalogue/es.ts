@@ -1,11 +1,13 @@
 /** Spanish. */
 import { account } from './es/account.js'
 import { controls } from './es/controls.js'
+import { firstSteps } from './es/first-steps.js'
 import type { Catalogue } from './en.js'
 
 export const es: Catalogue = {
   ...account,
   ...controls,
+  ...firstSteps,
 
   'common.error': 'Se ha producido un problema',
   'common.error.title': 'Error: {title}',

@@ -1,11 +1,13 @@
 /** French. No-break spaces precede colons, semicolons, question and exclamation marks. */
 import { account } from './fr/account.js'
 import { controls } from './fr/controls.js'
+import { firstSteps } from './fr/first-steps.js'
 import type { Catalogue } from './en.js'
 
 export const fr: Catalogue = {
   ...account,
   ...controls,
+  ...firstSteps,
 
   'common.error': 'Un problème est survenu',
   'common.error.title': 'Erreur : {title}',

@@ -1,11 +1,13 @@
 /** Italian. */
 import { account } from './it/account.js'
 import { controls } from './it/controls.js'
+import { firstSteps } from './it/first-steps.js'
 import type { Catalogue } from './en.js'
 
 export const it: Catalogue = {
   ...account,
   ...controls,
+  ...firstSteps,
 
   'common.error': 'Si è verificato un problema',
   'common.error.title': 'Errore: {title}',

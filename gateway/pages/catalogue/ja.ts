@@ -1,11 +1,13 @@
 /** Japanese. */
 import { account } from './ja/account.js'
 import { controls } from './ja/controls.js'
+import { firstSteps } from './ja/first-steps.js'
 import type { Catalogue } from './en.js'
 
 export const ja: Catalogue = {
   ...account,
   ...controls,
+  ...firstSteps,
 
   'common.error': '問題が発生しました',
   'common.error.title': 'エラー: {title}',

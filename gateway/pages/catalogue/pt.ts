@@ -1,11 +1,13 @@
 /** Portuguese (of Brazil). */
 import { account } from './pt/account.js'
 import { controls } from './pt/controls.js'
+import { firstSteps } from './pt/first-steps.js'
 import type { Catalogue } from './en.js'
 
 export const pt: Catalogue = {
   ...account,
   ...controls,
+  ...firstSteps,
 
   'common.error': 'Ocorreu um problema',
   'common.error.title': 'Erro: {title}',

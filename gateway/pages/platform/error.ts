@@ -21,7 +21,8 @@ export function errorPage(
 ): string {
   const { status } = PROBLEM_TYPES[problem.name]
   const key = problem.pageWords ?? WORDS[status] ?? (status < 500 ? 'error.400' : 'error.500')
-  return failurePage({ status, key, acceptLanguage, requestId })
+  const link = status === 404 ? ({ path: '/', key: 'error.home' } as const) : undefined
+  return failurePage({ status, key, acceptLanguage, requestId, link })
 }
 
 export type Failure = {

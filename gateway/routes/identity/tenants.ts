@@ -64,6 +64,13 @@ const SocialSignIn = z
       'whether it provisions new users (default false).',
   })
 
+const SignUp = z.object({ enabled: z.boolean().optional() }).meta({
+  id: 'SignUpPolicy',
+  description:
+    'Whether people may create accounts in the tenant at /auth/register. Absent: as the deployment ' +
+    '(user_self_service.sign_up_default).',
+})
+
 const host = z
   .string()
   .max(255)
@@ -128,6 +135,7 @@ const members = {
   branding: Branding,
   session: SessionLifetimes,
   social: SocialSignIn,
+  sign_up: SignUp,
 }
 const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
 const ChangeTenantSettings = z.object(members).partial().meta({
@@ -158,6 +166,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
     absolute_secs: settings.session.absoluteSecs,
   },
   social: settings.social,
+  sign_up: settings.signUp,
 }))
 
 const ActivatedTenant = Tenant.extend({
@@ -258,6 +267,7 @@ export const tenantRoutes: readonly Route[] = [
         clientIdMetadata: policyOf(request.body.client_id_metadata),
         branding: request.body.branding,
         social: request.body.social,
+        signUp: request.body.sign_up,
         session:
           request.body.session === undefined
             ? undefined

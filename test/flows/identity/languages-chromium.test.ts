@@ -10,12 +10,11 @@ import { CATALOGUES } from '../../../gateway/pages/platform/language.js'
 import { PICTURES, type PictureName } from '../../support/gallery/pictures.js'
 import { openStage, setScene } from '../../support/gallery/stage.js'
 import { walkGallery } from '../../support/gallery/walk.js'
-import { accessibilityFindings } from '../../support/pages/accessibility.js'
 import { openChromium, violations } from '../../support/pages/chromium.js'
 import { testWithProgram } from '../../support/service/programs.js'
 
-/** Long words, many parts: checked in Chromium in every language. */
-const REPRESENTATIVE: readonly PictureName[] = ['sign-in', 'consent', 'account']
+/** The page with the most texts: checked in Chromium in every language. */
+const REPRESENTATIVE: readonly PictureName[] = ['account']
 /** Pages that are in English in every language, like the documents that link to them. */
 const ENGLISH: readonly PictureName[] = ['problem-type']
 
@@ -71,7 +70,9 @@ testWithProgram('chromium', 'every page is complete in every language', async (t
     const note = (locale: Locale, faults: readonly string[]) =>
       found.push(...faults.map((fault) => `${name}, ${locale}: ${fault}`))
     note('ar', faultsOf(await page.content(), 'ar'))
-    note('ar', [...(await violations(page)), ...(await accessibilityFindings(page))])
+    const size = page.viewportSize()!
+    note('ar', await seen(page))
+    await page.setViewportSize(size)
     const main = await page.getAttribute('main', 'data-page')
     for (const locale of LOCALES) {
       // A path that only a form opens has no page of its own.

@@ -21,6 +21,10 @@ const LIST = [
   shown('mail-wrong', 'a wrong code', 'mail-sent'),
   shown('mail-link', 'link by mail', 'link'),
   shown('link-gone', 'a link that was used', 'notice'),
+  shown('register', 'sign-up'),
+  shown('register-sent', 'sign-up: mail sent'),
+  shown('register-link', 'sign-up: link of the mail'),
+  shown('register-closed', 'a tenant without sign-up', 'notice'),
   shown('forgot', 'forgot password'),
   shown('password-reset', 'new password'),
   shown('password-weak', 'an invalid password', 'password-reset'),
@@ -70,6 +74,9 @@ const LIST = [
   shown('error-unknown', 'unknown page', 'error'),
   shown('home', 'the start page'),
   shown('problem-type', 'the page of a problem type'),
+  shown('problem-types', 'all problem types'),
+  shown('dev-mail', 'mails of a development service'),
+  shown('dev-mail-message', 'a mail of a development service'),
 ] as const
 
 export type PictureName = (typeof LIST)[number][0]

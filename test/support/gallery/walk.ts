@@ -84,6 +84,29 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await page.waitForSelector('.tenant')
   await see('link-gone')
 
+  // Sign-up.
+  const carl = `carl.${unique}@harbour.works`
+  await login()
+  await page.click('a[href^="/auth/register"]')
+  await page.waitForSelector('form[action="/auth/register"]')
+  await see('register')
+  await page.fill('#email', carl)
+  await page.press('#email', 'Enter')
+  await page.waitForSelector('[data-register-sent]')
+  await see('register-sent')
+  await to(pathIn(await mail.letterTo(carl, /\/auth\/register\//), '/auth/register/'))
+  await see('register-link')
+  await page.fill('#password', PASSWORD)
+  await page.press('#password', 'Enter')
+  await account()
+  await to('/dev/mail')
+  await see('dev-mail')
+  await page.click('.rows a')
+  await page.waitForSelector('[data-mail-text]')
+  await see('dev-mail-message')
+  await to(`/auth/register?tenant_id=${workspace.controlPlane}`)
+  await see('register-closed')
+
   // A forgotten password.
   await login()
   await page.click('a[href^="/auth/password/forgot"]')
@@ -236,6 +259,8 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await see('home')
   await to('/errors/rate-limited')
   await see('problem-type')
+  await to('/errors')
+  await see('problem-types')
 }
 
 async function throughProvider(

@@ -33,4 +33,13 @@ export const ar: MailCatalogue = {
   'email_verification.subject': 'تأكيد عنوان بريدك الإلكتروني لدى {tenant}',
   'email_verification.lead': 'يُرجى تأكيد أن هذا هو عنوان بريدك الإلكتروني:',
   'email_verification.button': 'تأكيد العنوان',
+
+  'sign_up.subject': 'تأكيد عنوانك لدى {tenant}',
+  'sign_up.lead': 'يُرجى تأكيد عنوانك لإكمال حسابك لدى {tenant}:',
+  'sign_up.button': 'إكمال الحساب',
+
+  'sign_up_known.subject': 'لديك حساب بالفعل لدى {tenant}',
+  'sign_up_known.lead':
+    'حاولت التسجيل لدى {tenant} بهذا العنوان، لكن لديك حساب بالفعل. يُرجى تسجيل الدخول هنا:',
+  'sign_up_known.button': 'تسجيل الدخول',
 }

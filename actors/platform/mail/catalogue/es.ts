@@ -35,4 +35,13 @@ export const es: MailCatalogue = {
   'email_verification.subject': 'Confirme su correo electrónico para {tenant}',
   'email_verification.lead': 'Confirme que este es su correo electrónico:',
   'email_verification.button': 'Confirmar la dirección',
+
+  'sign_up.subject': 'Confirme su dirección para {tenant}',
+  'sign_up.lead': 'Confirme su dirección para terminar de crear su cuenta en {tenant}:',
+  'sign_up.button': 'Terminar de crear la cuenta',
+
+  'sign_up_known.subject': 'Ya tiene una cuenta en {tenant}',
+  'sign_up_known.lead':
+    'Ha intentado registrarse en {tenant} con esta dirección, pero ya tiene una cuenta. Inicie sesión aquí:',
+  'sign_up_known.button': 'Iniciar sesión',
 }

@@ -36,4 +36,14 @@ export const fr: MailCatalogue = {
   'email_verification.subject': 'Confirmez votre adresse e-mail pour {tenant}',
   'email_verification.lead': 'Confirmez que cette adresse e-mail est la vôtre :',
   'email_verification.button': 'Confirmer l’adresse',
+
+  'sign_up.subject': 'Confirmez votre adresse pour {tenant}',
+  'sign_up.lead':
+    'Confirmez votre adresse pour terminer la création de votre compte chez {tenant} :',
+  'sign_up.button': 'Terminer la création du compte',
+
+  'sign_up_known.subject': 'Vous avez déjà un compte chez {tenant}',
+  'sign_up_known.lead':
+    'Vous avez essayé de vous inscrire chez {tenant} avec cette adresse, mais vous avez déjà un compte. Connectez-vous ici :',
+  'sign_up_known.button': 'Se connecter',
 }

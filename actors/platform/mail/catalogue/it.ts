@@ -34,4 +34,13 @@ export const it: MailCatalogue = {
   'email_verification.subject': 'Confermi il Suo indirizzo email per {tenant}',
   'email_verification.lead': 'Confermi che questo è il Suo indirizzo email:',
   'email_verification.button': 'Conferma l’indirizzo',
+
+  'sign_up.subject': 'Confermi il Suo indirizzo per {tenant}',
+  'sign_up.lead': 'Confermi il Suo indirizzo per completare il Suo account presso {tenant}:',
+  'sign_up.button': 'Completa l’account',
+
+  'sign_up_known.subject': 'Ha già un account presso {tenant}',
+  'sign_up_known.lead':
+    'Ha provato a registrarsi presso {tenant} con questo indirizzo, ma ha già un account. Acceda qui:',
+  'sign_up_known.button': 'Accedi',
 }

@@ -33,4 +33,13 @@ export const ja: MailCatalogue = {
   'email_verification.subject': '{tenant} のメールアドレスの確認',
   'email_verification.lead': 'これがご自分のメールアドレスであることを確認してください:',
   'email_verification.button': 'アドレスを確認',
+
+  'sign_up.subject': '{tenant} のアドレスの確認',
+  'sign_up.lead': '{tenant} のアカウント作成を完了するには、アドレスを確認してください:',
+  'sign_up.button': 'アカウント作成を完了',
+
+  'sign_up_known.subject': '{tenant} のアカウントをすでにお持ちです',
+  'sign_up_known.lead':
+    'このアドレスで {tenant} に登録しようとしましたが、すでにアカウントをお持ちです。こちらからログインしてください:',
+  'sign_up_known.button': 'ログイン',
 }

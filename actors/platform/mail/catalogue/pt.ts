@@ -34,4 +34,13 @@ export const pt: MailCatalogue = {
   'email_verification.subject': 'Confirme seu endereço de e-mail para {tenant}',
   'email_verification.lead': 'Confirme que este é seu endereço de e-mail:',
   'email_verification.button': 'Confirmar o endereço',
+
+  'sign_up.subject': 'Confirme seu endereço para {tenant}',
+  'sign_up.lead': 'Confirme seu endereço para concluir sua conta em {tenant}:',
+  'sign_up.button': 'Concluir a conta',
+
+  'sign_up_known.subject': 'Você já tem uma conta em {tenant}',
+  'sign_up_known.lead':
+    'Você tentou se cadastrar em {tenant} com este endereço, mas já tem uma conta. Entre aqui:',
+  'sign_up_known.button': 'Entrar',
 }

@@ -10,6 +10,7 @@ import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js
 import { hostileProvider } from '../../../support/identity/hostile-provider.js'
 import { sql } from '../../../support/identity/identity.js'
 import { codeIn, openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { ownerHome } from '../../../support/identity/owner.js'
 import { optionsOf } from '../../../support/identity/passkeys.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
@@ -141,6 +142,17 @@ const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Pro
     const browser = browserOf(t)
     const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/invitations/'))
     t.is((await browser.submit(page, { password: NEW })).location, '/auth/account')
+    await session(t, browser)
+    return []
+  },
+  async 'a sign-up'(t, { email }) {
+    const { tenantSlug } = await tenant()
+    const browser = browserOf(t)
+    const start = await browser.get(`/auth/register?tenant_slug=${tenantSlug}`)
+    await browser.submit(start, { email })
+    const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/register/'))
+    const done = await browser.submit(page, { password: NEW })
+    t.true(done.location?.startsWith('/auth/login?flow='), done.html)
     await session(t, browser)
     return []
   },
@@ -413,7 +425,8 @@ const operatorInvite: Attack = async (t) => {
   const owner = browserOf(t)
   const page = await owner.get(path)
   t.true(page.html.includes('type="password"'), 'not the password of another browser')
-  t.is((await owner.submit(page, { password: NEW })).location, '/auth/account')
+  const accepted = await owner.submit(page, { password: NEW })
+  t.is(accepted.location, await ownerHome(running, made.tenantId))
   await session(t, owner)
   t.is((await owner.submit(page, { password: NEW })).status, 410, 'once')
   await nothingIsLeft(t, api, squatted)
@@ -470,6 +483,10 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/password-recovery/invitation.ts setFirstPassword': ['invitation'],
   'actors/identity/password-recovery/reset.ts proveMailbox': ['reset'],
   'actors/identity/password-recovery/reset.ts setAccountPassword': ['reset'],
+  'actors/identity/password-recovery/sign-up.ts acceptTenantUser': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up.ts insertAccount': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up.ts proveMailbox': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up.ts setFirstPassword': ['a sign-up'],
   'actors/identity/sign-in/by-mail.ts proveMailbox': ['code', 'link'],
   'actors/identity/sign-in/invite.ts insertAccount': [
     'an operator invite',
