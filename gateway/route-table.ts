@@ -22,6 +22,7 @@ import { oauthRoutes } from './routes/oauth/oauth.js'
 import { organizationMemberRoutes } from './routes/identity/organization-members.js'
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
+import { phoneRoutes } from './routes/identity/phone.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
 import { statusListRoutes } from './routes/oauth/status-lists.js'
 import { credentialIssuanceRoutes } from './routes/oauth/credential-issuance.js'
@@ -80,6 +81,7 @@ export const routes: readonly Route[] = [
   ...mailSignInRoutes,
   ...passwordRecoveryRoutes,
   ...passkeyRoutes,
+  ...phoneRoutes,
   ...federatedLoginRoutes,
   ...identityProviderRoutes,
   ...inviteRoutes,

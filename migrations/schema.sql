@@ -519,6 +519,20 @@ AS $function$
       or current_setting('svc.scope', true) = 'system'
 $function$;
 
+create table account_phones (
+  account_id uuid not null,
+  phone_number text not null,
+  proved_at timestamp with time zone not null,
+  last_used_at timestamp with time zone,
+  constraint account_phones_pkey PRIMARY KEY (account_id),
+  constraint account_phones_phone_number_key UNIQUE (phone_number),
+  constraint account_phones_phone_number_check CHECK ((phone_number ~ '^\+[1-9][0-9]{6,14}$'::text)),
+  constraint account_phones_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+alter table account_phones enable row level security;
+alter table account_phones force row level security;
+create policy crossing on account_phones using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
 create table accounts (
   id uuid not null,
   email text not null,
@@ -1058,6 +1072,34 @@ CREATE INDEX checkout_transfers_watched ON public.checkout_transfers USING btree
 alter table checkout_transfers enable row level security;
 alter table checkout_transfers force row level security;
 create policy tenant on checkout_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table code_tickets (
+  tenant_id uuid not null,
+  id uuid not null,
+  purpose text not null,
+  account_id uuid,
+  target text not null,
+  code_sha256 bytea not null,
+  place_sha256 bytea not null,
+  attempts_left integer not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint code_tickets_pkey PRIMARY KEY (tenant_id, id),
+  constraint code_tickets_attempts_left_check CHECK ((attempts_left >= 0)),
+  constraint code_tickets_code_sha256_check CHECK ((length(code_sha256) = 32)),
+  constraint code_tickets_place_sha256_check CHECK ((length(place_sha256) = 32)),
+  constraint code_tickets_purpose_check CHECK ((purpose = ANY (ARRAY['phone_sign_in'::text, 'phone_proof'::text, 'address_proof'::text, 'risk'::text]))),
+  constraint code_tickets_target_check CHECK (((char_length(target) >= 1) AND (char_length(target) <= 320))),
+  constraint code_tickets_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint code_tickets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX code_tickets_expiry ON public.code_tickets USING btree (expires_at);
+CREATE INDEX code_tickets_of_account ON public.code_tickets USING btree (account_id) WHERE (account_id IS NOT NULL);
+CREATE INDEX code_tickets_of_place ON public.code_tickets USING btree (place_sha256);
+alter table code_tickets enable row level security;
+alter table code_tickets force row level security;
+create policy tenant on code_tickets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table consents (
   tenant_id uuid not null,

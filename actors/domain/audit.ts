@@ -11,6 +11,8 @@ export const AUDIT_ONLY_TYPES = [
   'account.email.verified',
   'account.password.changed',
   'account.password.reset',
+  'account.phone.removed',
+  'account.phone.verified',
   'account.profile.updated',
   'account.identity.linked',
   'account.identity.unlinked',

@@ -11,7 +11,8 @@ import {
   twoFactorSettings,
   userSelfServiceSettings,
 } from '../../actors/identity/sign-in/settings.js'
-import { emailSettings, phoneSettings } from '../../actors/operations/mail/settings.js'
+import { emailSettings } from '../../actors/operations/mail/settings.js'
+import { phoneSettings, smsSettings } from '../../actors/identity/phone/settings.js'
 import { passkeySettings } from '../../actors/identity/passkeys/settings.js'
 import { authSettings } from '../../actors/identity/passwords/settings.js'
 import { challengeSettings } from '../../actors/agents/proof-of-work/settings.js'
@@ -74,6 +75,7 @@ export const sections = [
   tenantAssetsSettings,
   emailSettings,
   phoneSettings,
+  smsSettings,
   ...unavailableSections,
 ] as const
 

@@ -33,6 +33,8 @@ import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'
+import { phoneActor } from '../../actors/identity/phone/actor.js'
+import { hasPhone } from '../../actors/identity/phone/settings.js'
 import { passkeysActor } from '../../actors/identity/passkeys/actor.js'
 import { relyingParty } from '../../actors/identity/passkeys/settings.js'
 import {
@@ -78,7 +80,7 @@ import { commerceWirings } from './commerce.js'
 import { type ActorWiring, wireActor, type ActorContext } from '../kernel/wiring.js'
 import { openPool, type Pool, type PoolOptions } from '../kernel/threads/pool.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
-import { captchaOf, mailQueueOf, mailRunnerOf } from './mail.js'
+import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
 import { resealOf, vaultExportsOf } from './vault.js'
 import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
@@ -287,6 +289,22 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       registry,
       offers,
     })),
+    wireActor(phoneActor, ({ ref, onStop }) => {
+      const sender = textSenderOf(resources)
+      onStop(() => sender.close())
+      return {
+        ...common,
+        coordination,
+        settings: auth,
+        cookies: settings.session_cookie,
+        tenants: ref(tenants),
+        browserSessions: ref(browserSessions),
+        sms: settings.sms,
+        sender,
+        issuer,
+        registry,
+      }
+    }),
     wireActor(passwordRecoveryActor, ({ ref }) => ({
       database,
       coordination,
@@ -346,6 +364,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       delegation: ref(delegation),
       selfService: settings.user_self_service.enabled,
       passkeys: settings.passkey.enabled,
+      phones: hasPhone(settings.phone),
       federatedLogin: ref(federatedLogin),
     })),
     wireActor(agentDocumentsActor, () => ({ ...common, issuer })),

@@ -196,6 +196,8 @@ const BUILT = new Set([
   'social.enabled',
   'social.account_linking.enabled',
   'verified_domains.enabled',
+  'phone.enabled',
+  'sms.enabled',
   'scim.enabled',
 ])
 

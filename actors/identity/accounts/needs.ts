@@ -21,5 +21,7 @@ export type AccountNeeds = {
   readonly selfService: boolean
   /** `passkey.enabled`. */
   readonly passkeys: boolean
+  /** Whether users may prove a phone number. */
+  readonly phones: boolean
   readonly federatedLogin: ActorRef<FederatedLoginProtocol>
 }

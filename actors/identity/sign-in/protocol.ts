@@ -136,6 +136,8 @@ export type SignInOffers = {
   readonly link: boolean
   /** A password reset by mail. */
   readonly reset: boolean
+  /** A code by text message. */
+  readonly phone: boolean
 }
 export type MailShown = FlowPage & { readonly offers: SignInOffers }
 export type LinkPage = { readonly tenant: PageTenant; readonly flow: string }

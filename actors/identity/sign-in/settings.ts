@@ -1,6 +1,7 @@
 /** [two_factor], [email_otp], [magic_link], [invitations], [user_self_service]. */
 import { count, dependentFlag, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+import { hasPhone, type PhoneSettings } from '../phone/settings.js'
 import type { SignInOffers } from './protocol.js'
 
 export const twoFactorSettings = section(
@@ -71,11 +72,14 @@ export function signInOffers(settings: {
   readonly email_otp: Switch
   readonly magic_link: Switch
   readonly user_self_service: Switch
+  readonly phone: Pick<PhoneSettings, 'enabled' | 'provider'>
+  readonly sms: Switch
 }): SignInOffers {
   return {
     passkey: settings.passkey.enabled,
     code: settings.email_otp.enabled,
     link: settings.magic_link.enabled,
     reset: settings.user_self_service.enabled,
+    phone: hasPhone(settings.phone) && settings.sms.enabled,
   }
 }

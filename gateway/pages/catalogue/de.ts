@@ -1,9 +1,11 @@
 /** German. */
 import { account } from './de/account.js'
+import { signInWays } from './de/sign-in-ways.js'
 import type { Catalogue } from './en.js'
 
 export const de: Catalogue = {
   ...account,
+  ...signInWays,
 
   'common.error': 'Es gibt ein Problem',
   'common.error.title': 'Fehler: {title}',

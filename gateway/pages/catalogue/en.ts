@@ -1,8 +1,10 @@
 /** English. Its keys are the keys of every catalogue. `{name}` is a placeholder. */
 import { account } from './en/account.js'
+import { signInWays } from './en/sign-in-ways.js'
 
 export const en = {
   ...account,
+  ...signInWays,
 
   'common.error': 'There is a problem',
   'common.error.title': 'Error: {title}',

@@ -35,4 +35,6 @@ export const de: MailCatalogue = {
   'email_verification.subject': 'Bestätigen Sie Ihre E-Mail-Adresse für {tenant}',
   'email_verification.lead': 'Bestätigen Sie, dass dies Ihre E-Mail-Adresse ist:',
   'email_verification.button': 'Adresse bestätigen',
+
+  'text.code': '{code} ist Ihr Code für {tenant}. Geben Sie ihn nicht weiter.',
 }

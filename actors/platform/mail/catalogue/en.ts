@@ -31,6 +31,8 @@ export const en = {
   'email_verification.subject': 'Confirm your email address for {tenant}',
   'email_verification.lead': 'Confirm that this is your email address:',
   'email_verification.button': 'Confirm the address',
+
+  'text.code': '{code} is your code for {tenant}. Do not share it with anyone.',
 } as const
 
 export type MailKey = keyof typeof en

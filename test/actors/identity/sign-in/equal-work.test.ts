@@ -132,7 +132,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       emailOtp: { enabled: true, ttl_secs: 600, max_attempts: 5 },
       magicLink: { enabled: true, ttl_secs: 600 },
       gate: NO_CAPTCHA,
-      offers: { passkey: false, code: true, link: true, reset: true },
+      offers: { passkey: false, code: true, link: true, reset: true, phone: false },
       issuer: 'https://auth.svc.example',
     },
     options,

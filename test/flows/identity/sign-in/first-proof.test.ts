@@ -44,6 +44,8 @@ const running = await testService({
     SVC_EMAIL_OTP__ENABLED: 'true',
     SVC_MAGIC_LINK__ENABLED: 'true',
     SVC_PASSKEY__ENABLED: 'true',
+    SVC_PHONE__ENABLED: 'true',
+    SVC_PHONE__PROVIDER: 'log',
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
     SVC_EMAIL__REQUESTS_PER_ADDRESS_MAX: '5000',
@@ -304,7 +306,7 @@ test.serial('an identity linked by the squatter at their own provider does not w
 
 /** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
 const CALLS =
-  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation)\(\s*tx\b/g
+  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation|insertPhone)\(\s*tx\b/g
 
 type Attack = (t: ExecutionContext) => Promise<void>
 
@@ -338,6 +340,9 @@ const latePassword = late('/auth/account/password', '/auth/account/password', as
   password: NEW,
 }))
 const lateCodes = late('/auth/account', '/auth/account/recovery-codes', async () => ({}))
+const latePhone = late('/auth/account/phone', '/auth/account/phone', async () => ({
+  phone_number: '+4915112345678',
+}))
 const lateLink = late('/auth/account', '/auth/account/identities', async () => ({}))
 const ownMailbox: Attack = async (t) => {
   const squatted = await squat(t, api, mailbox())
@@ -452,6 +457,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'recovery codes after the proof': lateCodes,
   'a password after the proof': latePassword,
   'a link to a provider after the proof': lateLink,
+  'a phone number after the proof': latePhone,
   'a password for a fixture user': ownMailbox,
   'an operator invite': operatorInvite,
   'an operator invite at once': operatorInviteAtOnce,
@@ -479,6 +485,7 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/sign-in/invite.ts setFirstPassword': ['an operator invite'],
   'actors/identity/sign-in/second-factor.ts confirmTotp': ['a passkey after the proof'],
   'actors/identity/sign-in/second-factor.ts replaceRecoveryCodes': ['a passkey after the proof'],
+  'actors/identity/phone/own.ts insertPhone': ['a phone number after the proof'],
   'actors/identity/passkeys/own.ts storePasskey': ['a passkey after the proof'],
   'actors/identity/passkeys/registration.ts replaceRecoveryCodes': ['a passkey after the proof'],
   'actors/identity/passkeys/second-factor.ts storePasskey': ['a passkey after the proof'],

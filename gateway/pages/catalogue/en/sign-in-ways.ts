@@ -1,0 +1,30 @@
+/** English texts of sign-in by phone, wallet and as a guest, and of confirmations. */
+export const signInWays = {
+  'ways.other': 'Sign in another way',
+  'ways.account': 'Back to your account',
+  'ways.phone': 'Continue with phone',
+
+  'phone.title': 'Sign in with your phone',
+  'phone.lead': 'We text you a code.',
+  'phone.number': 'Phone number',
+  'phone.number.hint': 'With the country code, such as +49 30 12345678.',
+  'phone.number.invalid': 'Enter a phone number with its country code, such as +49 30 12345678.',
+  'phone.number.country': 'We cannot send text messages to this country.',
+  'phone.send': 'Text me a code',
+  'phone.code.title': 'Enter the code',
+  'phone.code.lead':
+    'If an account uses this number, a text message is on its way. It can take a minute.',
+  'phone.code.sent': 'We sent a code to {number}. It can take a minute.',
+  'phone.code': '6-digit code',
+  'phone.code.hint': 'From the text message.',
+  'phone.code.wrong': 'This code is wrong or no longer valid. Check it, or request a new one.',
+  'phone.prove': 'Confirm number',
+  'phone.again': 'Use another number or request a new code',
+  'phone.own.title': 'Add your phone number',
+  'phone.own.lead':
+    'You can sign in with a code that we text to this number. If another account uses it, it moves to yours.',
+  'phone.section': 'Phone number for sign-in',
+  'phone.none': 'No phone number yet.',
+  'phone.add': 'Add a phone number',
+  'phone.change': 'Change the phone number',
+} as const
