@@ -22,6 +22,7 @@ import { oauthRoutes } from './routes/oauth/oauth.js'
 import { organizationMemberRoutes } from './routes/identity/organization-members.js'
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
+import { siweRoutes } from './routes/identity/siwe.js'
 import { phoneRoutes } from './routes/identity/phone.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
 import { statusListRoutes } from './routes/oauth/status-lists.js'
@@ -82,6 +83,7 @@ export const routes: readonly Route[] = [
   ...passwordRecoveryRoutes,
   ...passkeyRoutes,
   ...phoneRoutes,
+  ...siweRoutes,
   ...federatedLoginRoutes,
   ...identityProviderRoutes,
   ...inviteRoutes,

@@ -533,6 +533,21 @@ alter table account_phones enable row level security;
 alter table account_phones force row level security;
 create policy crossing on account_phones using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
+create table account_wallets (
+  account_id uuid not null,
+  id uuid not null,
+  address text not null,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone,
+  constraint account_wallets_pkey PRIMARY KEY (account_id, id),
+  constraint account_wallets_address_key UNIQUE (address),
+  constraint account_wallets_address_check CHECK ((address ~ '^0x[0-9a-f]{40}$'::text)),
+  constraint account_wallets_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+alter table account_wallets enable row level security;
+alter table account_wallets force row level security;
+create policy crossing on account_wallets using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
 create table accounts (
   id uuid not null,
   email text not null,
@@ -2167,6 +2182,26 @@ CREATE UNIQUE INDEX signing_keys_next ON public.signing_keys USING btree (tenant
 alter table signing_keys enable row level security;
 alter table signing_keys force row level security;
 create policy tenant on signing_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table siwe_nonces (
+  tenant_id uuid not null,
+  nonce_sha256 bytea not null,
+  purpose text not null,
+  browser_sha256 bytea not null,
+  session_id uuid,
+  expires_at timestamp with time zone not null,
+  constraint siwe_nonces_pkey PRIMARY KEY (tenant_id, nonce_sha256),
+  constraint siwe_nonces_nonce_sha256_key UNIQUE (nonce_sha256),
+  constraint siwe_nonces_browser_sha256_check CHECK ((length(browser_sha256) = 32)),
+  constraint siwe_nonces_check CHECK (((session_id IS NULL) = (purpose = 'sign_in'::text))),
+  constraint siwe_nonces_nonce_sha256_check CHECK ((length(nonce_sha256) = 32)),
+  constraint siwe_nonces_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'link'::text]))),
+  constraint siwe_nonces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX siwe_nonces_expired ON public.siwe_nonces USING btree (expires_at);
+alter table siwe_nonces enable row level security;
+alter table siwe_nonces force row level security;
+create policy tenant on siwe_nonces using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table ssh_certificates (
   tenant_id uuid not null,

@@ -31,6 +31,7 @@ import { organizationsActor } from '../actors/identity/organizations/actor.js'
 import { mailWorker } from '../actors/operations/mail/worker.js'
 import { signInActor } from '../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../actors/identity/passkeys/actor.js'
+import { siweActor } from '../actors/identity/siwe/actor.js'
 import { phoneActor } from '../actors/identity/phone/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
 import { powActor } from '../actors/agents/proof-of-work/actor.js'
@@ -89,6 +90,7 @@ export const placements = [
   placement(passwordRecoveryActor, inline,                                               A      ),
   placement(passkeysActor,     inline,                                                   A      ),
   placement(phoneActor,        inline,                                                   A      ),
+  placement(siweActor,         inline,                                                   A      ),
   placement(authorizationActor, inline,                                                  A      ),
   placement(backchannelActor,  inline,                                                   A      ),
   placement(delegationActor,   inline,                                                   A      ),
@@ -140,19 +142,20 @@ const WORKERS: ReadonlySet<string> = new Set([
 
 type PlacementSettings = Pick<
   Settings,
-  'commerce' | 'deployment' | 'oidc' | 'passkey' | 'phone' | 'scim'
+  'commerce' | 'deployment' | 'oidc' | 'passkey' | 'phone' | 'scim' | 'siwe'
 >
 
 /** Actors of features that are off in this deployment. */
 const isAbsent = (
   actor: string,
-  { commerce, deployment, oidc, passkey, phone, scim }: PlacementSettings,
+  { commerce, deployment, oidc, passkey, phone, scim, siwe }: PlacementSettings,
 ): boolean =>
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
   (actor === scimActor.address.name && !scim.enabled) ||
   (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
+  (actor === siweActor.address.name && !siwe.enabled) ||
   (actor === phoneActor.address.name && !hasPhone(phone)) ||
   (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
   (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)

@@ -17,6 +17,8 @@ export const AUDIT_ONLY_TYPES = [
   'account.identity.linked',
   'account.identity.unlinked',
   'account.recovery_codes.replaced',
+  'account.wallet.linked',
+  'account.wallet.removed',
   'admin.account.reactivated',
   'admin.account.suspended',
   'admin.agent.activated',

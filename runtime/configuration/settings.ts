@@ -12,6 +12,7 @@ import {
   userSelfServiceSettings,
 } from '../../actors/identity/sign-in/settings.js'
 import { emailSettings } from '../../actors/operations/mail/settings.js'
+import { siweSettings } from '../../actors/identity/siwe/settings.js'
 import { phoneSettings, smsSettings } from '../../actors/identity/phone/settings.js'
 import { passkeySettings } from '../../actors/identity/passkeys/settings.js'
 import { authSettings } from '../../actors/identity/passwords/settings.js'
@@ -76,6 +77,7 @@ export const sections = [
   emailSettings,
   phoneSettings,
   smsSettings,
+  siweSettings,
   ...unavailableSections,
 ] as const
 

@@ -30,7 +30,6 @@ export const unavailableSections = [
   named('organizations', 'Policies of organizations.'),
   named('proxy', 'An outbound proxy.'),
   named('refresh_family_cache', 'Cache of refresh token families.'),
-  named('siwe', 'Sign-in with Ethereum.'),
   named('telemetry', 'Traces to a collector.'),
   named('wallet', 'Wallets and budgets.'),
 ] as const

@@ -33,6 +33,7 @@ import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'
+import { siweActor } from '../../actors/identity/siwe/actor.js'
 import { phoneActor } from '../../actors/identity/phone/actor.js'
 import { hasPhone } from '../../actors/identity/phone/settings.js'
 import { passkeysActor } from '../../actors/identity/passkeys/actor.js'
@@ -305,6 +306,17 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         registry,
       }
     }),
+    wireActor(siweActor, ({ ref }) => ({
+      ...common,
+      coordination,
+      settings: auth,
+      cookies: settings.session_cookie,
+      tenants: ref(tenants),
+      browserSessions: ref(browserSessions),
+      siwe: settings.siwe,
+      issuer,
+      registry,
+    })),
     wireActor(passwordRecoveryActor, ({ ref }) => ({
       database,
       coordination,
@@ -365,6 +377,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       selfService: settings.user_self_service.enabled,
       passkeys: settings.passkey.enabled,
       phones: hasPhone(settings.phone),
+      wallets: settings.siwe.enabled,
       federatedLogin: ref(federatedLogin),
     })),
     wireActor(agentDocumentsActor, () => ({ ...common, issuer })),

@@ -23,5 +23,7 @@ export type AccountNeeds = {
   readonly passkeys: boolean
   /** Whether users may prove a phone number. */
   readonly phones: boolean
+  /** `siwe.enabled`. */
+  readonly wallets: boolean
   readonly federatedLogin: ActorRef<FederatedLoginProtocol>
 }

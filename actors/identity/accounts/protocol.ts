@@ -92,6 +92,8 @@ export type AccountSeen = {
   readonly hasPassword: boolean
   /** The number that the user signs in with. Undefined where phones are off, and in a confined session. */
   readonly phone: PhoneSeen | null | undefined
+  /** Linked Ethereum accounts. Null where they are off, and in a confined session. */
+  readonly wallets: readonly WalletSeen[] | null
   /** Number of unused recovery codes; null without a second factor. */
   readonly recoveryCodesLeft: number | null
   /** Linked identities at other providers. */
@@ -104,6 +106,14 @@ export type PhoneSeen = {
   /** E.164. */
   readonly phoneNumber: string
   readonly provedAt: Date
+  readonly lastUsedAt: Date | null
+}
+
+export type WalletSeen = {
+  readonly id: string
+  /** Lower case. */
+  readonly address: string
+  readonly createdAt: Date
   readonly lastUsedAt: Date | null
 }
 

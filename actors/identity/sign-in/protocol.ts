@@ -138,6 +138,8 @@ export type SignInOffers = {
   readonly reset: boolean
   /** A code by text message. */
   readonly phone: boolean
+  /** A linked Ethereum account. */
+  readonly ethereum: boolean
 }
 export type MailShown = FlowPage & { readonly offers: SignInOffers }
 export type LinkPage = { readonly tenant: PageTenant; readonly flow: string }

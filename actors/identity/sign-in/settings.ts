@@ -74,6 +74,7 @@ export function signInOffers(settings: {
   readonly user_self_service: Switch
   readonly phone: Pick<PhoneSettings, 'enabled' | 'provider'>
   readonly sms: Switch
+  readonly siwe: Switch
 }): SignInOffers {
   return {
     passkey: settings.passkey.enabled,
@@ -81,5 +82,6 @@ export function signInOffers(settings: {
     link: settings.magic_link.enabled,
     reset: settings.user_self_service.enabled,
     phone: hasPhone(settings.phone) && settings.sms.enabled,
+    ethereum: settings.siwe.enabled,
   }
 }

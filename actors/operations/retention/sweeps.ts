@@ -5,6 +5,7 @@
 import { Counter, type Registry } from 'prom-client'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../../storage/agents/agent-challenges.js'
+import { removeExpiredSiweNonces } from '../../../storage/identity/ways/wallets.js'
 import { removeExpiredCodeTickets } from '../../../storage/identity/ways/code-tickets.js'
 import { removeExpiredBrowserSessions } from '../../../storage/identity/browser-sessions.js'
 import { sweepCardEvents } from '../../../storage/commerce/card-payments.js'
@@ -121,6 +122,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   mail_shares: (tx, now) => sweepMailShares(tx, ago(now, DAY_MS), BATCH_ROWS),
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
   code_tickets: (tx, now) => removeExpiredCodeTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
+  siwe_nonces: (tx, now) => removeExpiredSiweNonces(tx, now, BATCH_ROWS),
   passkey_ceremonies: (tx, now) => removeExpiredPasskeyCeremonies(tx, now, BATCH_ROWS),
   upstream_sign_ins: (tx, now) => removeExpiredUpstreamSignIns(tx, now, BATCH_ROWS),
   ssh_certificates: (tx, now) =>

@@ -107,6 +107,7 @@ export async function removePhone(
     name: 'phone.other_keys',
     text: `select exists (select from account_phones where account_id = a.id) as known,
              a.password_hash is not null
+               or exists (select from account_wallets where account_id = a.id)
                or exists (select from passkeys where account_id = a.id)
                or exists (select from upstream_identities where account_id = a.id)
                as "hasOthers"

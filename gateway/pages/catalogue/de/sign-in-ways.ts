@@ -6,6 +6,35 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
   'ways.account': 'Zurück zu Ihrem Konto',
   'ways.phone': 'Weiter mit Telefon',
 
+  'ways.ethereum': 'Weiter mit Ethereum',
+
+  'wallet.title': 'Mit Ethereum anmelden',
+  'wallet.lead':
+    'Ihre Wallet bittet Sie, eine Nachricht zu signieren. Das kostet nichts und sendet keine Transaktion.',
+  'wallet.submit': 'Wallet verbinden',
+  'wallet.new.title': 'Ethereum-Konto verknüpfen',
+  'wallet.new.lead':
+    'Danach können Sie sich mit diesem Konto anmelden. Ihre Wallet bittet Sie, eine Nachricht zu signieren. Das kostet nichts und sendet keine Transaktion.',
+  'wallet.new.submit': 'Wallet verbinden',
+  'wallet.missing':
+    'Dieser Browser hat keine Ethereum-Wallet. Installieren Sie eine, oder melden Sie sich anders an.',
+  'wallet.cancelled':
+    'Sie haben in Ihrer Wallet abgelehnt. Versuchen Sie es erneut, wenn Sie möchten.',
+  'wallet.chain':
+    'Ihre Wallet verwendet ein Netzwerk, das hier nicht akzeptiert wird. Wechseln Sie das Netzwerk, und versuchen Sie es erneut.',
+  'wallet.failed': 'Ihre Wallet hat die Nachricht nicht signiert. Versuchen Sie es erneut.',
+  'wallet.script':
+    'Die Anmeldung mit Ethereum braucht JavaScript, weil Ihre Wallet in diesem Browser signiert. Schalten Sie es ein, oder melden Sie sich anders an.',
+  'wallet.wrong':
+    'Die Signatur ist ungültig, oder die Nachricht ist abgelaufen. Versuchen Sie es erneut.',
+  'wallet.unlinked':
+    'Kein Konto hier verwendet dieses Ethereum-Konto. Melden Sie sich anders an, und verknüpfen Sie es dann auf Ihrer Kontoseite.',
+  'wallet.taken':
+    'Dieses Ethereum-Konto ist bereits mit einem Konto verknüpft, oder Sie haben die Höchstzahl verknüpft.',
+  'wallet.section': 'Ethereum-Konten',
+  'wallet.none': 'Noch kein Ethereum-Konto.',
+  'wallet.add': 'Ethereum-Konto verknüpfen',
+
   'phone.title': 'Mit dem Telefon anmelden',
   'phone.lead': 'Wir senden Ihnen einen Code per SMS.',
   'phone.number': 'Telefonnummer',

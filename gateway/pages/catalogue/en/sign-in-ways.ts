@@ -4,6 +4,32 @@ export const signInWays = {
   'ways.account': 'Back to your account',
   'ways.phone': 'Continue with phone',
 
+  'ways.ethereum': 'Continue with Ethereum',
+
+  'wallet.title': 'Sign in with Ethereum',
+  'wallet.lead':
+    'Your wallet asks you to sign a message. This costs nothing and sends no transaction.',
+  'wallet.submit': 'Connect wallet',
+  'wallet.new.title': 'Link an Ethereum account',
+  'wallet.new.lead':
+    'You can sign in with this account afterwards. Your wallet asks you to sign a message. This costs nothing and sends no transaction.',
+  'wallet.new.submit': 'Connect wallet',
+  'wallet.missing': 'This browser has no Ethereum wallet. Install one, or sign in another way.',
+  'wallet.cancelled': 'You declined in your wallet. Try again when you are ready.',
+  'wallet.chain':
+    'Your wallet is on a network that is not accepted here. Switch the network and try again.',
+  'wallet.failed': 'Your wallet did not sign the message. Try again.',
+  'wallet.script':
+    'Signing in with Ethereum needs JavaScript, because your wallet signs in this browser. Turn it on, or sign in another way.',
+  'wallet.wrong': 'The signature is not valid, or the message has expired. Try again.',
+  'wallet.unlinked':
+    'No account here uses this Ethereum account. Sign in another way, then link it on your account page.',
+  'wallet.taken':
+    'This Ethereum account is linked to an account already, or you have linked as many as you can.',
+  'wallet.section': 'Ethereum accounts',
+  'wallet.none': 'No Ethereum account yet.',
+  'wallet.add': 'Link an Ethereum account',
+
   'phone.title': 'Sign in with your phone',
   'phone.lead': 'We text you a code.',
   'phone.number': 'Phone number',

@@ -46,6 +46,7 @@ const running = await testService({
     SVC_PASSKEY__ENABLED: 'true',
     SVC_PHONE__ENABLED: 'true',
     SVC_PHONE__PROVIDER: 'log',
+    SVC_SIWE__ENABLED: 'true',
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
     SVC_EMAIL__REQUESTS_PER_ADDRESS_MAX: '5000',
@@ -306,7 +307,7 @@ test.serial('an identity linked by the squatter at their own provider does not w
 
 /** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
 const CALLS =
-  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation|insertPhone)\(\s*tx\b/g
+  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation|insertPhone|insertWallet)\(\s*tx\b/g
 
 type Attack = (t: ExecutionContext) => Promise<void>
 
@@ -342,6 +343,10 @@ const latePassword = late('/auth/account/password', '/auth/account/password', as
 const lateCodes = late('/auth/account', '/auth/account/recovery-codes', async () => ({}))
 const latePhone = late('/auth/account/phone', '/auth/account/phone', async () => ({
   phone_number: '+4915112345678',
+}))
+const lateWallet = late('/auth/account/wallets/new', '/auth/account/wallets', async () => ({
+  message: 'a message',
+  signature: `0x${'ab'.repeat(65)}`,
 }))
 const lateLink = late('/auth/account', '/auth/account/identities', async () => ({}))
 const ownMailbox: Attack = async (t) => {
@@ -458,6 +463,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'a password after the proof': latePassword,
   'a link to a provider after the proof': lateLink,
   'a phone number after the proof': latePhone,
+  'an Ethereum account after the proof': lateWallet,
   'a password for a fixture user': ownMailbox,
   'an operator invite': operatorInvite,
   'an operator invite at once': operatorInviteAtOnce,
@@ -486,6 +492,7 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/sign-in/second-factor.ts confirmTotp': ['a passkey after the proof'],
   'actors/identity/sign-in/second-factor.ts replaceRecoveryCodes': ['a passkey after the proof'],
   'actors/identity/phone/own.ts insertPhone': ['a phone number after the proof'],
+  'actors/identity/siwe/own.ts insertWallet': ['an Ethereum account after the proof'],
   'actors/identity/passkeys/own.ts storePasskey': ['a passkey after the proof'],
   'actors/identity/passkeys/registration.ts replaceRecoveryCodes': ['a passkey after the proof'],
   'actors/identity/passkeys/second-factor.ts storePasskey': ['a passkey after the proof'],
