@@ -22,6 +22,7 @@ import { oauthRoutes } from './routes/oauth/oauth.js'
 import { organizationMemberRoutes } from './routes/identity/organization-members.js'
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
+import { guestRoutes } from './routes/identity/guests.js'
 import { siweRoutes } from './routes/identity/siwe.js'
 import { phoneRoutes } from './routes/identity/phone.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
@@ -84,6 +85,7 @@ export const routes: readonly Route[] = [
   ...passkeyRoutes,
   ...phoneRoutes,
   ...siweRoutes,
+  ...guestRoutes,
   ...federatedLoginRoutes,
   ...identityProviderRoutes,
   ...inviteRoutes,

@@ -566,6 +566,7 @@ create table accounts (
   zoneinfo text,
   phone_number text,
   phone_number_verified boolean default false not null,
+  guest_since timestamp with time zone,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_email_key_key UNIQUE (email_key),
   constraint accounts_check CHECK ((email_key = lower(email))),
@@ -578,6 +579,7 @@ create table accounts (
   constraint accounts_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
   constraint accounts_zoneinfo_check CHECK (((char_length(zoneinfo) >= 1) AND (char_length(zoneinfo) <= 64)))
 );
+CREATE INDEX accounts_guests ON public.accounts USING btree (guest_since) WHERE (guest_since IS NOT NULL);
 alter table accounts enable row level security;
 alter table accounts force row level security;
 create policy crossing on accounts using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));

@@ -31,6 +31,7 @@ import { organizationsActor } from '../actors/identity/organizations/actor.js'
 import { mailWorker } from '../actors/operations/mail/worker.js'
 import { signInActor } from '../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../actors/identity/passkeys/actor.js'
+import { guestsActor } from '../actors/identity/guests/actor.js'
 import { siweActor } from '../actors/identity/siwe/actor.js'
 import { phoneActor } from '../actors/identity/phone/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
@@ -91,6 +92,7 @@ export const placements = [
   placement(passkeysActor,     inline,                                                   A      ),
   placement(phoneActor,        inline,                                                   A      ),
   placement(siweActor,         inline,                                                   A      ),
+  placement(guestsActor,       inline,                                                   A      ),
   placement(authorizationActor, inline,                                                  A      ),
   placement(backchannelActor,  inline,                                                   A      ),
   placement(delegationActor,   inline,                                                   A      ),
@@ -142,19 +144,20 @@ const WORKERS: ReadonlySet<string> = new Set([
 
 type PlacementSettings = Pick<
   Settings,
-  'commerce' | 'deployment' | 'oidc' | 'passkey' | 'phone' | 'scim' | 'siwe'
+  'anonymous' | 'commerce' | 'deployment' | 'oidc' | 'passkey' | 'phone' | 'scim' | 'siwe'
 >
 
 /** Actors of features that are off in this deployment. */
 const isAbsent = (
   actor: string,
-  { commerce, deployment, oidc, passkey, phone, scim, siwe }: PlacementSettings,
+  { anonymous, commerce, deployment, oidc, passkey, phone, scim, siwe }: PlacementSettings,
 ): boolean =>
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
   (actor === scimActor.address.name && !scim.enabled) ||
   (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
+  (actor === guestsActor.address.name && !anonymous.enabled) ||
   (actor === siweActor.address.name && !siwe.enabled) ||
   (actor === phoneActor.address.name && !hasPhone(phone)) ||
   (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||

@@ -242,12 +242,13 @@ async function startActors(context: StartContext): Promise<Undo> {
 /** Capabilities that depend on settings and not on routes. */
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
-  const { phone, sms, siwe } = settings
+  const { phone, sms, siwe, anonymous } = settings
   const names = {
     credential_issuer: settings.credentials.enabled,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,
     phone: hasPhone(phone),
+    'sign_in.anonymous': anonymous.enabled,
     'sign_in.siwe': siwe.enabled,
     'sign_in.sms': hasPhone(phone) && sms.enabled,
     'sso.social': social.enabled,

@@ -12,6 +12,7 @@ import {
   userSelfServiceSettings,
 } from '../../actors/identity/sign-in/settings.js'
 import { emailSettings } from '../../actors/operations/mail/settings.js'
+import { anonymousSettings } from '../../actors/identity/guests/settings.js'
 import { siweSettings } from '../../actors/identity/siwe/settings.js'
 import { phoneSettings, smsSettings } from '../../actors/identity/phone/settings.js'
 import { passkeySettings } from '../../actors/identity/passkeys/settings.js'
@@ -78,6 +79,7 @@ export const sections = [
   phoneSettings,
   smsSettings,
   siweSettings,
+  anonymousSettings,
   ...unavailableSections,
 ] as const
 

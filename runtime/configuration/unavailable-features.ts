@@ -22,7 +22,6 @@ export const unavailableSections = [
   named('access_control', 'Access control policies.'),
   named('adaptive_mfa', 'Second factors by risk.'),
   named('admin', 'Administration of the deployment.'),
-  named('anonymous', 'Anonymous users.'),
   named('api_keys', 'API keys of tenants.'),
   named('billing', 'Plans and billing.'),
   named('i18n', 'Languages of the hosted pages.'),

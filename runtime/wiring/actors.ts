@@ -33,6 +33,7 @@ import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'
+import { guestsActor } from '../../actors/identity/guests/actor.js'
 import { siweActor } from '../../actors/identity/siwe/actor.js'
 import { phoneActor } from '../../actors/identity/phone/actor.js'
 import { hasPhone } from '../../actors/identity/phone/settings.js'
@@ -306,6 +307,16 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         registry,
       }
     }),
+    wireActor(guestsActor, () => ({
+      ...common,
+      coordination,
+      settings: auth,
+      cookies: settings.session_cookie,
+      mail: mailQueue,
+      email: settings.email,
+      anonymous: settings.anonymous,
+      registry,
+    })),
     wireActor(siweActor, ({ ref }) => ({
       ...common,
       coordination,
@@ -493,7 +504,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       registry,
       reseal: resealOf(resources),
       closeLostCalls: (signal) => closeLostCalls(resources, signal),
-      retention: { ...webhooks, ...settings.commerce },
+      random,
+      retention: {
+        ...webhooks,
+        ...settings.commerce,
+        guest_retention_secs: settings.anonymous.retention_secs,
+      },
     })),
   ]
 }

@@ -69,6 +69,11 @@ export function socialOf(settings: Readonly<Record<string, unknown>>): {
   }
 }
 
+/** Whether the tenant has guests. Default: no. */
+export function anonymousOf(settings: Readonly<Record<string, unknown>>): boolean {
+  return memberOf(memberOf(settings, 'anonymous'), 'enabled') === true
+}
+
 function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null
     ? (value as Record<string, unknown>)[name]

@@ -10,7 +10,15 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { beginFlow, isOwnPath } from '../sessions/flows.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
-import { flowPage, isOtherUser, type SignInTools, onward, progressIn, upstreamsOf } from './flow.js'
+import {
+  flowPage,
+  isOtherUser,
+  type SignInTools,
+  offersIn,
+  onward,
+  progressIn,
+  upstreamsOf,
+} from './flow.js'
 import type {
   FlowUnknown,
   LoginPage,
@@ -55,7 +63,7 @@ export function passwordStep(tools: PasswordTools) {
         ...flowPage(token, progress.flow),
         email,
         again,
-        offers,
+        offers: offersIn(offers, progress.flow),
         upstreams,
         captcha: null,
       }
@@ -75,7 +83,7 @@ export function passwordStep(tools: PasswordTools) {
         ...flowPage(token, flow),
         email,
         again: false,
-        offers,
+        offers: offersIn(offers, flow),
         upstreams,
         captcha: null,
       }

@@ -140,6 +140,8 @@ export type SignInOffers = {
   readonly phone: boolean
   /** A linked Ethereum account. */
   readonly ethereum: boolean
+  /** As a guest. */
+  readonly guest: boolean
 }
 export type MailShown = FlowPage & { readonly offers: SignInOffers }
 export type LinkPage = { readonly tenant: PageTenant; readonly flow: string }

@@ -75,6 +75,7 @@ export function signInOffers(settings: {
   readonly phone: Pick<PhoneSettings, 'enabled' | 'provider'>
   readonly sms: Switch
   readonly siwe: Switch
+  readonly anonymous: Switch
 }): SignInOffers {
   return {
     passkey: settings.passkey.enabled,
@@ -83,5 +84,6 @@ export function signInOffers(settings: {
     reset: settings.user_self_service.enabled,
     phone: hasPhone(settings.phone) && settings.sms.enabled,
     ethereum: settings.siwe.enabled,
+    guest: settings.anonymous.enabled,
   }
 }

@@ -55,6 +55,7 @@ export type TenantSettingsRecord = {
   readonly branding: Branding
   readonly session: SessionLifetimes
   readonly social: SocialSignIn
+  readonly anonymous: AnonymousSignIn
 }
 /** Which clients a tenant admits without registration (Client ID Metadata Documents). */
 export type ClientIdMetadataPolicy = {
@@ -88,9 +89,14 @@ export type SocialSignIn = {
   /** Users whom a provider vouches for are provisioned. */
   readonly provision?: boolean | undefined
 }
+/** Whether people may continue as guests. Default: no. */
+export type AnonymousSignIn = { readonly enabled?: boolean | undefined }
 export type ChangeSettings = {
   readonly caller: Caller
-  /** Absent members stay unchanged. `clientIdMetadata`, `branding`, `session` and `social` are replaced as a whole. */
+  /**
+   * Absent members stay unchanged. `clientIdMetadata`, `branding`, `session`, `social` and `anonymous` are replaced
+   * as a whole.
+   */
   readonly change: {
     readonly [K in keyof TenantSettingsRecord]?: TenantSettingsRecord[K] | undefined
   }

@@ -12,6 +12,7 @@ import {
 import { audited } from '../../domain/audit.js'
 import { payeeFault } from '../../domain/commerce/evm-addresses.js'
 import type {
+  AnonymousSignIn,
   Branding,
   ChangeSettings,
   ClientIdMetadataPolicy,
@@ -117,6 +118,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
     },
     session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
     social: { enabled: social?.enabled, provision: social?.provision },
+    anonymous: { enabled: stored.anonymous?.enabled },
   }
 }
 
@@ -128,6 +130,7 @@ type StoredSettings = {
   readonly client_id_metadata?: ClientIdMetadataPolicy
   readonly branding?: Branding
   readonly social?: SocialSignIn
+  readonly anonymous?: AnonymousSignIn
   readonly session?: {
     readonly idle_secs?: number | undefined
     readonly absolute_secs?: number | undefined
@@ -136,7 +139,7 @@ type StoredSettings = {
 
 function storedSettings(change: ChangeSettings['change']): StoredSettings {
   const { branding, session, social, checkoutRedirectHosts: hosts } = change
-  const { x402PayTo, logoutRevokesOffline, clientIdMetadata } = change
+  const { x402PayTo, logoutRevokesOffline, clientIdMetadata, anonymous } = change
   return {
     ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
     ...(x402PayTo === undefined ? {} : { x402_pay_to: x402PayTo }),
@@ -144,6 +147,7 @@ function storedSettings(change: ChangeSettings['change']): StoredSettings {
     ...(clientIdMetadata === undefined ? {} : { client_id_metadata: clientIdMetadata }),
     ...(branding === undefined ? {} : { branding }),
     ...(social === undefined ? {} : { social }),
+    ...(anonymous === undefined ? {} : { anonymous }),
     ...(session === undefined
       ? {}
       : { session: { idle_secs: session.idleSecs, absolute_secs: session.absoluteSecs } }),
@@ -180,5 +184,6 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
       enabled: settings.social.enabled ?? null,
       provision: settings.social.provision ?? null,
     },
+    anonymous: { enabled: settings.anonymous.enabled ?? null },
   }
 }

@@ -21,6 +21,12 @@ export type MessageContent =
       readonly link: string
       readonly until: Date
     }
+  | {
+      readonly kind: 'confirmation_code'
+      /** As shown, `XXXX-XXXX`. */
+      readonly code: string
+      readonly until: Date
+    }
   | { readonly kind: 'password_changed'; readonly at: Date }
 
 /** Sender name, color and language. */
@@ -99,6 +105,10 @@ function partsOf(
   }
   const until = { time: time(content.until) }
   const ignore = words('mail.ignore')
+  if (content.kind === 'confirmation_code') {
+    const code: Part = { tag: 'code', code: content.code }
+    return [words('confirmation_code.lead'), code, words('sign_in.code.until', until), ignore]
+  }
   if (content.kind !== 'sign_in') {
     const { kind } = content
     return [

@@ -64,6 +64,13 @@ const SocialSignIn = z
       'whether it provisions new users (default false).',
   })
 
+const AnonymousSignIn = z.object({ enabled: z.boolean().optional() }).meta({
+  id: 'AnonymousSignIn',
+  description:
+    'Whether people may continue as guests, where the deployment has them (default false). A guest has no email ' +
+    'address and no `email` claim, until the person proves one.',
+})
+
 const host = z
   .string()
   .max(255)
@@ -128,6 +135,7 @@ const members = {
   branding: Branding,
   session: SessionLifetimes,
   social: SocialSignIn,
+  anonymous: AnonymousSignIn,
 }
 const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
 const ChangeTenantSettings = z.object(members).partial().meta({
@@ -158,6 +166,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
     absolute_secs: settings.session.absoluteSecs,
   },
   social: settings.social,
+  anonymous: settings.anonymous,
 }))
 
 const ActivatedTenant = Tenant.extend({
@@ -258,6 +267,7 @@ export const tenantRoutes: readonly Route[] = [
         clientIdMetadata: policyOf(request.body.client_id_metadata),
         branding: request.body.branding,
         social: request.body.social,
+        anonymous: request.body.anonymous,
         session:
           request.body.session === undefined
             ? undefined

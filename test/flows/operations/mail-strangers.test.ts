@@ -32,6 +32,7 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
       SVC_INVITATIONS__ENABLED: 'true',
       SVC_USER_SELF_SERVICE__ENABLED: 'true',
       SVC_EMAIL_OTP__ENABLED: 'true',
+      SVC_ANONYMOUS__ENABLED: 'true',
       ...environment,
     },
   })
@@ -248,6 +249,20 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
     t.teardown(() => browser.close())
     const account = await browser.follow(await signIn(browser, human))
     const sent = await browser.submit(account, {}, '/auth/account/email/verification')
+    t.is(sent.status, 200, sent.html)
+  },
+  async confirmation_code(t, { at, human }) {
+    await sql(
+      at.database,
+      `update tenants set settings = settings || '{"anonymous":{"enabled":true}}' where slug = $1`,
+      [human.tenantSlug],
+    )
+    const browser = openBrowser(at.running)
+    t.teardown(() => browser.close())
+    const page = await browser.get(`/auth/login?tenant_slug=${human.tenantSlug}`)
+    await browser.submit(page, {}, '/auth/login/guest')
+    const form = await browser.get('/auth/account/email/new')
+    const sent = await browser.submit(form, { email: human.email })
     t.is(sent.status, 200, sent.html)
   },
   async password_changed(t, { at, human }) {

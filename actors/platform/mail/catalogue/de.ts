@@ -36,5 +36,9 @@ export const de: MailCatalogue = {
   'email_verification.lead': 'Bestätigen Sie, dass dies Ihre E-Mail-Adresse ist:',
   'email_verification.button': 'Adresse bestätigen',
 
+  'confirmation_code.subject': 'Ihr Code für {tenant}',
+  'confirmation_code.lead':
+    'Geben Sie diesen Code auf der Seite ein, auf der Sie ihn angefordert haben:',
+
   'text.code': '{code} ist Ihr Code für {tenant}. Geben Sie ihn nicht weiter.',
 }

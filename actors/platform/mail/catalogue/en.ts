@@ -32,6 +32,9 @@ export const en = {
   'email_verification.lead': 'Confirm that this is your email address:',
   'email_verification.button': 'Confirm the address',
 
+  'confirmation_code.subject': 'Your code for {tenant}',
+  'confirmation_code.lead': 'Enter this code on the page where you requested it:',
+
   'text.code': '{code} is your code for {tenant}. Do not share it with anyone.',
 } as const
 

@@ -8,6 +8,22 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
 
   'ways.ethereum': 'Weiter mit Ethereum',
 
+  'ways.guest': 'Als Gast fortfahren',
+
+  'guest.name': 'Gast',
+  'guest.title': 'Konto behalten',
+  'guest.lead':
+    'Geben Sie Ihre E-Mail-Adresse an, um dieses Konto zu behalten. Wir senden Ihnen einen Code.',
+  'guest.send': 'Code per E-Mail senden',
+  'guest.sent': 'Wir haben einen Code an {email} gesendet. Das kann eine Minute dauern.',
+  'guest.prove': 'Konto behalten',
+  'guest.again': 'Andere Adresse verwenden oder neuen Code anfordern',
+  'guest.taken': 'Sie haben bereits ein Konto mit dieser E-Mail-Adresse. Melden Sie sich dort an.',
+  'guest.section': 'Sie sind Gast',
+  'guest.section.lead':
+    'Sie können sich auf keinem anderen Gerät anmelden, und dieses Konto endet, wenn Sie es eine Weile nicht verwenden.',
+  'guest.add': 'E-Mail-Adresse angeben',
+
   'wallet.title': 'Mit Ethereum anmelden',
   'wallet.lead':
     'Ihre Wallet bittet Sie, eine Nachricht zu signieren. Das kostet nichts und sendet keine Transaktion.',

@@ -6,6 +6,21 @@ export const signInWays = {
 
   'ways.ethereum': 'Continue with Ethereum',
 
+  'ways.guest': 'Continue as a guest',
+
+  'guest.name': 'Guest',
+  'guest.title': 'Keep your account',
+  'guest.lead': 'Add your email address to keep this account. We send you a code.',
+  'guest.send': 'Email me a code',
+  'guest.sent': 'We sent a code to {email}. It can take a minute.',
+  'guest.prove': 'Keep my account',
+  'guest.again': 'Use another address or request a new code',
+  'guest.taken': 'You already have an account with this email address. Sign in to it.',
+  'guest.section': 'You are a guest',
+  'guest.section.lead':
+    'You cannot sign in again on another device, and this account ends when you have not used it for a while.',
+  'guest.add': 'Add your email address',
+
   'wallet.title': 'Sign in with Ethereum',
   'wallet.lead':
     'Your wallet asks you to sign a message. This costs nothing and sends no transaction.',

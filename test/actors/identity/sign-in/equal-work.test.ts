@@ -139,6 +139,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
         reset: true,
         phone: false,
         ethereum: false,
+        guest: false,
       },
       issuer: 'https://auth.svc.example',
     },

@@ -25,6 +25,7 @@ const SANDBOX = {
   branding: {},
   session: {},
   social: {},
+  anonymous: {},
 }
 const patch = (token: string, json: unknown) => api.call('PATCH', PATH, { token, json })
 

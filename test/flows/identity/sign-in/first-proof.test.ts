@@ -47,6 +47,8 @@ const running = await testService({
     SVC_PHONE__ENABLED: 'true',
     SVC_PHONE__PROVIDER: 'log',
     SVC_SIWE__ENABLED: 'true',
+    SVC_ANONYMOUS__ENABLED: 'true',
+    SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '1000',
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
     SVC_EMAIL__REQUESTS_PER_ADDRESS_MAX: '5000',
@@ -446,6 +448,25 @@ const operatorInviteAtOnce: Attack = async (t) => {
   t.is((await holder.get('/auth/account')).status, 303)
 }
 
+/** A guest proves the squatted address: the accounts stay apart, and the address leads to its own account. */
+const guestClaims: Attack = async (t) => {
+  const squatted = await squat(t, api, mailbox())
+  await sql(
+    db,
+    `update tenants set settings = settings || '{"anonymous":{"enabled":true}}' where id = $1`,
+    [squatted.tenantId],
+  )
+  const browser = browserOf(t)
+  const page = await browser.get(`/auth/login?tenant_slug=${squatted.tenantSlug}`)
+  t.is((await browser.submit(page, {}, '/auth/login/guest')).status, 303)
+  const form = await browser.get('/auth/account/email/new')
+  const asked = await browser.submit(form, { email: squatted.email })
+  const code = codeIn(await mail.letterTo(squatted.email, /[A-Z]{4}-[A-Z]{4}/))
+  t.is((await browser.submit(asked, { code })).status, 409)
+  t.is((await squatted.browser.get('/auth/account')).status, 200, 'nothing of the account changed')
+  await nothingIsLeft(t, api, squatted, await PROOFS['reset']!(t, squatted))
+}
+
 const ATTACKS: Readonly<Record<string, Attack>> = {
   ...Object.fromEntries(
     Object.entries(PROOFS).map(([how, prove]): [string, Attack] => [
@@ -464,6 +485,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'a link to a provider after the proof': lateLink,
   'a phone number after the proof': latePhone,
   'an Ethereum account after the proof': lateWallet,
+  'a guest claims the address': guestClaims,
   'a password for a fixture user': ownMailbox,
   'an operator invite': operatorInvite,
   'an operator invite at once': operatorInviteAtOnce,
@@ -493,6 +515,8 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/sign-in/second-factor.ts replaceRecoveryCodes': ['a passkey after the proof'],
   'actors/identity/phone/own.ts insertPhone': ['a phone number after the proof'],
   'actors/identity/siwe/own.ts insertWallet': ['an Ethereum account after the proof'],
+  'actors/identity/guests/address.ts proveMailbox': ['a guest claims the address'],
+  'actors/identity/guests/enter.ts insertAccount': ['a guest claims the address'],
   'actors/identity/passkeys/own.ts storePasskey': ['a passkey after the proof'],
   'actors/identity/passkeys/registration.ts replaceRecoveryCodes': ['a passkey after the proof'],
   'actors/identity/passkeys/second-factor.ts storePasskey': ['a passkey after the proof'],
