@@ -23,6 +23,9 @@ import { oauthRoutes } from './routes/oauth/oauth.js'
 import { organizationMemberRoutes } from './routes/identity/organization-members.js'
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
+import { guestRoutes } from './routes/identity/guests.js'
+import { siweRoutes } from './routes/identity/siwe.js'
+import { phoneRoutes } from './routes/identity/phone.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
 import { statusListRoutes } from './routes/oauth/status-lists.js'
 import { credentialIssuanceRoutes } from './routes/oauth/credential-issuance.js'
@@ -82,6 +85,9 @@ export const routes: readonly Route[] = [
   ...signUpRoutes,
   ...passwordRecoveryRoutes,
   ...passkeyRoutes,
+  ...phoneRoutes,
+  ...siweRoutes,
+  ...guestRoutes,
   ...federatedLoginRoutes,
   ...identityProviderRoutes,
   ...inviteRoutes,

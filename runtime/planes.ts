@@ -31,6 +31,9 @@ import { organizationsActor } from '../actors/identity/organizations/actor.js'
 import { mailWorker } from '../actors/operations/mail/worker.js'
 import { signInActor } from '../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../actors/identity/passkeys/actor.js'
+import { guestsActor } from '../actors/identity/guests/actor.js'
+import { siweActor } from '../actors/identity/siwe/actor.js'
+import { phoneActor } from '../actors/identity/phone/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
 import { powActor } from '../actors/agents/proof-of-work/actor.js'
 import { clientRegistrationActor } from '../actors/oauth/client-registration/actor.js'
@@ -49,6 +52,7 @@ import { vaultActor } from '../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../actors/commerce/reconciliation/worker.js'
 import { x402Actor } from '../actors/commerce/x402/actor.js'
 import { workspacesActor } from '../actors/agents/workspaces/actor.js'
+import { hasPhone } from '../actors/identity/phone/settings.js'
 import type { Plane } from './configuration/deployment.js'
 import type { Settings } from './configuration/settings.js'
 import { inline, pool, placement, thread } from './kernel/placement.js'
@@ -86,6 +90,9 @@ export const placements = [
   placement(signInActor,       inline,                                                   A      ),
   placement(passwordRecoveryActor, inline,                                               A      ),
   placement(passkeysActor,     inline,                                                   A      ),
+  placement(phoneActor,        inline,                                                   A      ),
+  placement(siweActor,         inline,                                                   A      ),
+  placement(guestsActor,       inline,                                                   A      ),
   placement(authorizationActor, inline,                                                  A      ),
   placement(backchannelActor,  inline,                                                   A      ),
   placement(delegationActor,   inline,                                                   A      ),
@@ -135,18 +142,24 @@ const WORKERS: ReadonlySet<string> = new Set([
   retentionWorker.address.name,
 ])
 
-type PlacementSettings = Pick<Settings, 'commerce' | 'deployment' | 'oidc' | 'passkey' | 'scim'>
+type PlacementSettings = Pick<
+  Settings,
+  'anonymous' | 'commerce' | 'deployment' | 'oidc' | 'passkey' | 'phone' | 'scim' | 'siwe'
+>
 
 /** Actors of features that are off in this deployment. */
 const isAbsent = (
   actor: string,
-  { commerce, deployment, oidc, passkey, scim }: PlacementSettings,
+  { anonymous, commerce, deployment, oidc, passkey, phone, scim, siwe }: PlacementSettings,
 ): boolean =>
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
   (actor === scimActor.address.name && !scim.enabled) ||
   (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
+  (actor === guestsActor.address.name && !anonymous.enabled) ||
+  (actor === siweActor.address.name && !siwe.enabled) ||
+  (actor === phoneActor.address.name && !hasPhone(phone)) ||
   (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
   (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)
 

@@ -153,7 +153,7 @@ export const requirements: readonly Requirement[] = [
     keys: ['phone.provider'],
     holds: ({ phone }) => phone.provider !== 'log',
     rule: 'not be "log"',
-    fix: 'remove phone.provider: this build sends no text messages',
+    fix: 'set phone.provider to http or twilio, or remove it',
   },
   {
     area: 'Email and phone',

@@ -8,6 +8,7 @@ import { CaughtMail } from '../actors/operations/mail/caught-mail.js'
 import { health } from '../actors/operations/health/protocol.js'
 import { signingKeys } from '../actors/oauth/signing-keys/protocol.js'
 import { tenants } from '../actors/identity/tenants/protocol.js'
+import { hasPhone } from '../actors/identity/phone/settings.js'
 import { policiesWith } from '../actors/operations/rate-limits/protocol.js'
 import { tokens } from '../actors/oauth/tokens/protocol.js'
 import { openGateway } from '../gateway/gateway.js'
@@ -254,10 +255,15 @@ function keepsMail({ plane, settings: { email, deployment } }: LoadedSettings): 
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
   const { user_self_service } = settings
+  const { phone, sms, siwe, anonymous } = settings
   const names = {
     credential_issuer: settings.credentials.enabled,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,
+    phone: hasPhone(phone),
+    'sign_in.anonymous': anonymous.enabled,
+    'sign_in.siwe': siwe.enabled,
+    'sign_in.sms': hasPhone(phone) && sms.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,
     'sso.enterprise': enterprise_sso.enabled,

@@ -28,7 +28,16 @@ export const signInShown: LoginPage = {
   email: '',
   again: false,
   signUp: true,
-  offers: { passkey: true, code: true, link: true, reset: true },
+  offers: {
+    passkey: true,
+    code: true,
+    link: true,
+    reset: true,
+    signUp: true,
+    phone: true,
+    ethereum: true,
+    guest: true,
+  },
   upstreams: [
     { id: 'google', name: 'Google' },
     { id: 'microsoft', name: 'Microsoft' },
@@ -78,6 +87,8 @@ const delegation = (index: number) => ({
 
 export const accountSeen: AccountSeen = {
   tag: 'seen',
+  phone: null,
+  wallets: [],
   seenAt: NOW,
   session: {
     id: id(2),

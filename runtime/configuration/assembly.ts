@@ -1,5 +1,6 @@
 /** How sections depend on each other: fallbacks, and rules across sections. */
 import { isIP } from 'node:net'
+import { hasPhone } from '../../actors/identity/phone/settings.js'
 import { localOrigin } from '../../gateway/settings.js'
 import { assemble, type Fallback } from '../kernel/config/assemble.js'
 import { productionRules } from '../production.js'
@@ -85,6 +86,12 @@ export const assembly = assemble(sections, {
         !email.dev_mailbox || email.provider === 'log' || email.smtp_catcher === true,
       rule: 'be false unless email.provider is log or email.smtp_catcher is true',
       fix: 'set email.dev_mailbox to false',
+    },
+    {
+      keys: ['sms.enabled', 'phone.enabled', 'phone.provider'],
+      holds: (s) => !s.sms.enabled || hasPhone(s.phone),
+      rule: 'be false unless phone.enabled is true and phone.provider is not none',
+      fix: 'set phone.enabled to true and phone.provider',
     },
     {
       keys: ['redis.url', 'deployment.coordination_backend'],

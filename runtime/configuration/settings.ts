@@ -12,7 +12,10 @@ import {
   twoFactorSettings,
   userSelfServiceSettings,
 } from '../../actors/identity/sign-in/settings.js'
-import { emailSettings, phoneSettings } from '../../actors/operations/mail/settings.js'
+import { emailSettings } from '../../actors/operations/mail/settings.js'
+import { anonymousSettings } from '../../actors/identity/guests/settings.js'
+import { siweSettings } from '../../actors/identity/siwe/settings.js'
+import { phoneSettings, smsSettings } from '../../actors/identity/phone/settings.js'
 import { passkeySettings } from '../../actors/identity/passkeys/settings.js'
 import { authSettings } from '../../actors/identity/passwords/settings.js'
 import { challengeSettings } from '../../actors/agents/proof-of-work/settings.js'
@@ -76,6 +79,9 @@ export const sections = [
   i18nSettings,
   emailSettings,
   phoneSettings,
+  smsSettings,
+  siweSettings,
+  anonymousSettings,
   ...unavailableSections,
 ] as const
 

@@ -34,6 +34,10 @@ import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'
+import { guestsActor } from '../../actors/identity/guests/actor.js'
+import { siweActor } from '../../actors/identity/siwe/actor.js'
+import { phoneActor } from '../../actors/identity/phone/actor.js'
+import { hasPhone } from '../../actors/identity/phone/settings.js'
 import { passkeysActor } from '../../actors/identity/passkeys/actor.js'
 import { relyingParty } from '../../actors/identity/passkeys/settings.js'
 import {
@@ -79,7 +83,7 @@ import { commerceWirings } from './commerce.js'
 import { type ActorWiring, wireActor, type ActorContext } from '../kernel/wiring.js'
 import { openPool, type Pool, type PoolOptions } from '../kernel/threads/pool.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
-import { captchaOf, mailQueueOf, mailRunnerOf } from './mail.js'
+import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
 import { resealOf, vaultExportsOf } from './vault.js'
 import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
@@ -296,6 +300,44 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       registry,
       offers,
     })),
+    wireActor(phoneActor, ({ ref, onStop }) => {
+      const sender = textSenderOf(resources)
+      onStop(() => sender.close())
+      return {
+        ...common,
+        coordination,
+        settings: auth,
+        cookies: settings.session_cookie,
+        tenants: ref(tenants),
+        browserSessions: ref(browserSessions),
+        sms: settings.sms,
+        i18n: settings.i18n,
+        sender,
+        issuer,
+        registry,
+      }
+    }),
+    wireActor(guestsActor, () => ({
+      ...common,
+      coordination,
+      settings: auth,
+      cookies: settings.session_cookie,
+      mail: mailQueue,
+      email: settings.email,
+      anonymous: settings.anonymous,
+      registry,
+    })),
+    wireActor(siweActor, ({ ref }) => ({
+      ...common,
+      coordination,
+      settings: auth,
+      cookies: settings.session_cookie,
+      tenants: ref(tenants),
+      browserSessions: ref(browserSessions),
+      siwe: settings.siwe,
+      issuer,
+      registry,
+    })),
     wireActor(passwordRecoveryActor, ({ ref }) => ({
       database,
       coordination,
@@ -356,6 +398,8 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       delegation: ref(delegation),
       selfService: settings.user_self_service.enabled,
       passkeys: settings.passkey.enabled,
+      phones: hasPhone(settings.phone),
+      wallets: settings.siwe.enabled,
       federatedLogin: ref(federatedLogin),
     })),
     wireActor(agentDocumentsActor, () => ({ ...common, issuer })),
@@ -471,7 +515,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       registry,
       reseal: resealOf(resources),
       closeLostCalls: (signal) => closeLostCalls(resources, signal),
-      retention: { ...webhooks, ...settings.commerce },
+      random,
+      retention: {
+        ...webhooks,
+        ...settings.commerce,
+        guest_retention_secs: settings.anonymous.retention_secs,
+      },
     })),
   ]
 }

@@ -1,4 +1,4 @@
-/** Outbound connections of sign-in: the mail worker and the CAPTCHA provider. */
+/** Outbound connections of sign-in: the mail worker, text messages and the CAPTCHA provider. */
 import { catchingMailer } from '../../actors/operations/mail/caught-mail.js'
 import { logMailer, smtpMailer } from '../../actors/operations/mail/client.js'
 import { type MailQueue, openMailQueue } from '../../actors/platform/mail/mail-queue.js'
@@ -9,6 +9,7 @@ import {
   openCaptcha,
   providerWidget,
 } from '../../actors/identity/abuse-protection/captcha.js'
+import { textProvider, textSender, type TextSender } from '../../actors/identity/phone/sender.js'
 import { openPowCaptcha } from '../../actors/identity/abuse-protection/pow-captcha.js'
 import {
   type CaptchaGate,
@@ -60,6 +61,13 @@ export function mailQueueOf({
     shares: metrics.shares,
     i18n,
   })
+}
+
+export function textSenderOf({ settings, clock, metrics, log }: ProcessResources): TextSender {
+  const provider = textProvider(settings.phone, egressSettingsOf(settings), log, () =>
+    Math.floor(clock.now().getTime() / 1000),
+  )
+  return textSender(provider, metrics.registry, log)
 }
 
 export function captchaOf({ settings, coordination, clock, random }: ProcessResources): {

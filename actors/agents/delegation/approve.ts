@@ -171,7 +171,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
     return {
       tag: 'asked',
       tenant: brandingOfTenant(row),
-      email: session.email,
+      email: session.email || session.displayName,
       sessionId: session.id,
       userCode: row.userCode,
       agentName: row.agentName,

@@ -75,6 +75,11 @@ export function signUpOf(settings: Readonly<Record<string, unknown>>): boolean |
   return typeof enabled === 'boolean' ? enabled : null
 }
 
+/** Whether the tenant has guests. Default: no. */
+export function anonymousOf(settings: Readonly<Record<string, unknown>>): boolean {
+  return memberOf(memberOf(settings, 'anonymous'), 'enabled') === true
+}
+
 function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null
     ? (value as Record<string, unknown>)[name]

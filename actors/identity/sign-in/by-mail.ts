@@ -27,6 +27,7 @@ import { expiredLink, readExpiredLink } from './expired-link.js'
 import {
   flowPage,
   type SignInTools,
+  offersIn,
   onward,
   type Progress,
   progressIn,
@@ -92,7 +93,7 @@ export function byMailStep(tools: ByMailTools) {
         ...flowPage(token, flow),
         email,
         again: false,
-        offers,
+        offers: offersIn(offers, flow),
         upstreams,
         captcha: null,
       }

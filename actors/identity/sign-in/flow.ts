@@ -23,9 +23,16 @@ import type { PasswordsProtocol } from '../passwords/protocol.js'
 import type { FederatedLoginProtocol } from '../federated-login/protocol.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
-import { brandingOf, signUpOf } from '../../domain/tenants/branding.js'
+import { anonymousOf, brandingOf, signUpOf } from '../../domain/tenants/branding.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
-import type { FactorMethods, FlowPage, FlowUnknown, StartLogin, StepRedirect } from './protocol.js'
+import type {
+  FactorMethods,
+  FlowPage,
+  FlowUnknown,
+  SignInOffers,
+  StartLogin,
+  StepRedirect,
+} from './protocol.js'
 
 export type SignInNeeds = {
   database: Database
@@ -161,6 +168,22 @@ export async function upstreamsOf(
 ): Promise<readonly Upstream[]> {
   const { upstreams } = await federatedLogin.offered({ tenantId, tenantSettings }, context)
   return upstreams
+}
+
+/** Whether a guest may meet this sign-in: the tenant has guests, and neither a level nor a user is required. */
+export function admitsGuest({
+  tenantSettings,
+  level,
+  sub,
+  reason,
+}: Pick<SignInFlowFound, 'tenantSettings' | 'level' | 'sub' | 'reason'>): boolean {
+  const { tag } = reason as FlowReason
+  return anonymousOf(tenantSettings) && level === 1 && sub === null && tag !== 'sensitive'
+}
+
+/** The offers of the deployment that apply to a sign-in. */
+export function offersIn(offers: SignInOffers, flow: SignInFlowFound): SignInOffers {
+  return { ...offers, guest: offers.guest && admitsGuest(flow) }
 }
 
 export function flowPage(token: string, flow: SignInFlowFound): FlowPage {

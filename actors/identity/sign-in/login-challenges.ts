@@ -9,7 +9,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import type { MailboxProved } from '../accounts/mailbox-proof.js'
 import { nextStep, pathOf } from '../sessions/flows.js'
-import { type SignInTools, readProgress } from './flow.js'
+import { type SignInNeeds, readProgress } from './flow.js'
 import type { SignedIn, Visitor } from './protocol.js'
 import { openSession } from './session.js'
 
@@ -17,7 +17,7 @@ export type FirstFactorLogin = {
   readonly flow: SignInFlowFound
   /** Token of the flow. */
   readonly token: string
-  readonly found: SignInRow
+  readonly found: Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'>
   /** RFC 8176. */
   readonly amr: readonly string[]
   readonly visitor: Visitor
@@ -29,7 +29,7 @@ export type FirstFactorLogin = {
 
 /** Opens a new session in place of the browser's old one. A second factor may still be pending. */
 export async function openSessionInFlow(
-  tools: SignInTools,
+  tools: Pick<SignInNeeds, 'database' | 'clock' | 'random' | 'cookies'>,
   { flow, token: flowToken, found, amr, visitor, also, proves }: FirstFactorLogin,
   context: MessageContext,
 ): Promise<SignedIn> {

@@ -14,6 +14,7 @@ import {
   flowPage,
   isOtherUser,
   type SignInTools,
+  offersIn,
   onward,
   progressIn,
   upstreamsOf,
@@ -62,7 +63,7 @@ export function passwordStep(tools: PasswordTools) {
         ...flowPage(token, progress.flow),
         email,
         again,
-        offers,
+        offers: offersIn(offers, progress.flow),
         upstreams,
         captcha: null,
       }
@@ -82,7 +83,7 @@ export function passwordStep(tools: PasswordTools) {
         ...flowPage(token, flow),
         email,
         again: false,
-        offers,
+        offers: offersIn(offers, flow),
         upstreams,
         captcha: null,
       }

@@ -138,6 +138,12 @@ export type SignInOffers = {
   readonly reset: boolean
   /** Sign-up, in tenants that do not decide. */
   readonly signUp: boolean
+  /** A code by text message. */
+  readonly phone: boolean
+  /** A linked Ethereum account. */
+  readonly ethereum: boolean
+  /** As a guest. */
+  readonly guest: boolean
 }
 export type MailShown = FlowPage & { readonly offers: SignInOffers }
 export type LinkPage = { readonly tenant: PageTenant; readonly flow: string }

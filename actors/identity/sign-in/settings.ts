@@ -1,6 +1,7 @@
 /** [two_factor], [email_otp], [magic_link], [invitations], [user_self_service]. */
 import { count, dependentFlag, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+import { hasPhone, type PhoneSettings } from '../phone/settings.js'
 import type { SignInOffers } from './protocol.js'
 
 export const twoFactorSettings = section(
@@ -77,6 +78,10 @@ export function signInOffers(settings: {
   readonly email_otp: Switch
   readonly magic_link: Switch
   readonly user_self_service: Switch & { readonly sign_up_default: boolean }
+  readonly phone: Pick<PhoneSettings, 'enabled' | 'provider'>
+  readonly sms: Switch
+  readonly siwe: Switch
+  readonly anonymous: Switch
 }): SignInOffers {
   return {
     passkey: settings.passkey.enabled,
@@ -84,5 +89,8 @@ export function signInOffers(settings: {
     link: settings.magic_link.enabled,
     reset: settings.user_self_service.enabled,
     signUp: settings.user_self_service.enabled && settings.user_self_service.sign_up_default,
+    phone: hasPhone(settings.phone) && settings.sms.enabled,
+    ethereum: settings.siwe.enabled,
+    guest: settings.anonymous.enabled,
   }
 }

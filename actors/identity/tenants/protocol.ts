@@ -56,6 +56,7 @@ export type TenantSettingsRecord = {
   readonly session: SessionLifetimes
   readonly social: SocialSignIn
   readonly signUp: SignUpPolicy
+  readonly anonymous: AnonymousSignIn
 }
 /** Which clients a tenant admits without registration (Client ID Metadata Documents). */
 export type ClientIdMetadataPolicy = {
@@ -91,10 +92,14 @@ export type SocialSignIn = {
 }
 /** Whether people may create accounts in the tenant. Default: as the deployment. */
 export type SignUpPolicy = { readonly enabled?: boolean | undefined }
+/** Whether people may continue as guests. Default: no. */
+export type AnonymousSignIn = { readonly enabled?: boolean | undefined }
 export type ChangeSettings = {
   readonly caller: Caller
-  /** Absent members stay unchanged. `clientIdMetadata`, `branding`, `session`, `social` and `signUp` are
-   * replaced as a whole. */
+  /**
+   * Absent members stay unchanged. `clientIdMetadata`, `branding`, `session`, `social`, `signUp` and
+   * `anonymous` are replaced as a whole.
+   */
   readonly change: {
     readonly [K in keyof TenantSettingsRecord]?: TenantSettingsRecord[K] | undefined
   }

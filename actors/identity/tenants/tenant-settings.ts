@@ -12,6 +12,7 @@ import {
 import { audited } from '../../domain/audit.js'
 import { payeeFault } from '../../domain/commerce/evm-addresses.js'
 import type {
+  AnonymousSignIn,
   Branding,
   ChangeSettings,
   ClientIdMetadataPolicy,
@@ -119,6 +120,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
     session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
     social: { enabled: social?.enabled, provision: social?.provision },
     signUp: { enabled: stored.sign_up?.enabled },
+    anonymous: { enabled: stored.anonymous?.enabled },
   }
 }
 
@@ -131,6 +133,7 @@ type StoredSettings = {
   readonly branding?: Branding
   readonly social?: SocialSignIn
   readonly sign_up?: SignUpPolicy
+  readonly anonymous?: AnonymousSignIn
   readonly session?: {
     readonly idle_secs?: number | undefined
     readonly absolute_secs?: number | undefined
@@ -139,7 +142,7 @@ type StoredSettings = {
 
 function storedSettings(change: ChangeSettings['change']): StoredSettings {
   const { branding, session, social, checkoutRedirectHosts: hosts } = change
-  const { x402PayTo, logoutRevokesOffline, clientIdMetadata } = change
+  const { x402PayTo, logoutRevokesOffline, clientIdMetadata, anonymous } = change
   return {
     ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
     ...(x402PayTo === undefined ? {} : { x402_pay_to: x402PayTo }),
@@ -148,6 +151,7 @@ function storedSettings(change: ChangeSettings['change']): StoredSettings {
     ...(branding === undefined ? {} : { branding }),
     ...(social === undefined ? {} : { social }),
     ...(change.signUp === undefined ? {} : { sign_up: change.signUp }),
+    ...(anonymous === undefined ? {} : { anonymous }),
     ...(session === undefined
       ? {}
       : { session: { idle_secs: session.idleSecs, absolute_secs: session.absoluteSecs } }),
@@ -185,5 +189,6 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
       provision: settings.social.provision ?? null,
     },
     sign_up: { enabled: settings.signUp.enabled ?? null },
+    anonymous: { enabled: settings.anonymous.enabled ?? null },
   }
 }

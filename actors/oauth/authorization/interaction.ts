@@ -316,7 +316,7 @@ async function askConsent(
     clientName: client.name,
     clientHost: hostOf(request.redirectUri),
     documented: await documentedClient(needs, client, context),
-    email: session.email,
+    email: session.email || session.displayName,
     scopes: consented,
     resources: resources.map(({ name, resource }) => ({ name, resource })),
     resourceScopes: described.filter(({ name }) => consented.includes(name)),

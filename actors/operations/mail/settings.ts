@@ -1,4 +1,4 @@
-/** [email] and [phone]: outgoing messages (docs/reference/operations.md, Mail). */
+/** [email]: outgoing mail (docs/reference/operations.md, Mail). */
 import { z } from 'zod'
 import {
   count,
@@ -11,7 +11,6 @@ import {
   secret,
   text,
   timerSeconds,
-  url,
 } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
@@ -81,30 +80,4 @@ export const emailSettings = section(
   },
 )
 
-export const phoneSettings = section(
-  'phone',
-  {
-    enabled: flag(false).describe('Sign-in and codes by phone.'),
-    provider: z
-      .enum(['none', 'log', 'http'])
-      .default('none')
-      .describe('none disables everything by phone. log is refused in production.'),
-    http_url: url(['https:', 'http:'], 'an http or https URL', 'https://sms.example.com/send')
-      .optional()
-      .describe('Receives a signed POST for each text message.'),
-  },
-  {
-    about: 'Outgoing text messages.',
-    rules: [
-      {
-        keys: ['http_url', 'provider'],
-        holds: (phone) => phone.provider !== 'http' || phone.http_url !== undefined,
-        rule: 'be set when phone.provider is http',
-        fix: 'set phone.http_url',
-      },
-    ],
-  },
-)
-
 export type EmailSettings = SettingsOf<typeof emailSettings>
-export type PhoneSettings = SettingsOf<typeof phoneSettings>

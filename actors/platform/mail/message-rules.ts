@@ -22,6 +22,7 @@ export const MESSAGE_RULES: Readonly<Record<MessageContent['kind'], MessageRule>
   email_verification: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   sign_up: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   sign_up_known: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
+  confirmation_code: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   password_changed: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
 }
 

@@ -38,6 +38,12 @@ export type MessageContent =
       readonly link: string
       readonly until: Date
     }
+  | {
+      readonly kind: 'confirmation_code'
+      /** As shown, `XXXX-XXXX`. */
+      readonly code: string
+      readonly until: Date
+    }
   | { readonly kind: 'password_changed'; readonly at: Date }
   /** A sign-up with an address that is a user of the tenant already. `link`: the sign-in page. */
   | { readonly kind: 'sign_up_known'; readonly link: string }
@@ -123,6 +129,10 @@ function partsOf(
     return [words('sign_up_known.lead'), link(content.link, 'sign_up_known.button'), ignore]
   }
   const until = { time: time(content.until) }
+  if (content.kind === 'confirmation_code') {
+    const code: Part = { tag: 'code', code: content.code }
+    return [words('confirmation_code.lead'), code, words('sign_in.code.until', until), ignore]
+  }
   if (content.kind !== 'sign_in') {
     const { kind } = content
     return [

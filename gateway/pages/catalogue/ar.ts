@@ -2,12 +2,14 @@
 import { account } from './ar/account.js'
 import { controls } from './ar/controls.js'
 import { firstSteps } from './ar/first-steps.js'
+import { signInWays } from './ar/sign-in-ways.js'
 import type { Catalogue } from './en.js'
 
 export const ar: Catalogue = {
   ...account,
   ...controls,
   ...firstSteps,
+  ...signInWays,
 
   'common.error': 'حدثت مشكلة',
   'common.error.title': 'خطأ: {title}',

@@ -2,12 +2,14 @@
 import { account } from './de/account.js'
 import { controls } from './de/controls.js'
 import { firstSteps } from './de/first-steps.js'
+import { signInWays } from './de/sign-in-ways.js'
 import type { Catalogue } from './en.js'
 
 export const de: Catalogue = {
   ...account,
   ...controls,
   ...firstSteps,
+  ...signInWays,
 
   'common.error': 'Es gibt ein Problem',
   'common.error.title': 'Fehler: {title}',

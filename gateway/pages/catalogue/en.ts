@@ -3,11 +3,13 @@ import type { Text } from '../../../actors/domain/i18n/languages.js'
 import { account } from './en/account.js'
 import { controls } from './en/controls.js'
 import { firstSteps } from './en/first-steps.js'
+import { signInWays } from './en/sign-in-ways.js'
 
 export const en = {
   ...account,
   ...controls,
   ...firstSteps,
+  ...signInWays,
 
   'common.error': 'There is a problem',
   'common.error.title': 'Error: {title}',

@@ -2,12 +2,14 @@
 import { account } from './es/account.js'
 import { controls } from './es/controls.js'
 import { firstSteps } from './es/first-steps.js'
+import { signInWays } from './es/sign-in-ways.js'
 import type { Catalogue } from './en.js'
 
 export const es: Catalogue = {
   ...account,
   ...controls,
   ...firstSteps,
+  ...signInWays,
 
   'common.error': 'Se ha producido un problema',
   'common.error.title': 'Error: {title}',

@@ -2,12 +2,14 @@
 import { account } from './fr/account.js'
 import { controls } from './fr/controls.js'
 import { firstSteps } from './fr/first-steps.js'
+import { signInWays } from './fr/sign-in-ways.js'
 import type { Catalogue } from './en.js'
 
 export const fr: Catalogue = {
   ...account,
   ...controls,
   ...firstSteps,
+  ...signInWays,
 
   'common.error': 'Un problème est survenu',
   'common.error.title': 'Erreur : {title}',

@@ -2,12 +2,14 @@
 import { account } from './it/account.js'
 import { controls } from './it/controls.js'
 import { firstSteps } from './it/first-steps.js'
+import { signInWays } from './it/sign-in-ways.js'
 import type { Catalogue } from './en.js'
 
 export const it: Catalogue = {
   ...account,
   ...controls,
   ...firstSteps,
+  ...signInWays,
 
   'common.error': 'Si è verificato un problema',
   'common.error.title': 'Errore: {title}',

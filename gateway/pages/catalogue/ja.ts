@@ -2,12 +2,14 @@
 import { account } from './ja/account.js'
 import { controls } from './ja/controls.js'
 import { firstSteps } from './ja/first-steps.js'
+import { signInWays } from './ja/sign-in-ways.js'
 import type { Catalogue } from './en.js'
 
 export const ja: Catalogue = {
   ...account,
   ...controls,
   ...firstSteps,
+  ...signInWays,
 
   'common.error': '問題が発生しました',
   'common.error.title': 'エラー: {title}',

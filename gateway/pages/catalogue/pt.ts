@@ -2,12 +2,14 @@
 import { account } from './pt/account.js'
 import { controls } from './pt/controls.js'
 import { firstSteps } from './pt/first-steps.js'
+import { signInWays } from './pt/sign-in-ways.js'
 import type { Catalogue } from './en.js'
 
 export const pt: Catalogue = {
   ...account,
   ...controls,
   ...firstSteps,
+  ...signInWays,
 
   'common.error': 'Ocorreu um problema',
   'common.error.title': 'Erro: {title}',

@@ -71,6 +71,13 @@ const SignUp = z.object({ enabled: z.boolean().optional() }).meta({
     '(user_self_service.sign_up_default).',
 })
 
+const AnonymousSignIn = z.object({ enabled: z.boolean().optional() }).meta({
+  id: 'AnonymousSignIn',
+  description:
+    'Whether people may continue as guests, where the deployment has them (default false). A guest has no email ' +
+    'address and no `email` claim, until the person proves one.',
+})
+
 const host = z
   .string()
   .max(255)
@@ -136,6 +143,7 @@ const members = {
   session: SessionLifetimes,
   social: SocialSignIn,
   sign_up: SignUp,
+  anonymous: AnonymousSignIn,
 }
 const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
 const ChangeTenantSettings = z.object(members).partial().meta({
@@ -167,6 +175,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   },
   social: settings.social,
   sign_up: settings.signUp,
+  anonymous: settings.anonymous,
 }))
 
 const ActivatedTenant = Tenant.extend({
@@ -268,6 +277,7 @@ export const tenantRoutes: readonly Route[] = [
         branding: request.body.branding,
         social: request.body.social,
         signUp: request.body.sign_up,
+        anonymous: request.body.anonymous,
         session:
           request.body.session === undefined
             ? undefined

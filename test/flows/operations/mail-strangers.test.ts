@@ -32,6 +32,7 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
       SVC_INVITATIONS__ENABLED: 'true',
       SVC_USER_SELF_SERVICE__ENABLED: 'true',
       SVC_EMAIL_OTP__ENABLED: 'true',
+      SVC_ANONYMOUS__ENABLED: 'true',
       ...environment,
     },
   })
@@ -260,6 +261,20 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
   },
   sign_up: (t, { at, human }) => signUp(t, at, human, `new-${human.email}`),
   sign_up_known: (t, { at, human }) => signUp(t, at, human, human.email),
+  async confirmation_code(t, { at, human }) {
+    await sql(
+      at.database,
+      `update tenants set settings = settings || '{"anonymous":{"enabled":true}}' where slug = $1`,
+      [human.tenantSlug],
+    )
+    const browser = openBrowser(at.running)
+    t.teardown(() => browser.close())
+    const page = await browser.get(`/auth/login?tenant_slug=${human.tenantSlug}`)
+    await browser.submit(page, {}, '/auth/login/guest')
+    const form = await browser.get('/auth/account/email/new')
+    const sent = await browser.submit(form, { email: human.email })
+    t.is(sent.status, 200, sent.html)
+  },
   async password_changed(t, { at, human }) {
     const browser = openBrowser(at.running)
     t.teardown(() => browser.close())

@@ -42,4 +42,9 @@ export const ar: MailCatalogue = {
   'sign_up_known.lead':
     'حاولت التسجيل لدى {tenant} بهذا العنوان، لكن لديك حساب بالفعل. يُرجى تسجيل الدخول هنا:',
   'sign_up_known.button': 'تسجيل الدخول',
+
+  'confirmation_code.subject': 'رمزك لدى {tenant}',
+  'confirmation_code.lead': 'يُرجى إدخال هذا الرمز في الصفحة التي طلبته منها:',
+
+  'text.code': '{code} هو رمزك لدى {tenant}. لا تشاركه مع أي شخص.',
 }

@@ -44,4 +44,10 @@ export const de: MailCatalogue = {
   'sign_up_known.lead':
     'Sie wollten sich mit dieser Adresse bei {tenant} registrieren, haben dort aber bereits ein Konto. Melden Sie sich hier an:',
   'sign_up_known.button': 'Anmelden',
+
+  'confirmation_code.subject': 'Ihr Code für {tenant}',
+  'confirmation_code.lead':
+    'Geben Sie diesen Code auf der Seite ein, auf der Sie ihn angefordert haben:',
+
+  'text.code': '{code} ist Ihr Code für {tenant}. Geben Sie ihn nicht weiter.',
 }

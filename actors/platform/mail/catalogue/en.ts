@@ -40,6 +40,11 @@ export const en = {
   'sign_up_known.lead':
     'You tried to sign up at {tenant} with this address, but you already have an account. Sign in here:',
   'sign_up_known.button': 'Sign in',
+
+  'confirmation_code.subject': 'Your code for {tenant}',
+  'confirmation_code.lead': 'Enter this code on the page where you requested it:',
+
+  'text.code': '{code} is your code for {tenant}. Do not share it with anyone.',
 } as const
 
 export type MailKey = keyof typeof en

@@ -44,4 +44,9 @@ export const es: MailCatalogue = {
   'sign_up_known.lead':
     'Ha intentado registrarse en {tenant} con esta dirección, pero ya tiene una cuenta. Inicie sesión aquí:',
   'sign_up_known.button': 'Iniciar sesión',
+
+  'confirmation_code.subject': 'Su código para {tenant}',
+  'confirmation_code.lead': 'Introduzca este código en la página donde lo solicitó:',
+
+  'text.code': '{code} es su código para {tenant}. No lo comparta con nadie.',
 }

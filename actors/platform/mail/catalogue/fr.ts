@@ -46,4 +46,9 @@ export const fr: MailCatalogue = {
   'sign_up_known.lead':
     'Vous avez essayé de vous inscrire chez {tenant} avec cette adresse, mais vous avez déjà un compte. Connectez-vous ici :',
   'sign_up_known.button': 'Se connecter',
+
+  'confirmation_code.subject': 'Votre code pour {tenant}',
+  'confirmation_code.lead': 'Saisissez ce code sur la page où vous l’avez demandé :',
+
+  'text.code': '{code} est votre code pour {tenant}. Ne le communiquez à personne.',
 }

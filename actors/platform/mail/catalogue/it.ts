@@ -43,4 +43,9 @@ export const it: MailCatalogue = {
   'sign_up_known.lead':
     'Ha provato a registrarsi presso {tenant} con questo indirizzo, ma ha già un account. Acceda qui:',
   'sign_up_known.button': 'Accedi',
+
+  'confirmation_code.subject': 'Il Suo codice per {tenant}',
+  'confirmation_code.lead': 'Inserisca questo codice nella pagina in cui lo ha richiesto:',
+
+  'text.code': '{code} è il Suo codice per {tenant}. Non lo comunichi a nessuno.',
 }

@@ -42,4 +42,9 @@ export const ja: MailCatalogue = {
   'sign_up_known.lead':
     'このアドレスで {tenant} に登録しようとしましたが、すでにアカウントをお持ちです。こちらからログインしてください:',
   'sign_up_known.button': 'ログイン',
+
+  'confirmation_code.subject': '{tenant} のコード',
+  'confirmation_code.lead': 'リクエストしたページで、次のコードを入力してください:',
+
+  'text.code': '{code} は {tenant} のコードです。誰にも教えないでください。',
 }

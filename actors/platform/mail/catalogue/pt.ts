@@ -43,4 +43,9 @@ export const pt: MailCatalogue = {
   'sign_up_known.lead':
     'Você tentou se cadastrar em {tenant} com este endereço, mas já tem uma conta. Entre aqui:',
   'sign_up_known.button': 'Entrar',
+
+  'confirmation_code.subject': 'Seu código para {tenant}',
+  'confirmation_code.lead': 'Digite este código na página em que você o solicitou:',
+
+  'text.code': '{code} é seu código para {tenant}. Não o compartilhe com ninguém.',
 }

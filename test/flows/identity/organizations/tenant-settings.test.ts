@@ -26,6 +26,7 @@ const SANDBOX = {
   session: {},
   social: {},
   sign_up: {},
+  anonymous: {},
 }
 const patch = (token: string, json: unknown) => api.call('PATCH', PATH, { token, json })
 

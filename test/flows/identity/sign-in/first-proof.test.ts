@@ -45,6 +45,11 @@ const running = await testService({
     SVC_EMAIL_OTP__ENABLED: 'true',
     SVC_MAGIC_LINK__ENABLED: 'true',
     SVC_PASSKEY__ENABLED: 'true',
+    SVC_PHONE__ENABLED: 'true',
+    SVC_PHONE__PROVIDER: 'log',
+    SVC_SIWE__ENABLED: 'true',
+    SVC_ANONYMOUS__ENABLED: 'true',
+    SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '1000',
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
     SVC_EMAIL__REQUESTS_PER_ADDRESS_MAX: '5000',
@@ -316,7 +321,7 @@ test.serial('an identity linked by the squatter at their own provider does not w
 
 /** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
 const CALLS =
-  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation)\(\s*tx\b/g
+  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation|insertPhone|insertWallet)\(\s*tx\b/g
 
 type Attack = (t: ExecutionContext) => Promise<void>
 
@@ -350,6 +355,13 @@ const latePassword = late('/auth/account/password', '/auth/account/password', as
   password: NEW,
 }))
 const lateCodes = late('/auth/account', '/auth/account/recovery-codes', async () => ({}))
+const latePhone = late('/auth/account/phone', '/auth/account/phone', async () => ({
+  phone_number: '+4915112345678',
+}))
+const lateWallet = late('/auth/account/wallets/new', '/auth/account/wallets', async () => ({
+  message: 'a message',
+  signature: `0x${'ab'.repeat(65)}`,
+}))
 const lateLink = late('/auth/account', '/auth/account/identities', async () => ({}))
 const ownMailbox: Attack = async (t) => {
   const squatted = await squat(t, api, mailbox())
@@ -449,6 +461,25 @@ const operatorInviteAtOnce: Attack = async (t) => {
   t.is((await holder.get('/auth/account')).status, 303)
 }
 
+/** A guest proves the squatted address: the accounts stay apart, and the address leads to its own account. */
+const guestClaims: Attack = async (t) => {
+  const squatted = await squat(t, api, mailbox())
+  await sql(
+    db,
+    `update tenants set settings = settings || '{"anonymous":{"enabled":true}}' where id = $1`,
+    [squatted.tenantId],
+  )
+  const browser = browserOf(t)
+  const page = await browser.get(`/auth/login?tenant_slug=${squatted.tenantSlug}`)
+  t.is((await browser.submit(page, {}, '/auth/login/guest')).status, 303)
+  const form = await browser.get('/auth/account/email/new')
+  const asked = await browser.submit(form, { email: squatted.email })
+  const code = codeIn(await mail.letterTo(squatted.email, /[A-Z]{4}-[A-Z]{4}/))
+  t.is((await browser.submit(asked, { code })).status, 409)
+  t.is((await squatted.browser.get('/auth/account')).status, 200, 'nothing of the account changed')
+  await nothingIsLeft(t, api, squatted, await PROOFS['reset']!(t, squatted))
+}
+
 const ATTACKS: Readonly<Record<string, Attack>> = {
   ...Object.fromEntries(
     Object.entries(PROOFS).map(([how, prove]): [string, Attack] => [
@@ -465,6 +496,9 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'recovery codes after the proof': lateCodes,
   'a password after the proof': latePassword,
   'a link to a provider after the proof': lateLink,
+  'a phone number after the proof': latePhone,
+  'an Ethereum account after the proof': lateWallet,
+  'a guest claims the address': guestClaims,
   'a password for a fixture user': ownMailbox,
   'an operator invite': operatorInvite,
   'an operator invite at once': operatorInviteAtOnce,
@@ -496,6 +530,10 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/sign-in/invite.ts setFirstPassword': ['an operator invite'],
   'actors/identity/sign-in/second-factor.ts confirmTotp': ['a passkey after the proof'],
   'actors/identity/sign-in/second-factor.ts replaceRecoveryCodes': ['a passkey after the proof'],
+  'actors/identity/phone/own.ts insertPhone': ['a phone number after the proof'],
+  'actors/identity/siwe/own.ts insertWallet': ['an Ethereum account after the proof'],
+  'actors/identity/guests/address.ts proveMailbox': ['a guest claims the address'],
+  'actors/identity/guests/enter.ts insertAccount': ['a guest claims the address'],
   'actors/identity/passkeys/own.ts storePasskey': ['a passkey after the proof'],
   'actors/identity/passkeys/registration.ts replaceRecoveryCodes': ['a passkey after the proof'],
   'actors/identity/passkeys/second-factor.ts storePasskey': ['a passkey after the proof'],

@@ -1,4 +1,5 @@
 /** Slow users: what they were asked for still exists when they continue. */
+import { systemRandom } from '../../../../runtime/kernel/random.js'
 import test from 'ava'
 import { Registry } from 'prom-client'
 import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
@@ -43,8 +44,13 @@ async function swept(laterMs: number): Promise<void> {
     {
       database: running.db.database,
       clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
+      random: systemRandom(systemClock),
       registry: new Registry(),
-      retention: { delivery_retention_days: 30, checkout_retention_days: 90 },
+      retention: {
+        delivery_retention_days: 30,
+        checkout_retention_days: 90,
+        guest_retention_secs: 86_400,
+      },
     },
     new AbortController().signal,
   )
