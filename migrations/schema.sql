@@ -1075,6 +1075,26 @@ alter table consents enable row level security;
 alter table consents force row level security;
 create policy tenant on consents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table console_sessions (
+  tenant_id uuid not null,
+  id uuid not null,
+  token_sha256 bytea not null,
+  subject text not null,
+  tokens_sealed bytea not null,
+  scopes text[] not null,
+  access_until timestamp with time zone not null,
+  pending_sealed bytea,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint console_sessions_pkey PRIMARY KEY (tenant_id, id),
+  constraint console_sessions_token_sha256_key UNIQUE (token_sha256),
+  constraint console_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX console_sessions_ended ON public.console_sessions USING btree (expires_at);
+alter table console_sessions enable row level security;
+alter table console_sessions force row level security;
+create policy tenant on console_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create unlogged table coordination_counters (
   key text not null,
   used bigint not null,

@@ -12,6 +12,7 @@ import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
 import { backchannelActor } from '../actors/oauth/device-and-ciba/actor.js'
 import { renewalsWorker } from '../actors/commerce/renewals/worker.js'
+import { consoleSessionsActor } from '../actors/identity/console-sessions/actor.js'
 import { browserSessionsActor } from '../actors/identity/sessions/actor.js'
 import { delegationActor } from '../actors/agents/delegation/actor.js'
 import { checkoutActor } from '../actors/commerce/checkout/actor.js'
@@ -99,6 +100,7 @@ export const placements = [
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(scimActor,         inline,                                                      C   ),
   placement(scimGroupsActor,   inline,                                                      C   ),
+  placement(consoleSessionsActor, inline,                                                   C   ),
   placement(auditActor,        inline,                                                      C   ),
   placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
@@ -135,15 +137,19 @@ const WORKERS: ReadonlySet<string> = new Set([
   retentionWorker.address.name,
 ])
 
-type PlacementSettings = Pick<Settings, 'commerce' | 'deployment' | 'oidc' | 'passkey' | 'scim'>
+type PlacementSettings = Pick<
+  Settings,
+  'commerce' | 'console' | 'deployment' | 'oidc' | 'passkey' | 'scim'
+>
 
 /** Actors of features that are off in this deployment. */
 const isAbsent = (
   actor: string,
-  { commerce, deployment, oidc, passkey, scim }: PlacementSettings,
+  { commerce, console, deployment, oidc, passkey, scim }: PlacementSettings,
 ): boolean =>
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
+  (actor === consoleSessionsActor.address.name && !console.enabled) ||
   (actor === scimActor.address.name && !scim.enabled) ||
   (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||

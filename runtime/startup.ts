@@ -242,6 +242,7 @@ async function startActors(context: StartContext): Promise<Undo> {
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
   const names = {
+    console: settings.console.enabled,
     credential_issuer: settings.credentials.enabled,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,

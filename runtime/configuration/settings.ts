@@ -1,5 +1,6 @@
 /** All sections of the configuration, in the order of the reference page. */
 import { tenantAssetsSettings } from '../../actors/identity/tenants/assets-settings.js'
+import { consoleSettings } from '../../actors/identity/console-sessions/settings.js'
 import { sessionCookieSettings } from '../../actors/identity/sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
 import { deviceAuthorizationSettings } from '../../actors/agents/delegation/settings.js'
@@ -62,6 +63,7 @@ export const sections = [
   genericOauthSettings,
   enterpriseSsoSettings,
   verifiedDomainsSettings,
+  consoleSettings,
   challengeSettings,
   tenantSettings,
   openapiSettings,

@@ -12,6 +12,7 @@ import { type ConsentsBefore, readConsents } from '../../../storage/oauth/consen
 import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
 import { isLoopbackOnly } from '../../domain/redirect-uri.js'
+import { CONSOLE_CLIENT_ID } from '../../domain/console-client.js'
 import { CREDENTIAL_DETAILS_TYPE, CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
@@ -278,10 +279,12 @@ async function consentsBefore(
 
 /** True if the user must be asked. A consent is for a client, a resource and scopes. */
 function asksConsent(
-  { request }: PendingRequest,
+  { client, request }: PendingRequest,
   { consented, resources }: Granting,
   { scopes, ofResources }: ConsentsBefore,
 ): boolean {
+  // The console is a part of the service: it shows users what they may see already.
+  if (client.metadataUrl === CONSOLE_CLIENT_ID) return false
   // authorization_details describe one specific action, so each request needs consent.
   if (request.prompt.consent || request.details !== null) return true
   if (resources.length === 0) return !consented.every((scope) => scopes.includes(scope))

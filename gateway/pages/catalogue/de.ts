@@ -1,9 +1,11 @@
 /** German. */
 import { account } from './de/account.js'
+import { consoleTexts } from './de/console.js'
 import type { Catalogue } from './en.js'
 
 export const de: Catalogue = {
   ...account,
+  ...consoleTexts,
 
   'common.error': 'Es gibt ein Problem',
   'common.error.title': 'Fehler: {title}',

@@ -1,8 +1,10 @@
 /** English. Its keys are the keys of every catalogue. `{name}` is a placeholder. */
 import { account } from './en/account.js'
+import { consoleTexts } from './en/console.js'
 
 export const en = {
   ...account,
+  ...consoleTexts,
 
   'common.error': 'There is a problem',
   'common.error.title': 'Error: {title}',

@@ -30,6 +30,7 @@ const FACTS = {
   issuer: ISSUER,
   baseUrl: ISSUER,
   dpopEnabled: true,
+  console: true,
   credentials: true,
   registrationEnabled: false,
   documentation: null,
@@ -99,6 +100,7 @@ export async function buildTokensFixture() {
         issuer: ISSUER,
         jwt: JWT_DEFAULT,
         dpop,
+        console: true,
         credentials: true,
       },
       // Deadlines use real time, so that moving the test clock does not end other asks.
