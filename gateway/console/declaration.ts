@@ -50,6 +50,8 @@ export type ConsoleResource = {
   readonly list?: Operation | undefined
   /** Query of the list that is always sent. */
   readonly query?: Readonly<Record<string, string>> | undefined
+  /** Query of the first page. */
+  readonly from?: Readonly<Record<string, string>> | undefined
   readonly within?: string | undefined
   /** Reads one object. Without it, an object of the list is shown. */
   readonly item?: Operation | undefined

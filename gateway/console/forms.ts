@@ -65,16 +65,12 @@ function schemaOf(type: z.ZodType): Schema {
 function fieldsIn(root: Schema): readonly Field[] {
   const resolved = (schema: Schema): Schema => {
     const name = schema.$ref?.split('/').at(-1)
-    return name === undefined ? schema : { ...(root.$defs?.[name] ?? {}), ...without$ref(schema) }
+    return name === undefined ? schema : { ...root.$defs?.[name], ...schema, $ref: undefined }
   }
   const { members, required } = membersOf(resolved(root), resolved)
   return members.flatMap(([name, schema]) =>
     membersAt(name, resolved(schema), required.has(name), resolved),
   )
-}
-
-function without$ref({ $ref: _, ...rest }: Schema): Schema {
-  return rest
 }
 
 /** The members of an object, or of all alternatives. What one alternative lacks is not required. */

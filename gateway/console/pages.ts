@@ -159,7 +159,7 @@ export class ConsolePages {
         return value === null || value === '' ? [] : [[name, value] as const]
       }),
     )
-    const path = listCall(resource, ids, sent)
+    const path = listCall(resource, ids, { ...resource.from, ...sent })
     const isAsked = asks === undefined || sent[asks] !== undefined
     const answer = isAsked ? await this.call(visit, { method: 'GET', path }) : null
     if (answer?.status === 401) return { tag: 'over' }
@@ -275,10 +275,9 @@ export class ConsolePages {
     const { say } = languageOf(visit.request)
     const route = site.routeOf(action)!
     const fields = fieldsOf(site, action)
-    const reads = place.isItem || resource.single !== undefined
-    const found = reads ? await this.find(visit, place) : null
-    if (found !== null && 'answer' in found) return this.missing(visit, place, found.answer)
-    const item = found?.item ?? null
+    const found = await this.target(visit, place)
+    if ('answer' in found) return this.missing(visit, place, found.answer)
+    const { item } = found
     const values =
       again?.typed ??
       Object.fromEntries(
@@ -343,12 +342,10 @@ export class ConsolePages {
     const { ids } = place
     const fields = fieldsOf(site, action)
     const typed = typedIn(fields, sent)
-    let before: Item | null = null
-    if (action.method === 'PATCH' && action.fills === true) {
-      const found = await this.find(visit, place)
-      if ('answer' in found) return this.missing(visit, place, found.answer)
-      before = found.item
-    }
+    // What does not exist for the user is not found, whatever the form says.
+    const found = await this.target(visit, place)
+    if ('answer' in found) return this.missing(visit, place, found.answer)
+    const before = action.method === 'PATCH' && action.fills === true ? found.item : null
     const meant = bodyOf(fields, typed, before)
     if ('field' in meant)
       return this.form(visit, place, action, { typed, problem: null, malformed: meant.field })
@@ -488,6 +485,19 @@ export class ConsolePages {
     )
   }
 
+  /** The object of an action: null above a list, whose own object must exist. */
+  private async target(
+    visit: Visit,
+    place: Place,
+  ): Promise<{ item: Item | null } | { answer: ApiAnswer }> {
+    const { resource, parent, ids, isItem: isOfItem } = place
+    if (isOfItem || resource.single !== undefined) return this.find(visit, place)
+    if (parent === null) return { item: null }
+    const path = listCall(resource, ids, resource.within === undefined ? { limit: '1' } : {})
+    const answer = await this.call(visit, { method: 'GET', path })
+    return answer.status === 200 ? { item: null } : { answer }
+  }
+
   /** The object of a place, or the answer that refused it. */
   private async find(
     visit: Visit,
@@ -501,7 +511,10 @@ export class ConsolePages {
       return answer.status === 200 && isItem(answer.json) ? { item: answer.json, path } : { answer }
     }
     const above = ids.slice(0, -1)
-    let path = listCall(resource, above, { limit: String(PAGE_MAX) })
+    let path = listCall(resource, above, {
+      ...resource.from,
+      ...(resource.within === 'keys' ? {} : { limit: String(PAGE_MAX) }),
+    })
     let answer = await this.call(visit, { method: 'GET', path })
     for (let searched = 1; ; searched += 1) {
       if (answer.status !== 200) return { answer }
@@ -649,9 +662,13 @@ function nextPage(
   answer: ApiAnswer | null,
   sent: Readonly<Record<string, string>>,
 ): string | null {
-  const next = answer === null ? null : nextCall(answer)
-  if (next === null || answer === null) return null
-  const of = new URLSearchParams(next.slice(next.indexOf('?') + 1))
+  if (answer === null) return null
+  const next = nextCall(answer)
+  // A list whose answer names where to continue instead of a Link: until a page is empty.
+  const { items, next_after: after } = isItem(answer.json) ? answer.json : {}
+  const goesOn = Array.isArray(items) && items.length > 0 && typeof after === 'number'
+  if (next === null && !goesOn) return null
+  const of = new URLSearchParams(next?.slice(next.indexOf('?') + 1) ?? { after: String(after) })
   const cursor = Object.fromEntries(
     CURSORS.flatMap((name) => {
       const value = of.get(name)

@@ -13,6 +13,7 @@ import type {
   ConsoleSessionsProtocol,
   ConsoleTokensIssued,
 } from '../../actors/identity/console-sessions/protocol.js'
+import type { TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
@@ -29,6 +30,7 @@ const RETURN_CHARS_MAX = 1024
 export type ConsoleSessionNeeds = {
   readonly api: ConsoleApi
   readonly sessions: ActorRef<ConsoleSessionsProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
   readonly browsers: BrowserReader
   readonly clock: Clock
   readonly random: Random
@@ -112,7 +114,7 @@ export class ConsoleSignIn {
     readonly cookies: readonly string[]
     readonly token: string
   } | null> {
-    const { api, sessions, browsers, issuer } = this.needs
+    const { api, sessions, tenants, browsers, issuer } = this.needs
     const [secret = '', kept = ''] = (request.browser.consoleFlow ?? '').split('.')
     const flow = flowOf(kept)
     const code = answer.get('code')
@@ -138,17 +140,13 @@ export class ConsoleSignIn {
     const { accessToken, refreshToken, scopes, expiresInSecs } = issued
     const [person, tenant] = await Promise.all([
       api(request, { method: 'GET', path: '/userinfo', token: accessToken }),
-      api(request, {
-        method: 'GET',
-        path: `/api/v1/tenants/${flow.tenantId}`,
-        token: accessToken,
-      }),
+      tenants.resolve({ tenantId: flow.tenantId }, asking),
     ])
     const tokens = {
       accessToken,
       refreshToken,
       person: textIn(person.json, 'name') ?? textIn(person.json, 'email') ?? '',
-      tenantName: textIn(tenant.json, 'name') ?? '',
+      tenantName: tenant.tag === 'resolved' ? tenant.tenant.name : '',
     }
     const subject = String(claims['sub'])
     const carried = await this.carried(request, flow, subject, asking)

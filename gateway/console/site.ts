@@ -8,7 +8,8 @@ import { deploymentResources } from './areas/deployment.js'
 import { identityResources } from './areas/identity.js'
 import { vaultResources } from './areas/vault.js'
 
-const RESOURCES: readonly ConsoleResource[] = [
+/** All resources, in the order of the menu. */
+export const RESOURCES: readonly ConsoleResource[] = [
   ...accessResources,
   ...identityResources.filter(({ group }) => group === 'people'),
   ...vaultResources,

@@ -192,6 +192,7 @@ export const accessResources: readonly ConsoleResource[] = [
     name: 'events',
     group: 'access',
     list: get('/api/v1/events'),
+    from: { after: '0' },
     within: 'items',
     named: ['type', 'id'],
     columns: ['type', 'occurred_at', 'id'],
