@@ -36,7 +36,7 @@ type Schema = {
   readonly anyOf?: readonly Schema[] | undefined
   readonly oneOf?: readonly Schema[] | undefined
   readonly enum?: readonly unknown[] | undefined
-  readonly const?: unknown
+  readonly not?: object | undefined
   readonly maxLength?: number | undefined
   readonly minimum?: number | undefined
   readonly maximum?: number | undefined
@@ -78,8 +78,9 @@ function membersOf(schema: Schema, resolved: (schema: Schema) => Schema) {
   const ways = (schema.anyOf ?? schema.oneOf ?? [schema]).map(resolved)
   const members = new Map<string, Schema>()
   for (const way of ways)
+    // `not` is a member that this alternative excludes.
     for (const [name, member] of Object.entries(way.properties ?? {}))
-      if (!members.has(name)) members.set(name, member)
+      if (!members.has(name) && member.not === undefined) members.set(name, member)
   const required = [...members.keys()].filter((name) =>
     ways.every((way) => way.required?.includes(name)),
   )

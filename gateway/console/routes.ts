@@ -19,10 +19,11 @@ import {
   type Route,
 } from '../route.js'
 import type { ConsoleApi } from './api.js'
-import { ConsolePages, isInterrupted, type Outcome } from './pages.js'
+import { ConsolePages } from './pages.js'
 import { ConsoleSignIn, ownPage, redirect, type SignedIn } from './session.js'
 import type { Site } from './site.js'
 import { consoleStyleRoute } from './style.js'
+import { isInterrupted, type Outcome } from './visit.js'
 
 export type ConsoleNeeds = {
   readonly api: ConsoleApi

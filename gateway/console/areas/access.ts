@@ -194,7 +194,9 @@ export const accessResources: readonly ConsoleResource[] = [
     list: get('/api/v1/events'),
     from: { after: '0' },
     within: 'items',
-    named: ['type', 'id'],
-    columns: ['type', 'occurred_at', 'id'],
+    id: 'event_id',
+    named: ['type', 'event_id'],
+    columns: ['sequence', 'type', 'timestamp', 'event_id'],
+    opens: false,
   },
 ]

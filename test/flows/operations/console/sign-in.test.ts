@@ -173,7 +173,9 @@ test('a suspended tenant has no console', async (t) => {
 test('a form without the CSRF token of its browser changes nothing', async (t) => {
   const { browser, token } = await consoleOwner(api)
   const form = await openConsole(browser, CREATE)
-  const { csrf_token: csrf = '', ...fields } = form.forms.find(({ action }) => action === CREATE)!.fields
+  const { csrf_token: csrf = '', ...fields } = form.forms.find(
+    ({ action }) => action === CREATE,
+  )!.fields
   const refused = await browser.post(CREATE, { ...fields, name: 'Forged' })
   t.is(refused.status, 403)
   const foreign = await browser.post(
