@@ -77,8 +77,8 @@ function fieldsIn(root: Schema): readonly Field[] {
 function membersOf(schema: Schema, resolved: (schema: Schema) => Schema) {
   const ways = (schema.anyOf ?? schema.oneOf ?? [schema]).map(resolved)
   const members = new Map<string, Schema>()
+  // `not` is a member that this alternative excludes.
   for (const way of ways)
-    // `not` is a member that this alternative excludes.
     for (const [name, member] of Object.entries(way.properties ?? {}))
       if (!members.has(name) && member.not === undefined) members.set(name, member)
   const required = [...members.keys()].filter((name) =>

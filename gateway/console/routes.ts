@@ -182,7 +182,7 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
       const tenantId = await tenantOf(named, asking)
       if (tenantId === null) return askPage(request, '/console', named, 'console.signin.unknown')
       if (session?.tenantId !== tenantId)
-        return signIn.begin({ tenantId, returnTo: '/console', resumes: false })
+        return signIn.start({ tenantId, returnTo: '/console', resumes: false }, asking)
     }
     const outcome = await pages.overview({ request, session }, query)
     return settled(outcome, session, asking, '/console')
@@ -234,7 +234,7 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
             : await ofHost(request.host, asking)
           : await tenantOf(known, asking)
       if (tenantId === null) return askPage(request, returnTo)
-      return signIn.begin({ tenantId, returnTo, resumes: false })
+      return signIn.start({ tenantId, returnTo, resumes: false }, asking)
     },
   })
 
@@ -261,7 +261,7 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
       const found = isEmail ? await ofEmail(workspace, asking) : await tenantOf(workspace, asking)
       const fault = isEmail ? 'console.signin.domain' : 'console.signin.unknown'
       if (found === null) return askPage(request, returnTo, workspace, fault)
-      return signIn.begin({ tenantId: found, returnTo, resumes: false })
+      return signIn.start({ tenantId: found, returnTo, resumes: false }, asking)
     },
   })
 

@@ -79,6 +79,13 @@ export class ConsoleSignIn {
     await api(request, formCall('/oauth/revoke', { token: refreshToken }))
   }
 
+  /** Begins a sign-in. The control plane needs a second factor. */
+  async start(flow: Flow, asking: AskOptions): Promise<Rendered> {
+    const found = await this.needs.tenants.resolve({ tenantId: flow.tenantId }, asking)
+    const isControlPlane = found.tag === 'resolved' && found.tenant.controlPlane
+    return this.begin(flow, isControlPlane ? { acrValues: 'aal2', maxAgeSecs: null } : undefined)
+  }
+
   /** Redirects the browser to the authorization endpoint. */
   begin(flow: Flow, stepUp?: StepUp): Rendered {
     const { random, browsers, issuer } = this.needs

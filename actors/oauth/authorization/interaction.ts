@@ -8,6 +8,7 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { insertAuthorizationRequest } from '../../../storage/oauth/authorization-requests.js'
 import { findObservedFacts } from '../../../storage/oauth/observed-clients.js'
 import { hostOfClientId } from '../client-id-metadata/client-id.js'
+import { findOperatorScopes } from '../../../storage/identity/deployment-operators.js'
 import { type ConsentsBefore, readConsents } from '../../../storage/oauth/consents.js'
 import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
@@ -81,7 +82,11 @@ export async function proceed(
   const { session } = found
   const offered = await offeredTo(needs, request.issuerState, session, context)
   if ('fault' in offered) return back(...offered.fault)
-  const userScopes: readonly string[] = [...HUMAN_SCOPES[session.role], ...CREDENTIAL_SCOPES]
+  const userScopes: readonly string[] = [
+    ...HUMAN_SCOPES[session.role],
+    ...(await appointedScopes(needs, pending, session, context)),
+    ...CREDENTIAL_SCOPES,
+  ]
   const may = (scope: string) => client.scopes.includes(scope) && userScopes.includes(scope)
   const held = scopesBeside(client).filter((scope) => userScopes.includes(scope))
   const scopes =
@@ -109,6 +114,21 @@ export async function proceed(
   if (!asksConsent(pending, granting, before)) return issueCode(needs, pending, granting, context)
   if (request.prompt.none) return back('consent_required', 'the user has not given consent yet')
   return askConsent(needs, pending, session, granting, before, context)
+}
+
+/**
+ * What a person is appointed to, for the console of the control plane only. It needs a second factor, because it reaches
+ * the whole deployment.
+ */
+async function appointedScopes(
+  { database }: InteractionNeeds,
+  { client }: PendingRequest,
+  { tenantId, accountId, level }: BrowserSession,
+  { signal }: MessageContext,
+): Promise<readonly string[]> {
+  if (client.metadataUrl !== CONSOLE_CLIENT_ID || level < 2) return []
+  // Accounts belong to no tenant, so the look-up crosses tenants.
+  return database.system((tx) => findOperatorScopes(tx, tenantId, accountId), { signal })
 }
 
 type Found =

@@ -34,6 +34,7 @@ export const deployment = {
   scheme: 'bearer',
   scopes: ['deployment:manage'],
   subjects: ['agent'],
+  console: 'accepted',
   direct: 'required',
 } as const
 
