@@ -61,7 +61,6 @@ export const consoleTexts = {
   'console.try': 'Anmeldung ausprobieren',
   'console.try.lead':
     'Öffnet die Anmeldung dieser Anwendung in einem neuen Tab. Der Code, der zurückkommt, kann nicht eingelöst werden.',
-  'console.planes': 'Ebenen und Aktoren',
   'console.asks': 'Geben Sie einen Wert ein, um danach zu suchen.',
   'console.gone':
     'Das ist nicht verfügbar. Es existiert nicht, oder Ihre Rolle schließt es nicht ein.',
@@ -112,7 +111,8 @@ export const consoleTexts = {
   'console.of.x402-payments': 'x402-Zahlungen',
   'console.of.accounts': 'Konten',
   'console.of.signing-keys': 'Signaturschlüssel',
-  'console.of.processes': 'Prozesse',
+  'console.of.all-organizations': 'Alle Organisationen',
+  'console.of.all-tenants': 'Alle Umgebungen',
 
   'do.create': 'Anlegen',
   'do.add': 'Hinzufügen',

@@ -57,7 +57,6 @@ export const consoleTexts = {
   'console.try': 'Try the sign-in',
   'console.try.lead':
     'Opens the sign-in of this application in a new tab. The code that comes back cannot be redeemed.',
-  'console.planes': 'Planes and actors',
   'console.asks': 'Enter a value to look it up.',
   'console.gone': 'This is not available. It does not exist, or your role does not include it.',
   'console.group.people': 'People',
@@ -107,7 +106,8 @@ export const consoleTexts = {
   'console.of.x402-payments': 'x402 payments',
   'console.of.accounts': 'Accounts',
   'console.of.signing-keys': 'Signing keys',
-  'console.of.processes': 'Processes',
+  'console.of.all-organizations': 'All organizations',
+  'console.of.all-tenants': 'All environments',
 
   'do.create': 'Create',
   'do.add': 'Add',
