@@ -146,7 +146,7 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
     if (place?.action == null) return redirect('/console')
     const call = { method, path, body, ...(idempotencyKey === '' ? {} : { idempotencyKey }) }
     const outcome = await pages.perform({ request, session }, place, call, { page })
-    // The fresh sign-in was not enough: the user decides again, and nothing repeats by itself.
+    // The fresh sign-in was not enough: the user decides again, and nothing is repeated.
     if (isInterrupted(outcome)) return redirect(page)
     return outcome
   }

@@ -7,7 +7,7 @@ import {
   CONSOLE_CALLBACK_PATH,
   CONSOLE_CLIENT_ID,
   CONSOLE_SCOPES,
-} from '../../actors/domain/console-client.js'
+} from '../../actors/domain/people/console-client.js'
 import type {
   ConsoleSessionFound,
   ConsoleSessionsProtocol,

@@ -1,5 +1,5 @@
 /** Authenticates a request with the tokens actor, and checks the principal against the route. */
-import { CONSOLE_CLIENT_ID } from '../../actors/domain/console-client.js'
+import { CONSOLE_CLIENT_ID } from '../../actors/domain/people/console-client.js'
 import { isDirect, type Principal } from '../../actors/domain/principal.js'
 import {
   type Authenticate,

@@ -13,7 +13,7 @@ import {
   keepConsoleAction,
   renewConsoleTokens,
   takeConsoleAction,
-} from '../../../storage/identity/console-sessions.js'
+} from '../../../storage/identity/console/sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import {

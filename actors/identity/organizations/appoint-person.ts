@@ -8,7 +8,7 @@ import {
   findOperatorAccount,
   lockOperatorScopes,
   setOperatorScopes,
-} from '../../../storage/identity/deployment-operators.js'
+} from '../../../storage/identity/console/operators.js'
 import {
   activateWithRole,
   endHumanSessions,

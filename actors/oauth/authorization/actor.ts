@@ -24,7 +24,7 @@ import {
   type TenantOfRequest,
   tenantOfRequest,
 } from '../client-id-metadata/tenant-of-request.js'
-import { CONSOLE_CLIENT_ID } from '../../domain/console-client.js'
+import { CONSOLE_CLIENT_ID } from '../../domain/people/console-client.js'
 import { isUuid } from '../../domain/ids.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
 import { signingKeys } from '../signing-keys/protocol.js'

@@ -12,7 +12,7 @@ import {
   CONSOLE_CALLBACK_PATH,
   CONSOLE_CLIENT_ID,
   CONSOLE_SCOPES,
-} from '../../domain/console-client.js'
+} from '../../domain/people/console-client.js'
 import type { Client } from '../tokens/clients/clients.js'
 import type { OAuthForm } from '../tokens/form.js'
 import type { BatchedLookups } from '../tokens/issue/batched-lookups.js'

@@ -1,6 +1,6 @@
 /** People who administer the deployment. Accounts belong to no tenant, so all statements cross tenants. */
-import type { Transaction } from '../platform/sql.js'
-import { lookedUp } from './email-keys.js'
+import type { Transaction } from '../../platform/sql.js'
+import { lookedUp } from '../email-keys.js'
 
 /** The scopes of an operator, and locks them. Empty if the account is none. */
 export async function lockOperatorScopes(

@@ -1,5 +1,5 @@
 /** Sessions of the console. Only the SHA-256 of the cookie is stored, and the tokens are sealed. */
-import type { Transaction } from '../platform/sql.js'
+import type { Transaction } from '../../platform/sql.js'
 
 export type ConsoleSessionRow = {
   tenantId: string
