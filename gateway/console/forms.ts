@@ -186,13 +186,21 @@ export function bodyOf(
       if (!isSame) known.changed = true
       groups.set(group, known)
     } else if (before !== null && isSame) continue
-    else if (before !== null && meant.value === undefined)
-      body[field.name] = field.nullable ? null : field.kind === 'lines' ? [] : ''
-    else if (meant.value !== undefined) body[field.name] = meant.value
+    else if (before !== null && meant.value === undefined) {
+      const cleared = clearedOf(field)
+      if (cleared !== undefined) body[field.name] = cleared
+    } else if (meant.value !== undefined) body[field.name] = meant.value
   }
   for (const [group, { values, changed }] of groups)
     if (changed || (before === null && Object.keys(values).length > 0)) body[group] = values
   return { body }
+}
+
+/** What a cleared field means. Undefined: the member cannot be cleared. */
+function clearedOf({ kind, nullable }: Field): unknown {
+  if (nullable) return null
+  if (kind === 'lines') return []
+  return kind === 'text' ? '' : undefined
 }
 
 function meantBy(
