@@ -1,6 +1,7 @@
 /** Builds the HTTP side of a process from routes and actor references. */
 import type { EventType } from '../actors/domain/events.js'
 import { type I18nSettings, I18N_DEFAULTS } from '../actors/domain/i18n/settings.js'
+import type { ConsoleSessionsProtocol } from '../actors/identity/console-sessions/protocol.js'
 import type { BrowserSessionsProtocol } from '../actors/identity/sessions/protocol.js'
 import type { Tenant } from '../actors/domain/tenants/tenancy.js'
 import type { ScimProtocol } from '../actors/identity/scim/protocol.js'
@@ -16,6 +17,9 @@ import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Metrics } from '../runtime/kernel/metrics/metrics.js'
 import type { Random } from '../runtime/kernel/random.js'
+import { consoleApi } from './console/api.js'
+import { consoleRoutes } from './console/routes.js'
+import { Site } from './console/site.js'
 import { Responder } from './response/respond.js'
 import { authenticator, scimAuthenticator } from './request/authenticate.js'
 import { browserReader } from './request/browser.js'
@@ -121,13 +125,35 @@ export function openGateway(options: GatewayOptions): Gateway {
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
   )
-  const own = [metricsRoute(metrics), ...styleRoutes, ...fontRoutes, ...scriptRoutes]
-  const described = [...(options.described ?? present), ...own]
+  const files = [metricsRoute(metrics), ...styleRoutes, ...fontRoutes, ...scriptRoutes]
   const appOrigins = new Set(
     [issuer, server.identity_app_origin, server.dashboard_app_origin]
       .filter((url) => url !== '')
       .map((url) => new URL(url).origin),
   )
+  const secure = issuer.startsWith('https:')
+  const browsers = browserReader({ secure, keptSecs: sessionCookieSecs }, i18n, random)
+  // The pipeline is complete only after the routes that call it.
+  const inner: { handle: HttpExchangeHandler | null } = { handle: null }
+  const consoleSessions = refs.get('console-sessions') as
+    | ActorRef<ConsoleSessionsProtocol>
+    | undefined
+  const consoleTenants = refs.get('tenants') as ActorRef<TenantsProtocol> | undefined
+  const consoleOwn =
+    consoleSessions === undefined || consoleTenants === undefined
+      ? []
+      : consoleRoutes({
+          api: consoleApi(() => inner.handle!, secure),
+          site: new Site(present),
+          sessions: consoleSessions,
+          tenants: consoleTenants,
+          browsers,
+          clock,
+          random,
+          issuer,
+        })
+  const own = [...files, ...consoleOwn]
+  const described = [...(options.described ?? present), ...own]
   // The list grows below: the tools describe all routes, their own included.
   const documented: Route[] = []
   const mcp = mcpRoute({
@@ -198,8 +224,6 @@ export function openGateway(options: GatewayOptions): Gateway {
   const browserSessions = refs.get('browser-sessions') as
     | ActorRef<BrowserSessionsProtocol>
     | undefined
-  const secure = issuer.startsWith('https:')
-  const browsers = browserReader({ secure, keptSecs: sessionCookieSecs }, i18n, random)
   const addresses = clientAddresses(server.trusted_proxies)
   let isStarted = false
   const pipeline = new Pipeline({
@@ -250,11 +274,13 @@ export function openGateway(options: GatewayOptions): Gateway {
     log,
   })
 
+  const handler: HttpExchangeHandler = (exchange) => pipeline.handle(exchange)
+  inner.handle = handler
+
   let listener: Listener | null = null
   return {
     routes,
     async listen() {
-      const handler: HttpExchangeHandler = (exchange) => pipeline.handle(exchange)
       listener =
         options.open === undefined
           ? await listen(server, handler, {

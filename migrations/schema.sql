@@ -1134,6 +1134,26 @@ alter table consents enable row level security;
 alter table consents force row level security;
 create policy tenant on consents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table console_sessions (
+  tenant_id uuid not null,
+  id uuid not null,
+  token_sha256 bytea not null,
+  subject text not null,
+  tokens_sealed bytea not null,
+  scopes text[] not null,
+  access_until timestamp with time zone not null,
+  pending_sealed bytea,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint console_sessions_pkey PRIMARY KEY (tenant_id, id),
+  constraint console_sessions_token_sha256_key UNIQUE (token_sha256),
+  constraint console_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX console_sessions_ended ON public.console_sessions USING btree (expires_at);
+alter table console_sessions enable row level security;
+alter table console_sessions force row level security;
+create policy tenant on console_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create unlogged table coordination_counters (
   key text not null,
   used bigint not null,
@@ -1284,6 +1304,17 @@ CREATE INDEX delegations_of_person ON public.delegations USING btree (tenant_id,
 alter table delegations enable row level security;
 alter table delegations force row level security;
 create policy tenant on delegations using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table deployment_operators (
+  account_id uuid not null,
+  scopes text[] not null,
+  appointed_at timestamp with time zone not null,
+  constraint deployment_operators_pkey PRIMARY KEY (account_id),
+  constraint deployment_operators_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+alter table deployment_operators enable row level security;
+alter table deployment_operators force row level security;
+create policy crossing on deployment_operators using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
 create table disputes (
   tenant_id uuid not null,
@@ -1575,6 +1606,7 @@ create table operator_invites (
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
   letters jsonb default '{}'::jsonb not null,
+  appointed_scopes text[] default '{}'::text[] not null,
   constraint operator_invites_pkey PRIMARY KEY (tenant_id, id),
   constraint operator_invites_token_sha256_key UNIQUE (token_sha256),
   constraint operator_invites_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),

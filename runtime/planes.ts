@@ -12,6 +12,7 @@ import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
 import { backchannelActor } from '../actors/oauth/device-and-ciba/actor.js'
 import { renewalsWorker } from '../actors/commerce/renewals/worker.js'
+import { consoleSessionsActor } from '../actors/identity/console-sessions/actor.js'
 import { browserSessionsActor } from '../actors/identity/sessions/actor.js'
 import { delegationActor } from '../actors/agents/delegation/actor.js'
 import { checkoutActor } from '../actors/commerce/checkout/actor.js'
@@ -106,6 +107,7 @@ export const placements = [
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(scimActor,         inline,                                                      C   ),
   placement(scimGroupsActor,   inline,                                                      C   ),
+  placement(consoleSessionsActor, inline,                                                   C   ),
   placement(auditActor,        inline,                                                      C   ),
   placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
@@ -144,16 +146,25 @@ const WORKERS: ReadonlySet<string> = new Set([
 
 type PlacementSettings = Pick<
   Settings,
-  'anonymous' | 'commerce' | 'deployment' | 'oidc' | 'passkey' | 'phone' | 'scim' | 'siwe'
+  | 'anonymous'
+  | 'commerce'
+  | 'console'
+  | 'deployment'
+  | 'oidc'
+  | 'passkey'
+  | 'phone'
+  | 'scim'
+  | 'siwe'
 >
 
 /** Actors of features that are off in this deployment. */
 const isAbsent = (
   actor: string,
-  { anonymous, commerce, deployment, oidc, passkey, phone, scim, siwe }: PlacementSettings,
+  { anonymous, commerce, console, deployment, oidc, passkey, phone, scim, siwe }: PlacementSettings,
 ): boolean =>
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
+  (actor === consoleSessionsActor.address.name && !console.enabled) ||
   (actor === scimActor.address.name && !scim.enabled) ||
   (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||

@@ -257,6 +257,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
   const { user_self_service } = settings
   const { phone, sms, siwe, anonymous } = settings
   const names = {
+    console: settings.console.enabled,
     credential_issuer: settings.credentials.enabled,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,

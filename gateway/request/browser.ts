@@ -9,6 +9,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Cookies, parseCookie, type SerializeOptions, stringifySetCookie } from 'cookie'
 import { type I18nSettings, I18N_DEFAULTS } from '../../actors/domain/i18n/settings.js'
+import { isUuid } from '../../actors/domain/ids.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { HttpExchange } from '../http-exchange.js'
 import type { BrowserLanguages } from '../pages/platform/language.js'
@@ -18,6 +19,11 @@ import { isHostOf } from './hosts.js'
 export type Browser = {
   /** The session cookie, or null if it is missing or malformed. */
   readonly sessionToken: string | null
+  /** The cookies of the console: its session, and the state of a sign-in. Null if missing or malformed. */
+  readonly consoleToken: string | null
+  readonly consoleFlow: string | null
+  /** The tenant that the console remembers, or null. */
+  readonly consoleTenant: string | null
   /** User-Agent as sent, cut to 256 characters. */
   readonly userAgent: string
   /** Accept-Language as sent, and `[i18n]`. */
@@ -37,6 +43,9 @@ export type Browser = {
 /** For routes without pages. */
 export const NO_BROWSER: Browser = Object.freeze({
   sessionToken: null,
+  consoleToken: null,
+  consoleFlow: null,
+  consoleTenant: null,
   userAgent: '',
   languages: { header: '', i18n: I18N_DEFAULTS },
   id: '',
@@ -70,6 +79,18 @@ export interface BrowserReader {
   ): { readonly browser: Browser; readonly setCookie: string | null }
   /** The Set-Cookie value that sets or (null) deletes the session cookie. */
   sessionCookie(token: string | null): string
+  /** The Set-Cookie value that sets or (null) deletes a cookie of the console. */
+  consoleCookie(name: ConsoleCookie, value: string | null): string
+}
+
+/** `flow` is the state of a sign-in, `tenant` what the console remembers. */
+export type ConsoleCookie = 'session' | 'flow' | 'tenant'
+
+const CONSOLE_COOKIES: Readonly<Record<ConsoleCookie, { name: string; maxAge?: number }>> = {
+  session: { name: 'svc_console' },
+  // As long as a sign-in may take.
+  flow: { name: 'svc_console_flow', maxAge: 75 * 60 },
+  tenant: { name: 'svc_console_tenant', maxAge: 365 * 86_400 },
 }
 
 export function browserReader(
@@ -94,6 +115,9 @@ export function browserReader(
       const browserToken = known ?? random.token(BROWSER_TOKEN_BYTES)
       const browser = {
         sessionToken,
+        consoleToken: tokenIn(cookies, `${prefix}${CONSOLE_COOKIES.session.name}`),
+        consoleFlow: flowIn(cookies, `${prefix}${CONSOLE_COOKIES.flow.name}`),
+        consoleTenant: tenantIn(cookies, `${prefix}${CONSOLE_COOKIES.tenant.name}`),
         userAgent: (headers.get('user-agent') ?? '').slice(0, USER_AGENT_LENGTH_MAX),
         languages: browserLanguages(headers, i18n),
         id: browserId(browserToken),
@@ -111,6 +135,11 @@ export function browserReader(
       token === null
         ? setCookie('svc_session', '', { maxAge: 0 })
         : setCookie('svc_session', token, keptSecs === null ? {} : { maxAge: keptSecs }),
+    consoleCookie(cookie, value) {
+      const { name, maxAge } = CONSOLE_COOKIES[cookie]
+      if (value === null) return setCookie(name, '', { maxAge: 0 })
+      return setCookie(name, value, maxAge === undefined ? {} : { maxAge })
+    },
   }
 }
 
@@ -135,6 +164,18 @@ const AS_SENT = { decode: (value: string) => value }
 function tokenIn(cookies: Cookies, name: string): string | null {
   const value = cookies[name]
   return value !== undefined && TOKEN.test(value) ? value : null
+}
+
+const FLOW = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,1400}$/
+
+function flowIn(cookies: Cookies, name: string): string | null {
+  const value = cookies[name]
+  return value !== undefined && FLOW.test(value) ? value : null
+}
+
+function tenantIn(cookies: Cookies, name: string): string | null {
+  const value = cookies[name]
+  return value !== undefined && isUuid(value) ? value : null
 }
 
 function browserId(browserToken: string): string {

@@ -39,6 +39,8 @@ export type Rendered =
       readonly cacheControl?: string | undefined
       /** Sets or (null) deletes the session cookie. */
       readonly session?: string | null | undefined
+      /** Set-Cookie values. */
+      readonly cookies?: readonly string[] | undefined
       /** Replaces the content security policy of the content type. */
       readonly policy?: string | undefined
     }

@@ -78,6 +78,7 @@ export class Responder {
     const cache = rendered.cacheControl ?? (status < 300 ? context.route?.route.cache : undefined)
     const pairs: HeaderPair[] = []
     if (headers !== undefined) for (const name in headers) pairs.push([name, headers[name]!])
+    for (const cookie of rendered.cookies ?? []) pairs.push(['set-cookie', cookie])
     if (session !== undefined) pairs.push(['set-cookie', this.needs.sessionCookie(session)])
     if (replayed) pairs.push(['idempotency-replayed', 'true'])
     if (etag !== undefined) {

@@ -1,6 +1,7 @@
 /** All sections of the configuration, in the order of the reference page. */
 import { i18nSettings } from '../../actors/domain/i18n/settings.js'
 import { tenantAssetsSettings } from '../../actors/identity/tenants/assets-settings.js'
+import { consoleSettings } from '../../actors/identity/console-sessions/settings.js'
 import { sessionCookieSettings } from '../../actors/identity/sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
 import { deviceAuthorizationSettings } from '../../actors/agents/delegation/settings.js'
@@ -66,6 +67,7 @@ export const sections = [
   genericOauthSettings,
   enterpriseSsoSettings,
   verifiedDomainsSettings,
+  consoleSettings,
   challengeSettings,
   tenantSettings,
   openapiSettings,

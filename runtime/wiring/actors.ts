@@ -14,6 +14,7 @@ import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
 import { authorization } from '../../actors/oauth/authorization/protocol.js'
 import { backchannelActor } from '../../actors/oauth/device-and-ciba/actor.js'
+import { consoleSessionsActor } from '../../actors/identity/console-sessions/actor.js'
 import { browserSessionsActor } from '../../actors/identity/sessions/actor.js'
 import { browserSessions } from '../../actors/identity/sessions/protocol.js'
 import { delegationActor } from '../../actors/agents/delegation/actor.js'
@@ -164,6 +165,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         issuer,
         jwt,
         dpop,
+        console: settings.console.enabled,
         credentials: settings.credentials.enabled,
         vault,
         tenants: ref(tenants),
@@ -363,6 +365,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       issuer,
       tenancy,
       metadataClients: metadataClientsOf(ref(tenants)),
+      console: settings.console.enabled,
       oidc: settings.oidc,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
       // Until the last refresh token of the last code would have expired.
@@ -444,6 +447,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       issuer,
       maxResults: settings.scim.max_results,
     })),
+    wireActor(consoleSessionsActor, () => ({ ...common, sealer })),
     wireActor(auditActor, () => ({ database })),
     wireActor(agentManagementActor, ({ ref }) => ({
       database,

@@ -28,6 +28,7 @@ import {
   findTenantUserOfAccount,
   insertTenantUser,
 } from '../../../storage/identity/tenant-users.js'
+import { setAppointed } from '../organizations/appoint-person.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { choosePassword } from '../password-recovery/choose-password.js'
@@ -128,7 +129,7 @@ export function inviteSteps(tools: ByMailTools) {
         await insertAccount(tx, bare)
         const accountId = await findAccountByEmail(tx, email)
         if (accountId === undefined) throw new Error('the account of an invite is missing')
-        const invite = { ...place, role: used.role }
+        const invite = { ...place, ...used }
         const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
         const { address } = visitor
         const where = { tenantId: place.tenantId, sub: person.sub, address }
@@ -230,7 +231,7 @@ export function inviteSteps(tools: ByMailTools) {
   /** Adds the user to the organization and its tenant. @throws Suspended */
   async function joinAsOperator(
     tx: Transaction,
-    { tenantId, organizationId, role }: UsedInvite,
+    { tenantId, organizationId, role, appointedScopes }: UsedInvite,
     { accountId, email }: { readonly accountId: string; readonly email: string },
     context: MessageContext,
     now: Date,
@@ -247,6 +248,10 @@ export function inviteSteps(tools: ByMailTools) {
     const member = { organizationId, memberType: 'account', memberId: accountId } as const
     await grantOrganizationRole(tx, { ...member, role, createdAt: now })
     const { id, sub } = person
+    if (appointedScopes.length > 0) {
+      const appointed = { tenantId, accountId, userId: id, scopes: appointedScopes }
+      await setAppointed(tx, appointed, { clock, random })
+    }
     const actor = { type: 'human', id: sub }
     const about = (type: string, about: string) =>
       eventData({ actor, resource: { type, id: about }, requestId: context.requestId }, {})

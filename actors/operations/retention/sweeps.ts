@@ -10,6 +10,7 @@ import { removeOldGuests } from '../../../storage/identity/ways/guests.js'
 import { removeExpiredSiweNonces } from '../../../storage/identity/ways/wallets.js'
 import { removeExpiredCodeTickets } from '../../../storage/identity/ways/code-tickets.js'
 import { removeExpiredBrowserSessions } from '../../../storage/identity/browser-sessions.js'
+import { removeExpiredConsoleSessions } from '../../../storage/identity/console/sessions.js'
 import { sweepCardEvents } from '../../../storage/commerce/card-payments.js'
 import { sweepCheckouts } from '../../../storage/commerce/checkout-sessions.js'
 import { sweepCoordination } from '../../../storage/platform/coordination/postgres.js'
@@ -124,6 +125,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>
     removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
+  console_sessions: (tx, now) => removeExpiredConsoleSessions(tx, now, BATCH_ROWS),
   sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, ago(now, DAY_MS), BATCH_ROWS),
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
   mail_shares: (tx, now) => sweepMailShares(tx, ago(now, DAY_MS), BATCH_ROWS),

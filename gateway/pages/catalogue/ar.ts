@@ -3,6 +3,7 @@ import { account } from './ar/account.js'
 import { controls } from './ar/controls.js'
 import { firstSteps } from './ar/first-steps.js'
 import { signInWays } from './ar/sign-in-ways.js'
+import { consoleTexts } from './ar/console.js'
 import type { Catalogue } from './en.js'
 
 export const ar: Catalogue = {
@@ -10,6 +11,7 @@ export const ar: Catalogue = {
   ...controls,
   ...firstSteps,
   ...signInWays,
+  ...consoleTexts,
 
   'common.error': 'حدثت مشكلة',
   'common.error.title': 'خطأ: {title}',

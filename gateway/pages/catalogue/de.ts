@@ -3,6 +3,7 @@ import { account } from './de/account.js'
 import { controls } from './de/controls.js'
 import { firstSteps } from './de/first-steps.js'
 import { signInWays } from './de/sign-in-ways.js'
+import { consoleTexts } from './de/console.js'
 import type { Catalogue } from './en.js'
 
 export const de: Catalogue = {
@@ -10,6 +11,7 @@ export const de: Catalogue = {
   ...controls,
   ...firstSteps,
   ...signInWays,
+  ...consoleTexts,
 
   'common.error': 'Es gibt ein Problem',
   'common.error.title': 'Fehler: {title}',

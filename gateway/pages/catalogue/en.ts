@@ -4,12 +4,14 @@ import { account } from './en/account.js'
 import { controls } from './en/controls.js'
 import { firstSteps } from './en/first-steps.js'
 import { signInWays } from './en/sign-in-ways.js'
+import { consoleTexts } from './en/console.js'
 
 export const en = {
   ...account,
   ...controls,
   ...firstSteps,
   ...signInWays,
+  ...consoleTexts,
 
   'common.error': 'There is a problem',
   'common.error.title': 'Error: {title}',

@@ -3,6 +3,7 @@ import { account } from './es/account.js'
 import { controls } from './es/controls.js'
 import { firstSteps } from './es/first-steps.js'
 import { signInWays } from './es/sign-in-ways.js'
+import { consoleTexts } from './es/console.js'
 import type { Catalogue } from './en.js'
 
 export const es: Catalogue = {
@@ -10,6 +11,7 @@ export const es: Catalogue = {
   ...controls,
   ...firstSteps,
   ...signInWays,
+  ...consoleTexts,
 
   'common.error': 'Se ha producido un problema',
   'common.error.title': 'Error: {title}',

@@ -3,6 +3,7 @@ import { account } from './fr/account.js'
 import { controls } from './fr/controls.js'
 import { firstSteps } from './fr/first-steps.js'
 import { signInWays } from './fr/sign-in-ways.js'
+import { consoleTexts } from './fr/console.js'
 import type { Catalogue } from './en.js'
 
 export const fr: Catalogue = {
@@ -10,6 +11,7 @@ export const fr: Catalogue = {
   ...controls,
   ...firstSteps,
   ...signInWays,
+  ...consoleTexts,
 
   'common.error': 'Un problème est survenu',
   'common.error.title': 'Erreur : {title}',

@@ -3,6 +3,7 @@ import { account } from './it/account.js'
 import { controls } from './it/controls.js'
 import { firstSteps } from './it/first-steps.js'
 import { signInWays } from './it/sign-in-ways.js'
+import { consoleTexts } from './it/console.js'
 import type { Catalogue } from './en.js'
 
 export const it: Catalogue = {
@@ -10,6 +11,7 @@ export const it: Catalogue = {
   ...controls,
   ...firstSteps,
   ...signInWays,
+  ...consoleTexts,
 
   'common.error': 'Si è verificato un problema',
   'common.error.title': 'Errore: {title}',

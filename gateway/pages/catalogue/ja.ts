@@ -3,6 +3,7 @@ import { account } from './ja/account.js'
 import { controls } from './ja/controls.js'
 import { firstSteps } from './ja/first-steps.js'
 import { signInWays } from './ja/sign-in-ways.js'
+import { consoleTexts } from './ja/console.js'
 import type { Catalogue } from './en.js'
 
 export const ja: Catalogue = {
@@ -10,6 +11,7 @@ export const ja: Catalogue = {
   ...controls,
   ...firstSteps,
   ...signInWays,
+  ...consoleTexts,
 
   'common.error': '問題が発生しました',
   'common.error.title': 'エラー: {title}',

@@ -3,6 +3,7 @@ import { account } from './pt/account.js'
 import { controls } from './pt/controls.js'
 import { firstSteps } from './pt/first-steps.js'
 import { signInWays } from './pt/sign-in-ways.js'
+import { consoleTexts } from './pt/console.js'
 import type { Catalogue } from './en.js'
 
 export const pt: Catalogue = {
@@ -10,6 +11,7 @@ export const pt: Catalogue = {
   ...controls,
   ...firstSteps,
   ...signInWays,
+  ...consoleTexts,
 
   'common.error': 'Ocorreu um problema',
   'common.error.title': 'Erro: {title}',

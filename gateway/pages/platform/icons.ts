@@ -51,10 +51,13 @@ const ICONS = {
 
 export type IconName = keyof typeof ICONS
 
+/** Icons that point along the text. They are mirrored on right-to-left pages. */
+const TURNING: ReadonlySet<string> = new Set(['arrow', 'door'])
+
 const rendered = new Map(
   Object.entries(ICONS).map(([name, path]) => [
     name,
-    `<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}"/></svg>`,
+    `<svg class="icon${TURNING.has(name) ? ' turns' : ''}" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}"/></svg>`,
   ]),
 )
 

@@ -55,8 +55,32 @@ export type Frame = {
   readonly layout?: 'card' | 'sections' | undefined
   /** Target of an immediate redirect by the page: a path of the service or an https URL. */
   readonly onward?: string | undefined
+  /** The frame of the console with its navigation, in place of the card. */
+  readonly console?: ConsoleFrame | undefined
   /** The value of `{wait}` in `error`. */
   readonly retryAfterSecs?: number | undefined
+}
+
+/** What the frame of the console shows around a page. */
+export type ConsoleFrame = {
+  /** Path of its stylesheet. */
+  readonly style: string
+  readonly tenantName: string
+  readonly person: string
+  readonly csrf: string
+  readonly groups: readonly {
+    readonly title: MessageKey
+    readonly links: readonly {
+      readonly title: MessageKey
+      readonly path: string
+      readonly here: boolean
+    }[]
+  }[]
+  /** Links to the pages above this one. */
+  readonly trail: readonly { readonly title: string; readonly path: string }[]
+  readonly curl: string | null
+  /** The page reloads itself after this time. */
+  readonly refreshSecs: number | null
 }
 
 type Names = Readonly<Record<string, string>>
@@ -133,7 +157,7 @@ export function renderPage(
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
   const title = frame.title ?? say(frame.titleKey)
-  return eta.render('@frame', {
+  return eta.render(frame.console === undefined ? '@frame' : '@console-frame', {
     ...shared,
     page: template,
     // Screen readers read the title first when a form is shown again with an error (WCAG technique G199).

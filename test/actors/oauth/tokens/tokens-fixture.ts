@@ -31,6 +31,7 @@ const FACTS = {
   issuer: ISSUER,
   baseUrl: ISSUER,
   dpopEnabled: true,
+  console: true,
   credentials: true,
   locales: LOCALES,
   registrationEnabled: false,
@@ -101,6 +102,7 @@ export async function buildTokensFixture() {
         issuer: ISSUER,
         jwt: JWT_DEFAULT,
         dpop,
+        console: true,
         credentials: true,
       },
       // Deadlines use real time, so that moving the test clock does not end other asks.
