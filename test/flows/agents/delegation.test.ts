@@ -56,8 +56,8 @@ test('the page shows a domain that the organization of the agent has proved to o
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
   t.teardown(() => person.browser.close())
-  const open = async () => {
-    const asked = await ask(api, workspace.token, { scope: 'vault:list' })
+  const open = async (token = workspace.token) => {
+    const asked = await ask(api, token, { scope: 'vault:list' })
     return (await person.browser.get(String(asked.body['verification_uri_complete']))).html
   }
   const before = await open()
@@ -68,6 +68,14 @@ test('the page shows a domain that the organization of the agent has proved to o
   const after = await open()
   t.true(after.includes(`data-agent-domain="${domain}"`))
   t.false(after.includes('data-agent-unverified'))
+
+  // This agent registered in the tenant, and no owner made it a member of the organization.
+  const stranger = await api.register(workspace.tenantId)
+  const { body } = await api.login(stranger.key, {
+    agent_id: stranger.agentId,
+    tenant_id: workspace.tenantId,
+  })
+  t.true((await open(String(body['access_token']))).includes('data-agent-unverified'))
 })
 
 test('an agent requests, a person approves, and the agent gets a delegated token once', async (t) => {

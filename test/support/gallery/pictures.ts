@@ -83,5 +83,7 @@ export type PictureName = (typeof LIST)[number][0]
 /** Called for each page of a walk. */
 export type See = (name: PictureName) => Promise<void>
 export const PICTURES: ReadonlyMap<string, Picture> = new Map(LIST)
+/** Pages that a wide window shows in two columns. */
+export const WIDE: ReadonlySet<PictureName> = new Set(['account', 'account-new'])
 export const SCHEMES = ['light', 'dark'] as const
 export const PICTURE_FOLDER = 'docs/pictures'

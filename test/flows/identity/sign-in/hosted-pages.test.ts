@@ -277,6 +277,6 @@ test('a page says how long to wait, and one minute is one', async (t) => {
     }
     return answer.html
   }
-  t.true((await wait('')).includes('Wait 1 minute, then try again.'))
-  t.true((await wait('&ui_locales=de')).includes('Warten Sie 1 Minute und'))
+  t.true((await wait('')).includes('Too many attempts. Try again in 1 minute.'))
+  t.true((await wait('&ui_locales=de')).includes('Versuchen Sie es in 1 Minute erneut.'))
 })

@@ -88,7 +88,7 @@ async function journey(
   await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
   await page.fill('#email', workspace.email)
   await page.fill('#password', workspace.password)
-  await page.click('button')
+  await page.click('button[type=submit]')
   await page.waitForURL('**/auth/mfa?flow=*')
   await picture('second-factor')
   await page.fill('#code', codes.next())
