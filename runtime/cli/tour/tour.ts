@@ -191,7 +191,9 @@ export async function runTour(
       say(`\n${index + 1}. ${title}`)
       await run(journey)
     }
-    say(`\nThe tour is over: ${steps.length} steps, all as documented.${nextPages(journey, baseUrl)}`)
+    say(
+      `\nThe tour is over: ${steps.length} steps, all as documented.${nextPages(journey, baseUrl)}`,
+    )
     return true
   } catch (error) {
     say(`\nThe tour stopped: ${reasonOf(error, baseUrl)}`)
