@@ -103,6 +103,8 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await see('dev-mail')
   await page.click('.rows a')
   await page.waitForSelector('[data-mail-text]')
+  // Chromium paints a frame when it comes into view.
+  await page.locator('iframe').scrollIntoViewIfNeeded()
   await see('dev-mail-message')
   await to(`/auth/register?tenant_id=${workspace.controlPlane}`)
   await see('register-closed')

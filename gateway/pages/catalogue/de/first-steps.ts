@@ -42,6 +42,8 @@ export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
     'Die neuesten E-Mails dieses Dienstes, im Arbeitsspeicher. In Produktion gibt es diese Seite nicht.',
   'dev_mail.none':
     'Noch keine E-Mail. Registrieren Sie sich oder fordern Sie einen Code an, und laden Sie neu.',
+  'dev_mail.hint':
+    'Eine Sandbox schreibt nur an Adressen wie sie@example.com, an bestätigte Domains und an ihre Besitzer.',
   'dev_mail.reload': 'Neu laden',
   'dev_mail.message.title': 'E-Mail',
   'dev_mail.subject': 'Betreff',

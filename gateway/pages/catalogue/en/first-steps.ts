@@ -33,6 +33,8 @@ export const firstSteps = {
   'dev_mail.lead':
     'The latest mail that this service sent, kept in memory. This page does not exist in production.',
   'dev_mail.none': 'No mail yet. Sign up or request a code, then reload.',
+  'dev_mail.hint':
+    'A sandbox writes only to addresses such as you@example.com, to verified domains and to its owners.',
   'dev_mail.reload': 'Reload',
   'dev_mail.message.title': 'Mail',
   'dev_mail.subject': 'Subject',
