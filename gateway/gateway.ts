@@ -74,6 +74,8 @@ export interface GatewayOptions {
   readonly applicationOrigins?: ApplicationOrigins | undefined
   /** Max-Age of session cookies. Without it they end with the browser session. */
   readonly sessionCookieSecs?: number | undefined
+  /** Keeps the browser cookie beyond the browser session. Default: no. */
+  readonly keepsBrowserCookie?: boolean | undefined
   /** Event types of this deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
   /** Default: `POLICIES`. */
@@ -182,7 +184,14 @@ export function openGateway(options: GatewayOptions): Gateway {
     | ActorRef<BrowserSessionsProtocol>
     | undefined
   const secure = issuer.startsWith('https:')
-  const browsers = browserReader({ secure, keptSecs: options.sessionCookieSecs ?? null }, random)
+  const browsers = browserReader(
+    {
+      secure,
+      keptSecs: options.sessionCookieSecs ?? null,
+      keepsBrowser: options.keepsBrowserCookie,
+    },
+    random,
+  )
   const addresses = clientAddresses(server.trusted_proxies)
   let isStarted = false
   const pipeline = new Pipeline({

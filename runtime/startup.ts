@@ -242,7 +242,7 @@ async function startActors(context: StartContext): Promise<Undo> {
 /** Capabilities that depend on settings and not on routes. */
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
-  const { phone, sms, siwe, anonymous } = settings
+  const { phone, sms, siwe, anonymous, adaptive_mfa } = settings
   const names = {
     credential_issuer: settings.credentials.enabled,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
@@ -250,6 +250,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
     phone: hasPhone(phone),
     'sign_in.anonymous': anonymous.enabled,
     'sign_in.siwe': siwe.enabled,
+    'sign_in.adaptive_mfa': adaptive_mfa.enabled,
     'sign_in.sms': hasPhone(phone) && sms.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,
@@ -263,7 +264,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
 
 async function openListener(context: StartContext): Promise<Undo> {
   const { loaded, log, clock, random, metrics, system } = context
-  const { server, openapi, oidc, session_cookie, vault, auth } = loaded.settings
+  const { server, openapi, oidc, session_cookie, vault, auth, adaptive_mfa } = loaded.settings
   const planes = planesOf(loaded.plane)
   const placed = placementsWith(loaded.settings)
   const refs = new Map<string, ActorRef<never>>(
@@ -292,6 +293,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     capabilities: enabledCapabilities(loaded.settings),
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
+    keepsBrowserCookie: adaptive_mfa.enabled,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(

@@ -1,8 +1,11 @@
 /** Dependencies of the phone handlers. */
 import type { Registry } from 'prom-client'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { SignInNeeds, SignInTools } from '../sign-in/flow.js'
+import type { MailQuotaSettings } from '../sign-in/mail-quota.js'
 import type { TextQuota } from './limits.js'
 import type { TextSender } from './sender.js'
 import type { SmsSettings } from './settings.js'
@@ -13,10 +16,14 @@ export type PhoneNeeds = Pick<
 > & {
   readonly registry: Registry
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly mail: MailQueue
+  readonly email: MailQuotaSettings
+  readonly adaptiveMfa: AdaptiveMfaSettings
   readonly sender: TextSender
   readonly sms: SmsSettings
   /** `oidc.issuer_url`. */
   readonly issuer: string
 }
 
-export type PhoneTools = PhoneNeeds & Pick<SignInTools, 'lockout'> & { readonly quota: TextQuota }
+export type PhoneTools = PhoneNeeds &
+  Pick<SignInTools, 'lockout' | 'adaptive'> & { readonly quota: TextQuota }

@@ -56,6 +56,7 @@ const validators = new Map(
 
 const receiver = await startReceiver()
 const webhooks = {
+  SVC_ADAPTIVE_MFA__ENABLED: 'true',
   SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
   SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
   SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
@@ -184,8 +185,12 @@ const signIns = once(async () => {
   await person.browser.close()
   const guessed = await newFixture(api, workspace)
   const stranger = openBrowser(running)
-  for (let turn = 0; turn < 12; turn += 1) await signIn(stranger, { ...guessed, password: 'guess' })
+  // From another browser than before.
+  await signIn(stranger, human)
   await stranger.close()
+  const guesser = openBrowser(running)
+  for (let turn = 0; turn < 12; turn += 1) await signIn(guesser, { ...guessed, password: 'guess' })
+  await guesser.close()
 })
 
 const tokensOfAgents = once(async () => {
@@ -394,6 +399,7 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'auth.token.revoked': tokensOfAgents,
   'auth.mfa.challenge': signIns,
   'auth.mfa.verify': signIns,
+  'auth.adaptive_mfa.triggered': signIns,
   'tenant_user.invited': usersAndOrganizations,
   'tenant_user.activated': usersAndOrganizations,
   'tenant_user.suspended': usersAndOrganizations,

@@ -10,6 +10,11 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
 
   'ways.guest': 'Als Gast fortfahren',
 
+  'confirm.lead':
+    'Sie haben sich von hier noch nicht angemeldet, oder jemand hat Ihr Passwort probiert. Wir haben einen Code an Ihre E-Mail-Adresse gesendet.',
+  'confirm.hint': 'Aus der E-Mail. Sie kann eine Minute brauchen.',
+  'confirm.again': 'Neuen Code per E-Mail senden',
+
   'guest.name': 'Gast',
   'guest.title': 'Konto behalten',
   'guest.lead':

@@ -8,6 +8,11 @@ export const signInWays = {
 
   'ways.guest': 'Continue as a guest',
 
+  'confirm.lead':
+    'You have not signed in from here before, or someone tried your password. We sent a code to your email address.',
+  'confirm.hint': 'From the email. It can take a minute.',
+  'confirm.again': 'Email me a new code',
+
   'guest.name': 'Guest',
   'guest.title': 'Keep your account',
   'guest.lead': 'Add your email address to keep this account. We send you a code.',
