@@ -10,6 +10,7 @@ import { loginCodes } from '../identity/totp.js'
 import type { See } from './pictures.js'
 import { answering } from './questions.js'
 import type { Scene } from './stage.js'
+import { otherWays } from './ways.js'
 
 const TELEPHONE = 'Mozilla/5.0 (Android 14; Mobile; rv:128.0) Gecko/128.0 Firefox/128.0'
 
@@ -83,6 +84,8 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await to(pathIn(letter, '/auth/magic/'))
   await page.waitForSelector('.tenant')
   await see('link-gone')
+
+  await otherWays(scene, window, see)
 
   // A forgotten password.
   await login()

@@ -86,8 +86,8 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
 
   const party = await relyingParty(at.running, { tenantId: at.workspace.tenantId })
   const begun = await journey(party)
-  const nobody = { email: '', password: '' }
-  const callback = callbackOf(await authorized(browser, nobody, begun.url))
+  const none = { email: '', password: '' }
+  const callback = callbackOf(await authorized(browser, none, begun.url))
   const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
     pkceCodeVerifier: begun.verifier,
     expectedState: begun.state,
