@@ -2,6 +2,8 @@
 import type { signInWays as english } from '../en/sign-in-ways.js'
 
 export const signInWays: Readonly<Record<keyof typeof english, string>> = {
+  'footer.links': 'Links von {tenant}',
+
   'ways.other': 'Anders anmelden',
   'ways.account': 'Zurück zu Ihrem Konto',
   'ways.phone': 'Weiter mit Telefon',

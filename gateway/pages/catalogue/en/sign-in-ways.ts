@@ -1,5 +1,7 @@
 /** English texts of sign-in by phone, wallet and as a guest, and of confirmations. */
 export const signInWays = {
+  'footer.links': 'Links of {tenant}',
+
   'ways.other': 'Sign in another way',
   'ways.account': 'Back to your account',
   'ways.phone': 'Continue with phone',

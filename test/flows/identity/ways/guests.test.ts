@@ -44,7 +44,8 @@ async function stage(t: ExecutionContext, environment: Readonly<Record<string, s
     slug,
     db,
     async allow() {
-      const json = { anonymous: { enabled: true } }
+      const links = [{ label: 'Terms', url: 'https://harbour.example/terms' }]
+      const json = { anonymous: { enabled: true }, branding: { links } }
       const { token } = workspace
       const changed = await api.call('PATCH', '/api/v1/tenant/settings', { token, json })
       t.is(changed.status, 200, JSON.stringify(changed.body))
