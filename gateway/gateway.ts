@@ -86,6 +86,8 @@ export interface GatewayOptions {
   readonly sessionCookieSecs?: number | undefined
   /** `[i18n]`. Default: `I18N_DEFAULTS`. */
   readonly i18n?: I18nSettings | undefined
+  /** Keeps the browser cookie beyond the browser session. Default: no. */
+  readonly keepsBrowserCookie?: boolean | undefined
   /** Event types of this deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
   /** Default: `POLICIES`. */
@@ -132,7 +134,11 @@ export function openGateway(options: GatewayOptions): Gateway {
       .map((url) => new URL(url).origin),
   )
   const secure = issuer.startsWith('https:')
-  const browsers = browserReader({ secure, keptSecs: sessionCookieSecs }, i18n, random)
+  const browsers = browserReader(
+    { secure, keptSecs: sessionCookieSecs, keepsBrowser: options.keepsBrowserCookie },
+    i18n,
+    random,
+  )
   // The pipeline is complete only after the routes that call it.
   const inner: { handle: HttpExchangeHandler | null } = { handle: null }
   const consoleSessions = refs.get('console-sessions') as

@@ -1445,6 +1445,22 @@ alter table issued_credentials enable row level security;
 alter table issued_credentials force row level security;
 create policy tenant on issued_credentials using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table known_browsers (
+  account_id uuid not null,
+  browser_sha256 bytea not null,
+  network text not null,
+  first_seen_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  constraint known_browsers_pkey PRIMARY KEY (account_id, browser_sha256, network),
+  constraint known_browsers_browser_sha256_check CHECK ((length(browser_sha256) = 32)),
+  constraint known_browsers_network_check CHECK (((char_length(network) >= 1) AND (char_length(network) <= 64))),
+  constraint known_browsers_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+CREATE INDEX known_browsers_seen ON public.known_browsers USING btree (last_seen_at);
+alter table known_browsers enable row level security;
+alter table known_browsers force row level security;
+create policy crossing on known_browsers using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
 create table ledger_accounts (
   tenant_id uuid not null,
   currency text not null,

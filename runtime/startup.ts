@@ -255,7 +255,7 @@ function keepsMail({ plane, settings: { email, deployment } }: LoadedSettings): 
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
   const { user_self_service } = settings
-  const { phone, sms, siwe, anonymous } = settings
+  const { phone, sms, siwe, anonymous, adaptive_mfa } = settings
   const names = {
     console: settings.console.enabled,
     credential_issuer: settings.credentials.enabled,
@@ -264,6 +264,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
     phone: hasPhone(phone),
     'sign_in.anonymous': anonymous.enabled,
     'sign_in.siwe': siwe.enabled,
+    'sign_in.adaptive_mfa': adaptive_mfa.enabled,
     'sign_in.sms': hasPhone(phone) && sms.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,
@@ -278,7 +279,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
 
 async function openListener(context: StartContext): Promise<Undo> {
   const { loaded, log, clock, random, metrics, system } = context
-  const { server, openapi, oidc, session_cookie, vault, auth } = loaded.settings
+  const { server, openapi, oidc, session_cookie, vault, auth, adaptive_mfa } = loaded.settings
   const planes = planesOf(loaded.plane)
   const placed = placementsWith(loaded.settings)
   const refs = new Map<string, ActorRef<never>>(
@@ -309,6 +310,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     events: eventTypesOf(loaded.settings),
     i18n: loaded.settings.i18n,
     devMailbox: context.caughtMail,
+    keepsBrowserCookie: adaptive_mfa.enabled,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(

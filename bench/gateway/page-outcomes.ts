@@ -15,6 +15,7 @@ const tenant = {
   color: '#0b7285',
   logo: null,
   locale: null,
+  links: [],
   supportContact: 'help@harbour.example',
 } as const
 

@@ -58,6 +58,8 @@ export const NO_BROWSER: Browser = Object.freeze({
 /** Session and browser tokens: 32 random bytes. */
 export const BROWSER_TOKEN_BYTES = 32
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
+/** 180 days: as long as a browser stays known to [adaptive_mfa]. */
+const BROWSER_KEPT_SECS = 15_552_000
 const USER_AGENT_LENGTH_MAX = 256
 const LANGUAGES_LENGTH_MAX = 512
 
@@ -66,6 +68,8 @@ export type CookieSettings = {
   readonly secure: boolean
   /** Max-Age of the session cookie. Null: it ends with the browser session. */
   readonly keptSecs: number | null
+  /** Keeps the browser cookie beyond the browser session, so that the browser is known again. Default: no. */
+  readonly keepsBrowser?: boolean | undefined
 }
 
 export interface BrowserReader {
@@ -94,7 +98,7 @@ const CONSOLE_COOKIES: Readonly<Record<ConsoleCookie, { name: string; maxAge?: n
 }
 
 export function browserReader(
-  { secure, keptSecs }: CookieSettings,
+  { secure, keptSecs, keepsBrowser: isKept = false }: CookieSettings,
   i18n: I18nSettings,
   random: Random,
 ): BrowserReader {
@@ -128,7 +132,10 @@ export function browserReader(
       }
       return {
         browser,
-        setCookie: known === null ? setCookie('svc_browser', browserToken) : null,
+        setCookie:
+          known === null
+            ? setCookie('svc_browser', browserToken, isKept ? { maxAge: BROWSER_KEPT_SECS } : {})
+            : null,
       }
     },
     sessionCookie: (token) =>

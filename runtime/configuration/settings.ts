@@ -15,6 +15,7 @@ import {
 } from '../../actors/identity/sign-in/settings.js'
 import { emailSettings } from '../../actors/operations/mail/settings.js'
 import { anonymousSettings } from '../../actors/identity/guests/settings.js'
+import { adaptiveMfaSettings } from '../../actors/identity/adaptive-mfa/settings.js'
 import { siweSettings } from '../../actors/identity/siwe/settings.js'
 import { phoneSettings, smsSettings } from '../../actors/identity/phone/settings.js'
 import { passkeySettings } from '../../actors/identity/passkeys/settings.js'
@@ -84,6 +85,7 @@ export const sections = [
   smsSettings,
   siweSettings,
   anonymousSettings,
+  adaptiveMfaSettings,
   ...unavailableSections,
 ] as const
 

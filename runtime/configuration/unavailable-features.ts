@@ -20,7 +20,6 @@ function named<const Name extends string>(name: Name, about: string): EnabledOnl
 /** Sections of which this build knows only the name and the switch. */
 export const unavailableSections = [
   named('access_control', 'Access control policies.'),
-  named('adaptive_mfa', 'Second factors by risk.'),
   named('admin', 'Administration of the deployment.'),
   named('api_keys', 'API keys of tenants.'),
   named('billing', 'Plans and billing.'),

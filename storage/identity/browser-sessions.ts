@@ -149,7 +149,7 @@ export type Raise = {
   /** Hash of the current cookie, which becomes invalid. */
   readonly tokenSha256: Uint8Array
   readonly newTokenSha256: Uint8Array
-  readonly level: 2 | 3
+  readonly level: 1 | 2 | 3
   readonly amr: readonly string[]
   readonly authTime: Date
 }

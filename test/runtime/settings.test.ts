@@ -199,6 +199,7 @@ const BUILT = new Set([
   'phone.enabled',
   'sms.enabled',
   'siwe.enabled',
+  'adaptive_mfa.enabled',
   'anonymous.enabled',
   'scim.enabled',
   'i18n.enabled',

@@ -14,7 +14,11 @@ export type PageTenant = {
   readonly locale: Locale | null
   /** An address or page for support, or null. */
   readonly supportContact: string | null
+  /** Links at the end of each page. */
+  readonly links: readonly PageLink[]
 }
+
+export type PageLink = { readonly label: string; readonly url: string }
 
 const LOGO_LENGTH_MAX = 96 * 1024
 
@@ -35,7 +39,20 @@ export function brandingOf(
     logo: logo !== undefined && isPicture(logo) ? logo : null,
     locale: locale ?? null,
     supportContact: memberText(settings, 'support_contact') ?? null,
+    links: linksOf(memberOf(branding, 'links')),
   }
+}
+
+const LINKS_MAX = 5
+
+function linksOf(links: unknown): readonly PageLink[] {
+  if (!Array.isArray(links)) return []
+  return links.slice(0, LINKS_MAX).flatMap((link) => {
+    const [label, url] = [memberText(link, 'label'), memberText(link, 'url')]
+    return label !== undefined && url !== undefined && url.startsWith('https://')
+      ? [{ label: label.slice(0, 40), url }]
+      : []
+  })
 }
 
 function isPicture(uri: string): boolean {

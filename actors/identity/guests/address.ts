@@ -8,7 +8,7 @@ import {
   insertCodeTicket,
   spendCode,
 } from '../../../storage/identity/ways/code-tickets.js'
-import { claimAddress } from '../../../storage/identity/ways/guests.js'
+import { claimAddress, isAddressTaken } from '../../../storage/identity/ways/guests.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { isEmail } from '../../domain/email.js'
 import { brandingOf, type PageTenant } from '../../domain/tenants/branding.js'
@@ -101,7 +101,7 @@ export function addressSteps(tools: GuestsTools) {
       try {
         const judged = await lockout.attempt(attempted, async (attempt) => {
           const code = readUserCode(typed)
-          const outcome = code === null ? 'wrong' : await take(own, code, address, context)
+          const outcome = code === null ? 'wrong' : await taken(own, code, address, context)
           await (outcome === 'wrong' ? attempt.failed() : attempt.succeeded())
           return outcome
         })
@@ -112,6 +112,21 @@ export function addressSteps(tools: GuestsTools) {
         throw error
       }
     },
+  }
+
+  /** As `take`, when another account got the address concurrently as well. */
+  async function taken(
+    own: OwnAccount,
+    code: string,
+    address: string,
+    context: MessageContext,
+  ): Promise<'proved' | 'wrong' | 'taken'> {
+    try {
+      return await take(own, code, address, context)
+    } catch (error) {
+      if (isAddressTaken(error)) return 'taken'
+      throw error
+    }
   }
 
   /** Uses the code, gives the account its address and marks it as verified, in one transaction. */

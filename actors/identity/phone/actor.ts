@@ -2,7 +2,9 @@
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { counter } from '../../platform/metrics.js'
 import { browserSessions } from '../sessions/protocol.js'
+import { adaptiveMfa } from '../adaptive-mfa/risk.js'
 import { lockout } from '../sign-in/lockout.js'
+import { mailQuota } from '../sign-in/mail-quota.js'
 import { tenants } from '../tenants/protocol.js'
 import { textQuota } from './limits.js'
 import type { PhoneNeeds, PhoneTools } from './needs.js'
@@ -25,6 +27,7 @@ export const phoneActor = defineActor<PhoneProtocol, PhoneNeeds>({
     const tools: PhoneTools = {
       ...needs,
       lockout: lockout(coordination, settings, clock),
+      adaptive: adaptiveMfa(needs, mailQuota(coordination, needs.email)),
       quota: textQuota(coordination, sms),
     }
     const first = phoneSignIn(tools)

@@ -2,8 +2,11 @@
 import type { Registry } from 'prom-client'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { I18nSettings } from '../../domain/i18n/settings.js'
+import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { SignInNeeds, SignInTools } from '../sign-in/flow.js'
+import type { MailQuotaSettings } from '../sign-in/mail-quota.js'
 import type { TextQuota } from './limits.js'
 import type { TextSender } from './sender.js'
 import type { SmsSettings } from './settings.js'
@@ -14,6 +17,9 @@ export type PhoneNeeds = Pick<
 > & {
   readonly registry: Registry
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly mail: MailQueue
+  readonly email: MailQuotaSettings
+  readonly adaptiveMfa: AdaptiveMfaSettings
   readonly sender: TextSender
   readonly sms: SmsSettings
   /** `[i18n]`, for the language of messages. */
@@ -22,4 +28,5 @@ export type PhoneNeeds = Pick<
   readonly issuer: string
 }
 
-export type PhoneTools = PhoneNeeds & Pick<SignInTools, 'lockout'> & { readonly quota: TextQuota }
+export type PhoneTools = PhoneNeeds &
+  Pick<SignInTools, 'lockout' | 'adaptive'> & { readonly quota: TextQuota }

@@ -95,17 +95,19 @@ export function phoneSignIn(tools: PhoneTools) {
           const code = readCode(typed)
           const found = code === null ? null : await spend(tenantId, token, code, context)
           if (found !== null) {
+            // Without the slot of this attempt.
+            const failures = (await lockout.used(name)) - 1
             await attempt.succeeded()
-            return found
+            return { found, failures }
           }
           const locked = await attempt.failed()
           await recordFailure(tenantId, locked, visitor.address, context)
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
-        const found = judged.outcome
-        if (found === null) return { tag: 'wrong', ...shown }
-        return await openSessionInFlow(tools, { flow, token, found, amr: AMR, visitor }, context)
+        if (judged.outcome === null) return { tag: 'wrong', ...shown }
+        const login = { flow, token, amr: AMR, visitor, ...judged.outcome }
+        return await openSessionInFlow(tools, login, context)
       } catch (error) {
         if (error instanceof CoordinationUnavailable) return BUSY
         throw error

@@ -24,6 +24,7 @@ import type { FederatedLoginProtocol } from '../federated-login/protocol.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { anonymousOf, brandingOf, signUpOf } from '../../domain/tenants/branding.js'
+import type { AdaptiveMfa } from '../adaptive-mfa/risk.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
 import type {
   FactorMethods,
@@ -51,8 +52,11 @@ export type SignInNeeds = {
   passkeys: boolean
 }
 
-/** `SignInNeeds` with the lockout built. */
-export type SignInTools = SignInNeeds & { readonly lockout: Lockout }
+/** `SignInNeeds` with the lockout and the risk judgement built. */
+export type SignInTools = SignInNeeds & {
+  readonly lockout: Lockout
+  readonly adaptive: AdaptiveMfa
+}
 
 /** A browser in a flow. */
 export type Progress = {
@@ -202,6 +206,11 @@ export function methodsOf({ factors, flow }: Progress, passkeys: boolean): Facto
   const deviceBound = flow.level === 3 && factors.deviceBound
   const code = factors.totp ? 'totp' : 'recovery'
   return { code: deviceBound ? null : code, passkey: passkeys && factors.passkey, deviceBound }
+}
+
+/** Whether a code by mail confirms the pending session: its account has no factor. */
+export function confirmsByMail({ session, factors }: Progress, { enabled }: AdaptiveMfa): boolean {
+  return enabled && session?.pending === true && !factors.totp && !factors.passkey
 }
 
 /** The factors a user can enrol: those that reach the level of the flow. */

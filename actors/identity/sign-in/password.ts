@@ -107,7 +107,9 @@ export function passwordStep(tools: PasswordTools) {
             const verdict = await passwords.verify({ phc, password }, share)
             if (verdict.tag === 'busy') return { tag: 'busy' } as const
             if (verdict.tag === 'match' && found !== undefined) {
-              const login = { flow, token, found, amr: ['pwd'], visitor }
+              // Without the slot of this attempt.
+              const failures = (await lockout.used(name)) - 1
+              const login = { flow, token, found, amr: ['pwd'], visitor, failures }
               const signedIn = await openUnlessReplaced(login, phc!, context)
               // The hash has changed, possibly a rehash of the same password.
               if (signedIn === null && isFirst) continue

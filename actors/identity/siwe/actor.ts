@@ -2,7 +2,9 @@
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { counter } from '../../platform/metrics.js'
 import { browserSessions } from '../sessions/protocol.js'
+import { adaptiveMfa } from '../adaptive-mfa/risk.js'
 import { lockout } from '../sign-in/lockout.js'
+import { mailQuota } from '../sign-in/mail-quota.js'
 import { tenants } from '../tenants/protocol.js'
 import { siweMessages } from './messages.js'
 import type { SiweNeeds, SiweTools } from './needs.js'
@@ -19,7 +21,11 @@ export const siweActor = defineActor<SiweProtocol, SiweNeeds>({
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { coordination, settings, clock, registry } = needs
-    const tools: SiweTools = { ...needs, lockout: lockout(coordination, settings, clock) }
+    const tools: SiweTools = {
+      ...needs,
+      lockout: lockout(coordination, settings, clock),
+      adaptive: adaptiveMfa(needs, mailQuota(coordination, needs.email)),
+    }
     const messages = siweMessages(tools)
     const first = siweSignIn(tools, messages)
     const own = ownWallets(tools, messages)

@@ -78,6 +78,8 @@ export type Branding = {
   readonly logo?: string | undefined
   /** Language for users whose requested languages are not available. */
   readonly locale?: Locale | undefined
+  /** Links at the end of each page, such as terms and privacy. */
+  readonly links?: readonly { readonly label: string; readonly url: string }[] | undefined
 }
 /** Session lifetimes. Absent members use `[session_cookie]`. */
 export type SessionLifetimes = {

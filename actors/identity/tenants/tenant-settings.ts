@@ -116,6 +116,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
       color: branding?.color,
       logo: branding?.logo,
       locale: branding?.locale,
+      links: branding?.links,
     },
     session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
     social: { enabled: social?.enabled, provision: social?.provision },
@@ -160,7 +161,7 @@ function storedSettings(change: ChangeSettings['change']): StoredSettings {
 
 /** As in the API: the audit event uses the same names. */
 function wire(settings: TenantSettingsRecord): Record<string, unknown> {
-  const { name, color, logo, locale } = settings.branding
+  const { name, color, logo, locale, links } = settings.branding
   const { idleSecs, absoluteSecs } = settings.session
   return {
     admit_agents: settings.admitAgents,
@@ -182,6 +183,7 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
       color: color ?? null,
       logo: logo !== undefined,
       locale: locale ?? null,
+      links: links ?? [],
     },
     session: { idle_secs: idleSecs ?? null, absolute_secs: absoluteSecs ?? null },
     social: {

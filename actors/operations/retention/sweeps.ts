@@ -6,6 +6,7 @@ import { Counter, type Registry } from 'prom-client'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../../storage/agents/agent-challenges.js'
+import { removeOldBrowsers } from '../../../storage/identity/ways/known-browsers.js'
 import { removeOldGuests } from '../../../storage/identity/ways/guests.js'
 import { removeExpiredSiweNonces } from '../../../storage/identity/ways/wallets.js'
 import { removeExpiredCodeTickets } from '../../../storage/identity/ways/code-tickets.js'
@@ -77,6 +78,8 @@ const DAY_MS = 86_400_000
 const MAIL_RETENTION_MS = 7 * DAY_MS
 /** How long a client is known after its last grant has ended. */
 const OBSERVED_CLIENT_RETENTION_MS = 90 * DAY_MS
+/** How long a browser of a sign-in stays known (actors/identity/adaptive-mfa). */
+const KNOWN_DAYS = 180
 /** The card provider repeats a webhook for three days. */
 const CARD_EVENT_RETENTION_MS = 30 * DAY_MS
 /** How long an unverified payment proof may be submitted again. */
@@ -132,6 +135,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
   code_tickets: (tx, now) => removeExpiredCodeTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
   guests: sweepGuests,
+  known_browsers: (tx, now) => removeOldBrowsers(tx, daysAgo(now, KNOWN_DAYS), BATCH_ROWS),
   siwe_nonces: (tx, now) => removeExpiredSiweNonces(tx, now, BATCH_ROWS),
   passkey_ceremonies: (tx, now) => removeExpiredPasskeyCeremonies(tx, now, BATCH_ROWS),
   upstream_sign_ins: (tx, now) => removeExpiredUpstreamSignIns(tx, now, BATCH_ROWS),

@@ -36,6 +36,8 @@ export type Branding = {
   readonly locale: Locale | null
   /** An address or page for support, or null. */
   readonly supportContact: string | null
+  /** Links at the end of the page. Default: none. */
+  readonly links?: readonly { readonly label: string; readonly url: string }[] | undefined
 }
 
 /** Parameters of the page frame. `titleKey` is the title of the window and the heading. */

@@ -58,11 +58,7 @@ const accept = route(login, 'acceptInvite', {
     password: body.password,
     browserId: browser.id,
     languages: browser.languages.header,
-    visitor: {
-      token: browser.sessionToken,
-      address: clientAddress,
-      userAgent: browser.userAgent,
-    },
+    visitor: visitorOf({ browser, clientAddress }),
   }),
   replies: {
     sent: page(200, inviteSentPage),

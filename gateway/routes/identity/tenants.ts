@@ -17,6 +17,7 @@ const security = { scheme: 'bearer', scopes: ['tenant:manage'] } as const
 const LOGO_LENGTH_MAX = 96 * 1024
 const LIFETIME_SECS_MAX = 30 * 86_400
 
+const LINKS_MAX = 5
 const Branding = z
   .object({
     name: z
@@ -37,11 +38,25 @@ const Branding = z
       .regex(/^data:image\/(?:png|jpeg|webp);base64,[A-Za-z0-9+/]+=*$/)
       .optional(),
     locale: z.enum(LOCALES).optional(),
+    links: z
+      .array(
+        z.object({
+          label: z
+            .string()
+            .min(1)
+            .max(40)
+            .regex(/^\P{Cc}+$/u),
+          url: z.url({ protocol: /^https$/ }).max(2048),
+        }),
+      )
+      .max(LINKS_MAX)
+      .optional(),
   })
   .meta({
     id: 'Branding',
     description:
-      'The look of the hosted pages of the tenant. The logo is a data: URI. `locale` is the language of ' +
+      'The look of the hosted pages of the tenant. The logo is a data: URI. `links` are at the end of each page, such as ' +
+      'terms and privacy. `locale` is the language of ' +
       'pages and mails for users whose requested languages are not available.',
   })
 
@@ -168,7 +183,10 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
     require_auth: settings.clientIdMetadata.requireAuth,
     max_new_clients_per_hour: settings.clientIdMetadata.maxNewClientsPerHour,
   },
-  branding: settings.branding,
+  branding: {
+    ...settings.branding,
+    links: settings.branding.links?.map((link) => ({ ...link })),
+  },
   session: {
     idle_secs: settings.session.idleSecs,
     absolute_secs: settings.session.absoluteSecs,

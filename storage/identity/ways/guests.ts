@@ -13,8 +13,8 @@ export async function markGuest(tx: Transaction, accountId: string, now: Date): 
 
 /**
  * Gives a guest an address, which the caller then marks as verified. `taken`: another account has the address.
- * `not_guest`: the account has an address already. Takes the lock of the address, so that of two concurrent claims one
- * sees the other.
+ * `not_guest`: the account has an address already.
+ * @throws when a concurrent transaction takes the address (`isAddressTaken`).
  */
 export async function claimAddress(
   tx: Transaction,
@@ -24,8 +24,7 @@ export async function claimAddress(
 ): Promise<'claimed' | 'taken' | 'not_guest'> {
   const { rows: others } = await tx.query({
     name: 'guest.address_taken',
-    text: `with held as materialized (select pg_advisory_xact_lock(hashtextextended(lower($1), 78)))
-           select from held, accounts where email_key = lower($1)`,
+    text: 'select from accounts where email_key = lower($1)',
     values: [email],
   })
   if (others.length > 0) return 'taken'
@@ -36,6 +35,12 @@ export async function claimAddress(
     values: [accountId, email, now],
   })
   return rowCount === 1 ? 'claimed' : 'not_guest'
+}
+
+/** True for the error of two transactions that give one address to two accounts. */
+export function isAddressTaken(error: unknown): boolean {
+  const { code, constraint } = error as { readonly code?: unknown; readonly constraint?: unknown }
+  return code === '23505' && constraint === 'accounts_email_key_key'
 }
 
 export type EndedGuest = {

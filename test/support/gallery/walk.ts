@@ -10,6 +10,7 @@ import { loginCodes } from '../identity/totp.js'
 import type { See } from './pictures.js'
 import { answering } from './questions.js'
 import type { Scene } from './stage.js'
+import { otherWays } from './ways.js'
 
 const TELEPHONE = 'Mozilla/5.0 (Android 14; Mobile; rv:128.0) Gecko/128.0 Firefox/128.0'
 
@@ -108,6 +109,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await see('dev-mail-message')
   await to(`/auth/register?tenant_id=${workspace.controlPlane}`)
   await see('register-closed')
+  await otherWays(scene, window, see)
 
   // A forgotten password.
   await login()

@@ -37,6 +37,8 @@ export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'dev_mail.lead':
     'أحدث الرسائل التي أرسلتها هذه الخدمة، محفوظة في الذاكرة. لا توجد هذه الصفحة في بيئة الإنتاج.',
   'dev_mail.none': 'لا توجد رسائل بعد. يُرجى التسجيل أو طلب رمز، ثم إعادة التحميل.',
+  'dev_mail.hint':
+    'لا ترسل البيئة التجريبية رسائل إلا إلى عناوين مثل you@example.com وإلى النطاقات التي تم التحقق منها وإلى مالكيها.',
   'dev_mail.reload': 'إعادة التحميل',
   'dev_mail.message.title': 'رسالة',
   'dev_mail.subject': 'الموضوع',

@@ -2,6 +2,8 @@
 import type { signInWays as english } from '../en/sign-in-ways.js'
 
 export const signInWays: Readonly<Record<keyof typeof english, string>> = {
+  'footer.links': 'روابط {tenant}',
+
   'ways.other': 'تسجيل الدخول بطريقة أخرى',
   'ways.account': 'العودة إلى حسابك',
   'ways.phone': 'المتابعة باستخدام الهاتف',
@@ -9,6 +11,11 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
   'ways.ethereum': 'المتابعة باستخدام Ethereum',
 
   'ways.guest': 'المتابعة كضيف',
+
+  'confirm.lead':
+    'لم تسجّل الدخول من هنا من قبل، أو حاول شخص ما استخدام كلمة مرورك. أرسلنا رمزًا إلى عنوان بريدك الإلكتروني.',
+  'confirm.hint': 'من الرسالة الإلكترونية. قد يستغرق ذلك دقيقة.',
+  'confirm.again': 'إرسال رمز جديد بالبريد الإلكتروني',
 
   'guest.name': 'ضيف',
   'guest.title': 'الاحتفاظ بحسابك',

@@ -2,6 +2,8 @@
 import type { signInWays as english } from '../en/sign-in-ways.js'
 
 export const signInWays: Readonly<Record<keyof typeof english, string>> = {
+  'footer.links': 'Links von {tenant}',
+
   'ways.other': 'Anders anmelden',
   'ways.account': 'Zurück zu Ihrem Konto',
   'ways.phone': 'Weiter mit Telefon',
@@ -9,6 +11,11 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
   'ways.ethereum': 'Weiter mit Ethereum',
 
   'ways.guest': 'Als Gast fortfahren',
+
+  'confirm.lead':
+    'Sie haben sich von hier noch nicht angemeldet, oder jemand hat Ihr Passwort probiert. Wir haben einen Code an Ihre E-Mail-Adresse gesendet.',
+  'confirm.hint': 'Aus der E-Mail. Sie kann eine Minute brauchen.',
+  'confirm.again': 'Neuen Code per E-Mail senden',
 
   'guest.name': 'Gast',
   'guest.title': 'Konto behalten',

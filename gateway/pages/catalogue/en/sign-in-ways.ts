@@ -1,5 +1,7 @@
 /** English texts of sign-in by phone, wallet and as a guest, and of confirmations. */
 export const signInWays = {
+  'footer.links': 'Links of {tenant}',
+
   'ways.other': 'Sign in another way',
   'ways.account': 'Back to your account',
   'ways.phone': 'Continue with phone',
@@ -7,6 +9,11 @@ export const signInWays = {
   'ways.ethereum': 'Continue with Ethereum',
 
   'ways.guest': 'Continue as a guest',
+
+  'confirm.lead':
+    'You have not signed in from here before, or someone tried your password. We sent a code to your email address.',
+  'confirm.hint': 'From the email. It can take a minute.',
+  'confirm.again': 'Email me a new code',
 
   'guest.name': 'Guest',
   'guest.title': 'Keep your account',

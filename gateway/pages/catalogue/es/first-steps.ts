@@ -38,6 +38,8 @@ export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'dev_mail.lead':
     'El correo más reciente que ha enviado este servicio, guardado en memoria. Esta página no existe en producción.',
   'dev_mail.none': 'Todavía no hay correo. Regístrese o solicite un código y actualice.',
+  'dev_mail.hint':
+    'Un entorno de pruebas solo escribe a direcciones como usted@example.com, a dominios verificados y a sus propietarios.',
   'dev_mail.reload': 'Actualizar',
   'dev_mail.message.title': 'Correo',
   'dev_mail.subject': 'Asunto',

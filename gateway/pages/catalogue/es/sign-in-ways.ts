@@ -2,6 +2,8 @@
 import type { signInWays as english } from '../en/sign-in-ways.js'
 
 export const signInWays: Readonly<Record<keyof typeof english, string>> = {
+  'footer.links': 'Enlaces de {tenant}',
+
   'ways.other': 'Iniciar sesión de otra forma',
   'ways.account': 'Volver a su cuenta',
   'ways.phone': 'Continuar con el teléfono',
@@ -9,6 +11,11 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
   'ways.ethereum': 'Continuar con Ethereum',
 
   'ways.guest': 'Continuar como invitado',
+
+  'confirm.lead':
+    'No ha iniciado sesión desde aquí antes, o alguien ha probado su contraseña. Hemos enviado un código a su correo electrónico.',
+  'confirm.hint': 'Del correo. Puede tardar un minuto.',
+  'confirm.again': 'Recibir un código nuevo por correo',
 
   'guest.name': 'Invitado',
   'guest.title': 'Conserve su cuenta',

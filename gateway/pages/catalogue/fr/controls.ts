@@ -21,8 +21,9 @@ export const controls: Readonly<Record<keyof typeof english, string>> = {
   'account.password.set': 'Vous avez un mot de passe.',
   'delegation.verified': 'Vérifié : {domain}',
   'delegation.unverified': 'Non vérifié',
-  'delegation.verified.hint': 'Son organisation a prouvé qu’elle possède {domain}.',
-  'delegation.unverified.hint': 'Son organisation n’a pas prouvé qu’elle possède un domaine.',
+  'delegation.verified.hint': 'Il appartient à l’organisation qui possède {domain}.',
+  'delegation.unverified.hint':
+    'Il n’appartient à aucune organisation dont le domaine est vérifié.',
   'delegation.time': 'Pour combien de temps',
   'delegation.time.value': '{time}, ou jusqu’à révocation de votre part',
   'delegation.origin': 'Demandé depuis',

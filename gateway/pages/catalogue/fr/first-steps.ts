@@ -41,6 +41,8 @@ export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
     'Les derniers e-mails envoyés par ce service, gardés en mémoire. Cette page n’existe pas en production.',
   'dev_mail.none':
     'Aucun e-mail pour le moment. Inscrivez-vous ou demandez un code, puis actualisez.',
+  'dev_mail.hint':
+    'Un bac à sable n’écrit qu’à des adresses telles que vous@example.com, aux domaines vérifiés et à ses propriétaires.',
   'dev_mail.reload': 'Actualiser',
   'dev_mail.message.title': 'E-mail',
   'dev_mail.subject': 'Objet',

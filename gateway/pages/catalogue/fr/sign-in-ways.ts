@@ -2,6 +2,8 @@
 import type { signInWays as english } from '../en/sign-in-ways.js'
 
 export const signInWays: Readonly<Record<keyof typeof english, string>> = {
+  'footer.links': 'Liens de {tenant}',
+
   'ways.other': 'Se connecter d’une autre manière',
   'ways.account': 'Retour à votre compte',
   'ways.phone': 'Continuer avec le téléphone',
@@ -9,6 +11,11 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
   'ways.ethereum': 'Continuer avec Ethereum',
 
   'ways.guest': 'Continuer en tant qu’invité',
+
+  'confirm.lead':
+    'Vous ne vous êtes jamais connecté d’ici, ou quelqu’un a essayé votre mot de passe. Nous avons envoyé un code à votre adresse e-mail.',
+  'confirm.hint': 'Reçu par e-mail. Cela peut prendre une minute.',
+  'confirm.again': 'Recevoir un nouveau code par e-mail',
 
   'guest.name': 'Invité',
   'guest.title': 'Conserver votre compte',

@@ -21,8 +21,9 @@ export const controls: Readonly<Record<keyof typeof english, string>> = {
   'account.password.set': 'Ha una password.',
   'delegation.verified': 'Verificato: {domain}',
   'delegation.unverified': 'Non verificato',
-  'delegation.verified.hint': 'La sua organizzazione ha dimostrato di possedere {domain}.',
-  'delegation.unverified.hint': 'La sua organizzazione non ha dimostrato di possedere un dominio.',
+  'delegation.verified.hint': 'Appartiene all’organizzazione che possiede {domain}.',
+  'delegation.unverified.hint':
+    'Non appartiene ad alcuna organizzazione con un dominio verificato.',
   'delegation.time': 'Per quanto tempo',
   'delegation.time.value': '{time}, o finché Lei non lo revoca',
   'delegation.origin': 'Richiesto da',

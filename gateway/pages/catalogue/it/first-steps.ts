@@ -39,6 +39,8 @@ export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'dev_mail.lead':
     'Le ultime email inviate da questo servizio, tenute in memoria. Questa pagina non esiste in produzione.',
   'dev_mail.none': 'Ancora nessuna email. Si registri o richieda un codice, poi ricarichi.',
+  'dev_mail.hint':
+    'Un ambiente di prova scrive solo a indirizzi come nome@example.com, ai domini verificati e ai suoi proprietari.',
   'dev_mail.reload': 'Ricarica',
   'dev_mail.message.title': 'Email',
   'dev_mail.subject': 'Oggetto',

@@ -2,6 +2,8 @@
 import type { signInWays as english } from '../en/sign-in-ways.js'
 
 export const signInWays: Readonly<Record<keyof typeof english, string>> = {
+  'footer.links': 'Link di {tenant}',
+
   'ways.other': 'Accedi in un altro modo',
   'ways.account': 'Torna al Suo account',
   'ways.phone': 'Continua con il telefono',
@@ -9,6 +11,11 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
   'ways.ethereum': 'Continua con Ethereum',
 
   'ways.guest': 'Continua come ospite',
+
+  'confirm.lead':
+    'Non ha mai effettuato l’accesso da qui, oppure qualcuno ha provato la Sua password. Abbiamo inviato un codice al Suo indirizzo email.',
+  'confirm.hint': 'Dall’email. Può richiedere un minuto.',
+  'confirm.again': 'Invia un nuovo codice via email',
 
   'guest.name': 'Ospite',
   'guest.title': 'Conservi il Suo account',

@@ -41,6 +41,8 @@ export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
     'このサービスが送信した最新のメールです。メモリに保存されています。本番環境にこのページはありません。',
   'dev_mail.none':
     'メールはまだありません。登録するかコードをリクエストしてから、再読み込みしてください。',
+  'dev_mail.hint':
+    'サンドボックスからメールを送れるのは、you@example.com などのアドレス、検証済みドメイン、所有者に限られます。',
   'dev_mail.reload': '再読み込み',
   'dev_mail.message.title': 'メール',
   'dev_mail.subject': '件名',

@@ -2,6 +2,8 @@
 import type { signInWays as english } from '../en/sign-in-ways.js'
 
 export const signInWays: Readonly<Record<keyof typeof english, string>> = {
+  'footer.links': '{tenant} のリンク',
+
   'ways.other': '別の方法でログイン',
   'ways.account': 'アカウントに戻る',
   'ways.phone': '電話番号で続行',
@@ -9,6 +11,11 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
   'ways.ethereum': 'Ethereum で続行',
 
   'ways.guest': 'ゲストとして続行',
+
+  'confirm.lead':
+    'ここからログインするのは初めてであるか、誰かがパスワードを試しました。メールアドレスにコードをお送りしました。',
+  'confirm.hint': 'メールに記載されたコードです。届くまでに 1 分ほどかかることがあります。',
+  'confirm.again': '新しいコードをメールで受け取る',
 
   'guest.name': 'ゲスト',
   'guest.title': 'アカウントの保持',

@@ -37,6 +37,8 @@ export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'dev_mail.lead':
     'Os e-mails mais recentes enviados por este serviço, mantidos na memória. Esta página não existe em produção.',
   'dev_mail.none': 'Ainda não há e-mails. Cadastre-se ou solicite um código e recarregue.',
+  'dev_mail.hint':
+    'Um ambiente de testes só escreve para endereços como voce@example.com, domínios verificados e seus proprietários.',
   'dev_mail.reload': 'Recarregar',
   'dev_mail.message.title': 'E-mail',
   'dev_mail.subject': 'Assunto',

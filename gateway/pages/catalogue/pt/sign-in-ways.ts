@@ -2,6 +2,8 @@
 import type { signInWays as english } from '../en/sign-in-ways.js'
 
 export const signInWays: Readonly<Record<keyof typeof english, string>> = {
+  'footer.links': 'Links de {tenant}',
+
   'ways.other': 'Entrar de outra forma',
   'ways.account': 'Voltar para sua conta',
   'ways.phone': 'Continuar com o telefone',
@@ -9,6 +11,11 @@ export const signInWays: Readonly<Record<keyof typeof english, string>> = {
   'ways.ethereum': 'Continuar com Ethereum',
 
   'ways.guest': 'Continuar como convidado',
+
+  'confirm.lead':
+    'Você ainda não entrou a partir daqui, ou alguém tentou sua senha. Enviamos um código para seu endereço de e-mail.',
+  'confirm.hint': 'Do e-mail. Pode levar um minuto.',
+  'confirm.again': 'Receber um novo código por e-mail',
 
   'guest.name': 'Convidado',
   'guest.title': 'Mantenha sua conta',

@@ -134,6 +134,14 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       emailOtp: { enabled: true, ttl_secs: 600, max_attempts: 5 },
       magicLink: { enabled: true, ttl_secs: 600 },
       gate: NO_CAPTCHA,
+      adaptiveMfa: {
+        enabled: false,
+        new_device: true,
+        new_network: true,
+        failures_max: 3,
+        code_ttl_secs: 600,
+        code_max_attempts: 5,
+      },
       offers: {
         passkey: false,
         code: true,
@@ -154,7 +162,13 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
     await sessions.stop()
   })
   const made = await workspace(resources)
-  const visitor = { token: null, address: '192.0.2.1', userAgent: '' }
+  const visitor = {
+    token: null,
+    address: '192.0.2.1',
+    userAgent: '',
+    browserId: 'a browser',
+    languages: '',
+  }
   const page = await login.ref.start({
     flow: null,
     tenant: { tenantId: made.tenant.id },

@@ -109,7 +109,10 @@ async function resetLetter(t: ExecutionContext, { tenantSlug, email }: Squatted)
   const flow = login.forms[0]!.fields['flow']!
   const forgot = await browser.get(`/auth/password/forgot?flow=${flow}`)
   await browser.submit(forgot, { email })
-  return { browser, path: pathIn(await mail.letterTo(email), '/auth/password/reset/') }
+  return {
+    browser,
+    path: pathIn(await mail.letterTo(email, /password.reset/), '/auth/password/reset/'),
+  }
 }
 
 const session = async (t: ExecutionContext, browser: TestBrowser) =>

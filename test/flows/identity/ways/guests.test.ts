@@ -44,7 +44,8 @@ async function stage(t: ExecutionContext, environment: Readonly<Record<string, s
     slug,
     db,
     async allow() {
-      const json = { anonymous: { enabled: true } }
+      const links = [{ label: 'Terms', url: 'https://harbour.example/terms' }]
+      const json = { anonymous: { enabled: true }, branding: { links } }
       const { token } = workspace
       const changed = await api.call('PATCH', '/api/v1/tenant/settings', { token, json })
       t.is(changed.status, 200, JSON.stringify(changed.body))
@@ -86,8 +87,8 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
 
   const party = await relyingParty(at.running, { tenantId: at.workspace.tenantId })
   const begun = await journey(party)
-  const nobody = { email: '', password: '' }
-  const callback = callbackOf(await authorized(browser, nobody, begun.url))
+  const none = { email: '', password: '' }
+  const callback = callbackOf(await authorized(browser, none, begun.url))
   const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
     pkceCodeVerifier: begun.verifier,
     expectedState: begun.state,
