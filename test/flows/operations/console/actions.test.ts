@@ -141,10 +141,13 @@ test('webhooks: one is created with a secret, tested, and its delivery is replay
   t.true([200, 303].includes(tested.status), tested.html)
   made(t, await act('/console/people/do/invite', { email: 'bob@example.com' }))
   const deliveries = `/api/v1/webhooks/${String(id)}/deliveries?event_type=admin.user.created`
-  const delivery = await until(async () =>
-    (await api.list(deliveries, token)).rows.find(({ status }) => status === 'succeeded'),
-  )
-  const replayed = await act(`${item}/deliveries/${String(delivery['id'])}/do/replay`)
+  let delivered: string | undefined
+  await until('the delivery succeeds', 20_000, async () => {
+    const { rows: seen } = await api.list(deliveries, token)
+    delivered = seen.find(({ status }) => status === 'succeeded')?.['id'] as string | undefined
+    return delivered !== undefined
+  })
+  const replayed = await act(`${item}/deliveries/${delivered}/do/replay`)
   made(t, replayed)
   t.is((await act(`${item}/do/delete`)).status, 303)
 })
