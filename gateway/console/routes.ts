@@ -84,9 +84,25 @@ const PLACES = [
 ] as const
 
 export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
-  const { site, sessions, tenants, browsers } = needs
+  const { site, sessions, tenants, browsers, issuer } = needs
   const signIn = new ConsoleSignIn(needs)
   const pages = new ConsolePages(needs)
+
+  const issuerHost = new URL(issuer).host
+
+  /**
+   * The redirect of a request to another host of the service, such as that of a tenant: the cookies of the console are
+   * those of the issuer. Null at the issuer.
+   */
+  async function toIssuer(
+    { host }: AnyRouteRequest,
+    path: string,
+    asking: AskOptions,
+  ): Promise<Rendered | null> {
+    if (host === issuerHost) return null
+    const tenantId = await ofHost(host, asking)
+    return redirect(`${issuer}${tenantId === null ? path : `/console?tenant_id=${tenantId}`}`)
+  }
 
   const toSignIn = (returnTo: string, tenantId: string | null) => {
     const query = new URLSearchParams({
@@ -103,6 +119,8 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
     returnTo: string,
     answer: (session: SignedIn) => Promise<Outcome> | Outcome,
   ): Promise<Rendered> {
+    const elsewhere = await toIssuer(request, returnTo, asking)
+    if (elsewhere !== null) return elsewhere
     const session = await signIn.read(request, asking)
     if (session === null) return toSignIn(returnTo, null)
     return settled(await answer(session), session, asking, returnTo)
@@ -177,6 +195,9 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
     named: string,
     query: URLSearchParams,
   ): Promise<Rendered> {
+    const here = `/console?tenant_id=${encodeURIComponent(named)}`
+    const elsewhere = await toIssuer(request, here, asking)
+    if (elsewhere !== null) return elsewhere
     const session = await signIn.read(request, asking)
     if (session === null || session.tenantId !== named.toLowerCase()) {
       const tenantId = await tenantOf(named, asking)
@@ -224,6 +245,8 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
     query: Query,
     answer: async (request, asking) => {
       const query = new URLSearchParams(request.query as [string, string][])
+      const elsewhere = await toIssuer(request, '/console', asking)
+      if (elsewhere !== null) return elsewhere
       const returnTo = ownPage(query.get('return_to') ?? '/console')
       const { consoleTenant } = request.browser
       const known = query.has('switch') ? null : (query.get('tenant_id') ?? consoleTenant)
